@@ -330,7 +330,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'input-that-a-client-left-out-put-back',
     law: 'of the input of a call is what the model and the log of the conversation have from then on',
-    file: PARTS,
+    file: 'packages/tidemark/src/dropin/client-history.ts',
     find: 'return isSameInput && isSameContent && ',
     replace: 'return isSameContent && ',
     tests: ['test/drop-in/client-decides.test'],
@@ -379,8 +379,8 @@ export const mutants: readonly Mutant[] = [
     name: 'bound-thinking-stays-behind-a-new-prefix',
     law: 'is sent with the time in it, and nothing is announced',
     file: 'packages/core/src/context/context-view.ts',
-    find: 'withoutThinking(kept.toArray(), clearedThinking)',
-    replace: 'withoutThinking(kept.toArray(), [])',
+    find: "hideInResponses(kept.toArray(), clearedThinking, 'thinking')",
+    replace: "hideInResponses(kept.toArray(), [], 'thinking')",
     tests: ['test/drop-in/client-decides.test'],
   },
   {

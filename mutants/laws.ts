@@ -88,8 +88,8 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-forgets-what-came-since',
     law: 'law 7: undo',
     file: 'packages/core/src/context/context-view.ts',
-    find: 'for (const item of withoutThinking(later, record.clearedThinking)) {',
-    replace: 'for (const item of withoutThinking(later.slice(0, 0), record.clearedThinking)) {',
+    find: "for (const item of hideInResponses(later, record.clearedThinking, 'thinking')) {",
+    replace: "for (const item of hideInResponses(later.slice(0, 0), record.clearedThinking, 'thinking')) {",
     tests: [`${LAWS}/undo`],
   },
   {

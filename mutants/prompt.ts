@@ -65,7 +65,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'boundary-goes-out',
     law: 'never let the boundary through',
-    file: 'packages/core/src/request/system-prompt.ts',
+    file: 'packages/core/src/engine/announce-updates.ts',
     find: ".replaceAll(SYSTEM_PROMPT_DYNAMIC_BOUNDARY, '')",
     replace: ".replaceAll('__BOUNDARY__', '')",
     tests: ['packages/core/src/request/system-prompt.test'],

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { findResponsesWithForeignItems, withoutOpaqueItems } from '@tidemark/core/context/context-entry'
+import { findResponsesWithForeignItems, hideInResponses } from '@tidemark/core/context/context-entry'
 import { buildContextView } from '@tidemark/core/context/context-view'
 import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
@@ -51,7 +51,9 @@ async function listStates(file: URL): Promise<readonly (readonly ApiMessage[])[]
 function toMessages(session: SessionLog): readonly ApiMessage[] {
   const entries = buildContextView(session).entries.toArray()
   const foreign = findResponsesWithForeignItems(entries, { vendor: 'openai', account: null })
-  return toApiMessages(flattenContext({ entries: AppendList.of(withoutOpaqueItems(entries, foreign)) }))
+  return toApiMessages(
+    flattenContext({ entries: AppendList.of(hideInResponses(entries, foreign, 'opaque')) }),
+  )
 }
 
 function listItems(codec: ProviderCodec, messages: readonly ApiMessage[]): readonly JsonObject[] {

@@ -2,7 +2,7 @@
  * The simulated OpenAI APIs accept every request that the codecs make: of generated sessions at every record, and after a
  * switch from another provider. The simulator shares no code with the codecs, so neither hides a mistake of the other.
  */
-import { findResponsesWithForeignItems, withoutOpaqueItems } from '@tidemark/core/context/context-entry'
+import { findResponsesWithForeignItems, hideInResponses } from '@tidemark/core/context/context-entry'
 import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
 import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
@@ -35,7 +35,7 @@ function listStates(numbers: readonly number[]): readonly (readonly ApiMessage[]
     const entries = view.entries.toArray()
     const foreign = findResponsesWithForeignItems(entries, { vendor: 'openai', account: null })
     const messages = toApiMessages(
-      flattenContext({ entries: AppendList.of(withoutOpaqueItems(entries, foreign)) }),
+      flattenContext({ entries: AppendList.of(hideInResponses(entries, foreign, 'opaque')) }),
     )
     return messages.length === 0 ? [] : [messages]
   })

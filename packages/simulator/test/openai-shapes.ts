@@ -282,67 +282,7 @@ export const INCOMPLETE: SentResponse = {
 }
 
 export const PENDING: SentResponse = {
-  id: 'resp_01AHslbN6qQ7hGb5lUymw0Qk',
-  object: 'response',
-  created_at: 1800000000,
-  access_programs: null,
-  background: false,
-  error: null,
-  incomplete_details: null,
-  instructions: null,
-  max_output_tokens: null,
-  max_tool_calls: null,
-  model: 'gpt-5.6-sol',
-  parallel_tool_calls: true,
-  presence_penalty: 0,
-  frequency_penalty: 0,
-  previous_response_id: null,
-  prompt_cache_key: null,
-  prompt_cache_retention: null,
-  prompt_cache_options: {
-    mode: 'implicit',
-    ttl: '30m',
-  },
-  reasoning: {
-    effort: 'medium',
-    summary: 'auto',
-  },
-  safety_identifier: null,
-  service_tier: 'default',
-  store: true,
-  temperature: 1,
-  text: {
-    format: {
-      type: 'text',
-    },
-    verbosity: 'medium',
-  },
-  tool_choice: 'auto',
-  tools: [
-    {
-      type: 'function',
-      name: 'read',
-      description: 'Reads a file',
-      parameters: {
-        type: 'object',
-        properties: {
-          path: {
-            type: 'string',
-          },
-        },
-      },
-      strict: false,
-    },
-    {
-      type: 'custom',
-      name: 'patch',
-    },
-  ],
-  top_logprobs: 0,
-  top_p: 1,
-  truncation: 'disabled',
-  user: null,
-  metadata: {},
+  ...RESPONSE,
   status: 'in_progress',
   completed_at: null,
   output: [],

@@ -3,10 +3,10 @@
  * update runs at a time in all processes, and stores the result. A failed update leaves the old notes.
  */
 
-import { createNotesLimits } from '../compaction/compact.ts'
+import { createNotesLimits, keepsNotes } from '../compaction/compact.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { addReplyUsage, FREE_NOTES, type NotesCost, type TurnEvent } from '../engine/events.ts'
-import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
+import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'

@@ -162,14 +162,6 @@ export type PricedAnnouncement = Exclude<
   { readonly kind: 'compaction' | 'undo' | 'restart' }
 >
 
-/** True for announcements after which the next API request is not compared with an earlier one. */
-export function isResetAnnouncement(
-  announcement: RewriteAnnouncement,
-): announcement is Exclude<RewriteAnnouncement, PricedAnnouncement> {
-  const { kind } = announcement
-  return kind === 'compaction' || kind === 'undo' || kind === 'restart'
-}
-
 // Token counts of cache reads and writes, taken from the usage of a response.
 
 export interface CacheFigures {
@@ -200,9 +192,4 @@ export function toCacheFigures(usage: TokenUsage): CacheFigures {
     deleted: removed,
     isCompacted: parts.some(({ kind }) => kind === 'compaction'),
   }
-}
-
-/** Counts the input tokens that were billed but not read from the cache. */
-export function countUncachedTokens({ input, writeShort, writeLong }: TokensByClass): number {
-  return input + writeShort + writeLong
 }

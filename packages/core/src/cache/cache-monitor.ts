@@ -12,13 +12,7 @@ import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { AppliedEdits, ProviderEdit, ProviderMissReport } from '../policy/provider-spelling.ts'
 import { type BlockIndex, type MessageList, toMessageBlocks } from '../request/block-index.ts'
-import {
-  type CacheBreak,
-  isResetAnnouncement,
-  type OwnRewriteCost,
-  type PricedAnnouncement,
-  type RewriteAnnouncement,
-} from './cache-break.ts'
+import type { CacheBreak, OwnRewriteCost, PricedAnnouncement, RewriteAnnouncement } from './cache-break.ts'
 import type { CacheForecast } from './cache-forecast.ts'
 import type { RequestChain } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
@@ -110,6 +104,14 @@ export function announceRewrite(
     return withCallerState(watch, key, { ...own, announced: [...own.announced, announcement] })
   const pending = own.pending === null ? null : { ...own.pending, isOutdated: true, announced: [] }
   return withCallerState(watch, key, { last: null, pending, announced: [] })
+}
+
+/** True for announcements after which the next API request is not compared with an earlier one. */
+function isResetAnnouncement(
+  announcement: RewriteAnnouncement,
+): announcement is Exclude<RewriteAnnouncement, PricedAnnouncement> {
+  const { kind } = announcement
+  return kind === 'compaction' || kind === 'undo' || kind === 'restart'
 }
 
 /** Sets the state of a caller and makes that caller the most recently used one. */

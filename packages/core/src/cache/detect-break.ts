@@ -26,7 +26,6 @@ import {
   type CacheBreak,
   type CacheBreakReason,
   type CacheFigures,
-  countUncachedTokens,
   type MessageDifference,
   type OwnRewrite,
   type OwnRewriteCost,
@@ -481,6 +480,11 @@ interface CacheReading {
  */
 export function countLostCacheTokens({ expected, tokens }: CacheReading): number {
   return Math.max(0, Math.min(expected - tokens.cacheRead, countUncachedTokens(tokens)))
+}
+
+/** Counts the input tokens that were billed but not read from the cache. */
+function countUncachedTokens({ input, writeShort, writeLong }: TokensByClass): number {
+  return input + writeShort + writeLong
 }
 
 /**

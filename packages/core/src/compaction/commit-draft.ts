@@ -24,10 +24,10 @@ import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnH
 import { measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequest, countPrefixTokens, listSentMessages } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
+import type { CompactionTracking } from '../engine/session-state.ts'
 import {
   type CompactionSpacing,
   type ContextState,
-  countTurnsBetweenCompactions,
   NO_COMPACTION_FAILURES,
   resetCompactionTracking,
   type SessionState,
@@ -44,6 +44,7 @@ import {
 import { describeThrown } from '../errors.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { runAtOnce } from '../log/work-steps.ts'
+import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import { type CurrentPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { redact } from '../text/redact.ts'
@@ -113,6 +114,14 @@ export async function* commitDraft(
     'superseded',
     'Others kept writing to the session; nothing was changed. Compact again.',
   )
+}
+
+export function countTurnsBetweenCompactions(
+  { turns, compactedIn }: CompactionTracking,
+  { closeTurns }: AutoCompactPolicy,
+): CompactionSpacing {
+  const isClose = compactedIn !== null && turns <= closeTurns
+  return { isClose, turnsBetween: turns, previousTurn: compactedIn }
 }
 
 interface PreparedCommit {

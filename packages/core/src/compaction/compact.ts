@@ -15,7 +15,7 @@ import {
   refuseRewrite,
   type TurnEvent,
 } from '../engine/events.ts'
-import { type CompactionServices, keepsNotes, type NotesServices, type TurnHost } from '../engine/host.ts'
+import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
 import { createTextCounter, measureInSlices, withContextState } from '../engine/measure-context.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import {
@@ -31,12 +31,15 @@ import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import {
   areNotesEmpty,
   cutNotes,
+  formatNotes,
   isClaimDead,
   limitSection,
   type NotesLimits,
-  withoutTemplate,
+  parseNotes,
 } from '../notes/notes-file.ts'
 import type { BranchNotes } from '../notes/render-notes.ts'
+import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { limitLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -269,6 +272,11 @@ export async function planWithLogNotes(
   return planned !== null && 'plan' in planned ? planned.plan : null
 }
 
+/** Returns true if notes are kept of this conversation. Those that write summaries and notes have none themselves. */
+export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
+  return findMechanismStates(policy, switches).notes.on && !WHOLE_CONVERSATION_SOURCES.has(source)
+}
+
 /** Plans a compaction with notes from the log instead of those of the model; null if there are none that can be used. */
 async function planFallback(
   turn: TurnContext,
@@ -326,6 +334,12 @@ async function planWithText(
   const tokens = keptTokens + textTokens
   if (tokens > mostTokens) return { tokens, threshold: mostTokens }
   return { plan: withThinkingNote(plan, turn), by: found.by, fallbackReason: null, cut, keptTokens }
+}
+
+/** Returns notes without hints and empty sections, which only tell a writer what belongs where. */
+function withoutTemplate(text: string): string {
+  const filled = parseNotes(text).filter(({ body }) => body !== '')
+  return formatNotes(filled.map((section) => ({ ...section, hint: '' })))
 }
 
 /**

@@ -17,9 +17,9 @@ import type { TokenExcess } from '../engine/reply.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
+import { estimateCompactionResult } from '../planner/context-plan.ts'
 import {
   type ExpectedCompactionResult,
-  estimateCompactionResult,
   findOptimalCompactionSize,
   type OptimalCompactionSize,
   type PlanContext,

@@ -185,36 +185,21 @@ const NO_IDS: ReadonlySet<string> = new Set()
 const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
 /**
- * Hides the thinking blocks of some responses. `responses` should be a list of `message.id`, but it comes from the log
- * and is not validated.
+ * Hides a part of some responses: `thinking`, or what is `opaque` to all but the provider that made it: thinking, its own
+ * items, and the item behind a tool call. `responses` should be a list of `message.id`, but it comes from the log and is
+ * not validated.
  */
-export function withoutThinking(
+export function hideInResponses(
   entries: readonly ContextEntry[],
   responses: unknown,
+  part: 'thinking' | 'opaque',
 ): readonly ContextEntry[] {
   const names = toNameSet(responses)
   if (names.size === 0) return entries
   return entries.map((entry) => {
     const { record, cleared = NOTHING_CLEARED } = entry
     const isNamed = record.type === 'assistant' && names.has(record.message.id)
-    return isNamed && !cleared.thinking ? { ...entry, cleared: { ...cleared, thinking: true } } : entry
-  })
-}
-
-/**
- * Hides what only another provider can read in some responses: thinking, its own items, and the item behind a tool call.
- * `responses` should be a list of `message.id`, but it comes from the log and is not validated.
- */
-export function withoutOpaqueItems(
-  entries: readonly ContextEntry[],
-  responses: unknown,
-): readonly ContextEntry[] {
-  const names = toNameSet(responses)
-  if (names.size === 0) return entries
-  return entries.map((entry) => {
-    const { record, cleared = NOTHING_CLEARED } = entry
-    const isNamed = record.type === 'assistant' && names.has(record.message.id)
-    return isNamed && cleared.opaque !== true ? { ...entry, cleared: { ...cleared, opaque: true } } : entry
+    return isNamed && cleared[part] !== true ? { ...entry, cleared: { ...cleared, [part]: true } } : entry
   })
 }
 

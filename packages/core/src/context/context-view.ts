@@ -26,10 +26,9 @@ import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../lo
 import {
   applyClearingToEntries,
   type ContextEntry,
+  hideInResponses,
   withoutCacheEdits,
-  withoutOpaqueItems,
   withoutPrefixUpdates,
-  withoutThinking,
 } from './context-entry.ts'
 
 /** A compaction or clearing that is in effect. It holds the entries that it replaced, so that an undo can restore them. */
@@ -233,7 +232,9 @@ function withPrefixSnapshot(
 ): AppendList<ContextEntry> {
   const kept = withoutPrefixUpdates(entries)
   if (clearedThinking.length + clearedItems.length === 0) return kept
-  return AppendList.of(withoutOpaqueItems(withoutThinking(kept.toArray(), clearedThinking), clearedItems))
+  return AppendList.of(
+    hideInResponses(hideInResponses(kept.toArray(), clearedThinking, 'thinking'), clearedItems, 'opaque'),
+  )
 }
 
 /** Hides the updates of the prefix in entries that a compaction kept, if the compaction also started a prefix snapshot. */
@@ -331,7 +332,7 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
     rewrittenAt: at.index,
     restored: isMeasured ? { ...act.measured, entries: act.replacedEntries.length } : null,
   }
-  for (const item of withoutThinking(later, record.clearedThinking)) {
+  for (const item of hideInResponses(later, record.clearedThinking, 'thinking')) {
     if (isSnapshotRecord(item.record))
       next = { ...next, entries: withPrefixSnapshot(next.entries, item.record as SystemRecord) }
     next = pushEntry(next, item)
@@ -444,7 +445,7 @@ function collectKeptRecords(
       if (entry === undefined) missing.push(uuid)
       return entry ?? []
     })
-    return { anchor: anchorUuid, entries: withoutThinking(entries, metadata?.clearedThinking) }
+    return { anchor: anchorUuid, entries: hideInResponses(entries, metadata?.clearedThinking, 'thinking') }
   })
   return { anchored: anchored.filter(({ entries }) => entries.length > 0), missing }
 }

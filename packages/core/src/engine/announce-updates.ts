@@ -16,7 +16,7 @@ import type { TracedMessage } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
 import { isToolUse, toBlocks, withoutCacheMarker } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
-import type { KnownRecord } from '../log/record.ts'
+import type { KnownRecord, SnapshotSection } from '../log/record.ts'
 import type { ProviderZone } from '../policy/provider-spelling.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countMessages, messageAt } from '../request/block-index.ts'
@@ -38,11 +38,10 @@ import {
   type PrefixChangeCause,
 } from '../request/prefix-updates.ts'
 import {
-  listPresentSections,
-  listSectionsToCompute,
   type PlacedSection,
   type SectionText,
   type SectionTexts,
+  SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
 } from '../request/system-prompt.ts'
 import { collectSourceUpdates } from '../sources/collect-sources.ts'
 import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
@@ -208,9 +207,8 @@ type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
   const { known, since } = findReusableTexts(turn)
-  const rendered = await Promise.all(
-    listSectionsToCompute(host.sections, known).map((section) => renderSection(turn, section)),
-  )
+  const due = host.sections.filter(({ name, part }) => part === 'volatile' || !known.has(name))
+  const rendered = await Promise.all(due.map((section) => renderSection(turn, section)))
   const failed = rendered.find((each) => 'ok' in each)
   if (failed !== undefined) return failed
   const texts = new Map([...known, ...rendered.flatMap((each) => ('ok' in each ? [] : [each]))])
@@ -220,6 +218,17 @@ export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix |
   const parameters = withEngineBetas(offered.parameters, host)
   const usedTools = offered.tools.length === 0 ? listUsedTools(turn) : []
   return { ...offered, usedTools, parameters, sections: listPresentSections(host.sections, texts) }
+}
+
+/** Returns the sections that have a text. A boundary string that occurs in a computed text is removed. */
+export function listPresentSections(
+  sections: readonly PlacedSection[],
+  texts: SectionTexts,
+): readonly SnapshotSection[] {
+  return sections.flatMap(({ name, part }) => {
+    const text = (texts.get(name) ?? '').replaceAll(SYSTEM_PROMPT_DYNAMIC_BOUNDARY, '')
+    return text.trim() === '' ? [] : [{ name, part, text }]
+  })
 }
 
 /** Returns the tools that the messages use, as last defined; a tool whose definition is unknown takes any input. */

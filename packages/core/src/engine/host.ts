@@ -10,11 +10,10 @@ import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { CompactMetadata, RecordedUserInput } from '../log/record.ts'
 import type { BranchNotes } from '../notes/render-notes.ts'
-import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
-import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
+import type { Switches } from '../policy/switches.ts'
 import type { ClientMarker } from '../request/cache-markers.ts'
 import type { TtlEntitlement } from '../request/cache-ttl.ts'
 import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
@@ -209,11 +208,6 @@ export interface NotesServices {
 export function findCurrentRates(host: TurnHost, promptTokens: number): TokenRates | null {
   const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
   return prices === null ? null : findTierRates(prices, promptTokens)
-}
-
-/** Returns true if notes are kept of this conversation. Those that write summaries and notes have none themselves. */
-export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
-  return findMechanismStates(policy, switches).notes.on && !WHOLE_CONVERSATION_SOURCES.has(source)
 }
 
 export interface SeparateSummaryModel {

@@ -22,7 +22,7 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
 import { hasContextEditBetas } from '../request/prefix-snapshot.ts'
-import { measureUsualOutput, readReportedPrefix } from '../tokens/context-meter.ts'
+import { type ContextMeter, readReportedPrefix } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { withEngineBetas } from './announce-updates.ts'
 import { type CompactionServices, findCurrentRates, type TurnHost } from './host.ts'
@@ -249,6 +249,11 @@ function findClientLimit(
     spent,
     ...(freeFrom === null ? {} : { freeFrom }),
   }
+}
+
+/** Returns the average number of output tokens of the responses that have reported usage; 0 if there is none. */
+function measureUsualOutput({ measuredResponse, earlierOutput, calls }: ContextMeter): number {
+  return measuredResponse === null ? 0 : Math.ceil((earlierOutput + measuredResponse.output) / calls)
 }
 
 /** Returns the largest answer that the request asks for; null if only the window limits it. */

@@ -7,6 +7,7 @@ import {
   EMPTY_SOURCE_STATE,
   withCallerState,
 } from '../cache/cache-monitor.ts'
+import { countTurnsBetweenCompactions } from '../compaction/commit-draft.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -17,7 +18,6 @@ import {
   type CompactionAttemptEnd,
   type CompactionBreaker,
   countTurn,
-  countTurnsBetweenCompactions,
   isBreakerOpen,
   NO_COMPACTION_FAILURES,
   NO_COMPACTION_YET,

@@ -256,7 +256,7 @@ export function updateContextState(
 }
 
 /** Number of turns since the last compaction, used to detect compactions in quick succession. */
-interface CompactionTracking {
+export interface CompactionTracking {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
   readonly turnId: string
@@ -281,14 +281,6 @@ export interface CompactionSpacing {
   readonly isClose: boolean
   readonly turnsBetween: number
   readonly previousTurn: string | null
-}
-
-export function countTurnsBetweenCompactions(
-  { turns, compactedIn }: CompactionTracking,
-  { closeTurns }: AutoCompactPolicy,
-): CompactionSpacing {
-  const isClose = compactedIn !== null && turns <= closeTurns
-  return { isClose, turnsBetween: turns, previousTurn: compactedIn }
 }
 
 /**

@@ -5,7 +5,6 @@
 
 import { type Block, joinTexts, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { UserRecord } from '../log/record.ts'
 import { readRefusalText } from './host-texts.ts'
 
 /** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
@@ -298,12 +297,6 @@ export function readToolResultText(content: unknown): string {
  */
 export function isServerTool(name: string): boolean {
   return /__|[./:]/.test(name)
-}
-
-/** Checks whether the user refused the call of the tool `name`, whose result the block of a record is. */
-export function isRefusedCall({ userInputs }: UserRecord, block: ToolResultBlock, name: string): boolean {
-  if (userInputs === undefined) return !isServerTool(name) && readRefusal(block) !== null
-  return userInputs.some(({ kind, toolUseId }) => kind === 'refusal' && toolUseId === block.tool_use_id)
 }
 
 /**

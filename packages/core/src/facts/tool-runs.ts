@@ -1,6 +1,8 @@
 /** Pairs tool calls with their results, record by record or for a whole history, and tells how each call ended. */
+
 import { isToolResult, isToolUse, type ToolResultBlock, toBlocks } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
+import type { UserRecord } from '../log/record.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { removeControlCharacters, sliceText } from '../text/truncate-text.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
@@ -8,7 +10,8 @@ import { listPrintedFiles, type PrintedFile } from './shell-commands.ts'
 import {
   describeToolCall,
   type FileToolNames,
-  isRefusedCall,
+  isServerTool,
+  readRefusal,
   readToolName,
   readToolResultText,
   type ToolCallFacts,
@@ -250,6 +253,12 @@ export function readRunStatus(call: CallWithInput, block: ToolResultBlock, recor
   const status = readUnmarkedStatus(result, ends)
   // A patch that ends so was not applied.
   return status === 'empty' && call.touches.length > 0 ? 'failed' : status
+}
+
+/** Checks whether the user refused the call of the tool `name`, whose result the block of a record is. */
+function isRefusedCall({ userInputs }: UserRecord, block: ToolResultBlock, name: string): boolean {
+  if (userInputs === undefined) return !isServerTool(name) && readRefusal(block) !== null
+  return userInputs.some(({ kind, toolUseId }) => kind === 'refusal' && toolUseId === block.tool_use_id)
 }
 
 type CallWithInput = Pick<ToolCallFacts, 'kind' | 'touches'> & {

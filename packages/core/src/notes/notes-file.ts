@@ -117,12 +117,6 @@ export function parseNotes(text: string): readonly NotesSection[] {
   })
 }
 
-/** Returns notes without hints and empty sections, which only tell a writer what belongs where. */
-export function withoutTemplate(text: string): string {
-  const filled = parseNotes(text).filter(({ body }) => body !== '')
-  return formatNotes(filled.map((section) => ({ ...section, hint: '' })))
-}
-
 /** Returns true if the notes have nothing but headings and hints. */
 export function areNotesEmpty(text: string): boolean {
   return parseNotes(text).every(({ heading, body }) => heading !== '' && body === '')

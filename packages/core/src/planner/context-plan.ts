@@ -3,6 +3,7 @@
  * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it; with
  * policy `compact.economy` and a prepared summary, it compacts. The engine carries out the plan.
  */
+
 import type { CacheTemperature } from '../cache/cache-model.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
@@ -16,7 +17,6 @@ import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import { type ContextTokens, computeLowerBound, readCalibrationScale } from '../tokens/usage.ts'
 import {
   type ExpectedCompactionResult,
-  estimateCompactionResult,
   findOptimalCompactionSize,
   type OptimalCompactionSize,
   type PlanContext,
@@ -351,6 +351,23 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
         advice,
         waiting === NO_SUMMARY_REASON,
       )
+}
+
+/** Average token counts from real compactions, used until this session has had its first one. */
+const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
+
+/**
+ * Returns the token counts to expect after a compaction. `target`: context size that the compaction aims at, in tokens;
+ * null if the context window is unknown.
+ */
+export function estimateCompactionResult(
+  prefixTokens: number,
+  target: number | null = null,
+): ExpectedCompactionResult {
+  const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
+  const summary = Math.min(TYPICAL_TOKENS.summary, available)
+  const carried = Math.min(TYPICAL_TOKENS.carried, available - summary)
+  return { after: prefixTokens + summary + carried, summary, reattached: carried }
 }
 
 /** Context window for which the tokens of `compact.notesLine` are given. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { estimateCompactionResult } from './context-plan.ts'
 import {
   type ExpectedCompactionResult,
-  estimateCompactionResult,
   findOptimalCompactionSize,
   type OptimalCompactionSizeInput,
 } from './plan-input.ts'

@@ -104,23 +104,6 @@ export interface ExpectedCompactionResult {
   readonly reattached: number
 }
 
-/** Average token counts from real compactions, used until this session has had its first one. */
-const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
-
-/**
- * Returns the token counts to expect after a compaction. `target`: context size that the compaction aims at, in tokens;
- * null if the context window is unknown.
- */
-export function estimateCompactionResult(
-  prefixTokens: number,
-  target: number | null = null,
-): ExpectedCompactionResult {
-  const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
-  const summary = Math.min(TYPICAL_TOKENS.summary, available)
-  const carried = Math.min(TYPICAL_TOKENS.carried, available - summary)
-  return { after: prefixTokens + summary + carried, summary, reattached: carried }
-}
-
 export interface OptimalCompactionSizeInput {
   /** Tokens in the context now. */
   readonly context: number

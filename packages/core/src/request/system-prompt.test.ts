@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { listPresentSections } from '../engine/announce-updates.ts'
 import type { TidemarkError } from '../errors.ts'
 import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
   type CallerPrompt,
   formatSectionUpdate,
-  listPresentSections,
-  listSectionsToCompute,
   orderPromptSections,
   type Section,
   type SystemPrompt,
@@ -53,15 +52,6 @@ describe('sections', () => {
   it('never let the boundary through, whoever computed it', () => {
     const sections = [section('odd', () => `a${BOUNDARY}b`)]
     expect(present({ sections })).toEqual([{ name: 'odd', part: 'dynamic', text: 'ab' }])
-  })
-
-  it('are computed once, the volatile ones each turn, all of them when the texts are forgotten', () => {
-    const placed = orderPromptSections({ sections: [rules, BOUNDARY, environment, git] })
-    const due = (names: readonly string[]) =>
-      listSectionsToCompute(placed, new Map(names.map((name) => [name, null]))).map(({ name }) => name)
-    expect(due([])).toEqual(['rules', 'environment', 'git'])
-    expect(due(['rules', 'environment', 'git'])).toEqual(['git'])
-    expect(due(['rules', 'git'])).toEqual(['environment', 'git'])
   })
 
   it.each([

@@ -80,25 +80,6 @@ const EXPECTED_SECTION = `a name that does not begin with ${RESERVED_NAME_PREFIX
 /** Section texts computed so far, by section name. Emptied when the session is cleared or compacted. */
 export type SectionTexts = ReadonlyMap<string, SectionText>
 
-/** Returns the sections to compute before the next API request: volatile sections, and sections not computed yet. */
-export function listSectionsToCompute(
-  sections: readonly PlacedSection[],
-  texts: SectionTexts,
-): readonly PlacedSection[] {
-  return sections.filter(({ name, part }) => part === 'volatile' || !texts.has(name))
-}
-
-/** Returns the sections that have a text. A boundary string that occurs in a computed text is removed. */
-export function listPresentSections(
-  sections: readonly PlacedSection[],
-  texts: SectionTexts,
-): readonly SnapshotSection[] {
-  return sections.flatMap(({ name, part }) => {
-    const text = (texts.get(name) ?? '').replaceAll(SYSTEM_PROMPT_DYNAMIC_BOUNDARY, '')
-    return text.trim() === '' ? [] : [{ name, part, text }]
-  })
-}
-
 // The boundary separates static sections, which are the same for all users, from dynamic ones, which belong to the
 // session. A system prompt from the caller replaces all sections.
 

@@ -422,8 +422,3 @@ export function readReportedPrefix({
   if (firstContext === null) return null
   return Math.max(0, Math.round(firstContext - readCalibrationScale(calibration) * firstEntriesTokens))
 }
-
-/** Returns the average number of output tokens of the responses that have reported usage; 0 if there is none. */
-export function measureUsualOutput({ measuredResponse, earlierOutput, calls }: ContextMeter): number {
-  return measuredResponse === null ? 0 : Math.ceil((earlierOutput + measuredResponse.output) / calls)
-}

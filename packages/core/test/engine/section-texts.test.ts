@@ -5,6 +5,7 @@ import {
   orderPromptSections,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
+  volatileSection,
 } from '../../src/request/system-prompt.ts'
 import { createScriptedHost, playTurn } from './test-session.ts'
 
@@ -39,6 +40,21 @@ describe('the texts of sections', () => {
     ])
     await playTurn(await readNewRecords(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
     expect([before, computed()]).toEqual([1, 2])
+  })
+
+  it('that are volatile are computed for each request, the others once', async () => {
+    const computed = { rules: 0, git: 0 }
+    const sections = orderPromptSections({
+      sections: [
+        section('rules', () => `rules ${++computed.rules}`),
+        SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
+        volatileSection('git', () => `commit ${++computed.git}`, 'the work tree changes'),
+      ],
+    })
+    const { host } = createScriptedHost([], { sections })
+    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
+    expect(computed).toEqual({ rules: 1, git: 2 })
   })
 
   it('are computed anew for another model', async () => {

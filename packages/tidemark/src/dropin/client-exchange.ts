@@ -2,14 +2,16 @@
  * Sends the request that the engine made instead of a client's, and passes the response to the client as it comes. What the
  * provider refuses is recovered here, or answered as the client's own request would have been.
  */
+import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
+import { toModelCallInput } from '@tidemark/core/request/build-request'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
-import type { ClientCodec, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import type { ClientCodec, EncodedRequest, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { readClientError } from '../models/client-error.ts'
-import { pauseIfLarge } from '../platform/node-ports.ts'
-import { encodeReadyRequest } from '../session/next.ts'
+import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
+import type { OpenSession } from '../session/open-session.ts'
 import { recordRefusal } from '../session/refused.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
@@ -209,6 +211,14 @@ async function sendRequest(
       ...(signal === undefined ? {} : { signal }),
     }),
   )
+}
+
+/** Encodes a request that waits to be sent, in slices. */
+async function encodeReadyRequest(
+  { encodeBody }: OpenSession,
+  { request }: PendingModelCall,
+): Promise<EncodedRequest> {
+  return runWithPauses(encodeBody(toModelCallInput(request)))
 }
 
 /** Sends a request. One that the client aborts before an answer comes is counted. */

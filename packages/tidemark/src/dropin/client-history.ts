@@ -10,7 +10,6 @@ import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-l
 import type { ClientMessage, ClientRequest, CompactedPlace } from '@tidemark/wire/providers/client-request'
 import {
   alignParts,
-  hasSameValue,
   isSameJsonValue,
   isSamePart,
   isSameResult,
@@ -411,6 +410,14 @@ function createAmendmentTest(
     const entry = readShown().get(uuid)
     return entry !== undefined && entry.cleared?.thinking !== true
   }
+}
+
+/** Compares two versions of the same block by value, whatever the order of their keys: inputs, results, and fields. */
+function hasSameValue(one: Part, other: Part): boolean {
+  const [a, b] = [one.block, other.block]
+  const isSameInput = !isToolUse(a) || !isToolUse(b) || isSameJsonValue(a.input, b.input)
+  const isSameContent = !isToolResult(a) || !isToolResult(b) || isSameResult(a, b)
+  return isSameInput && isSameContent && isSameJsonValue(one.fields, other.fields)
 }
 
 /**

@@ -1,6 +1,5 @@
 /** Creates the description of a Messages API model, from the model catalogue or from figures that the caller gives. */
-import type { JsonObject } from '@tidemark/core/log/json'
-import { omitUndefined } from '@tidemark/core/log/json'
+import { type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import type { ModelEntry } from '@tidemark/wire/catalogue/model-entry'
@@ -11,7 +10,8 @@ import {
   describeModel,
   findBaseUrl,
   findModel,
-  type PriceOverrides,
+  MODEL_OPTIONS,
+  type ModelOptions,
   readEnvironment,
 } from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
@@ -19,23 +19,13 @@ import { createKeyRedactor } from './hidden-key.ts'
 import { createHttpModel } from './http-model.ts'
 import type { ModelChoice } from './model-choice.ts'
 
-export interface AnthropicOptions {
+export interface AnthropicOptions extends ModelOptions {
   /** API key. Default: the environment variable `ANTHROPIC_API_KEY`. */
   readonly apiKey?: string
   /** Bearer token, used instead of an API key. Default: the environment variable `ANTHROPIC_AUTH_TOKEN`. */
   readonly authToken?: string
   /** Base URL of the API, without `/v1`. Default: `ANTHROPIC_BASE_URL`, else `https://api.anthropic.com`. */
   readonly baseUrl?: string
-  /** Replaces the global `fetch` for API requests, for example with `createSimulator().fetch`. */
-  readonly fetch?: typeof globalThis.fetch
-  /** Context window in tokens. Default: the window in the model catalogue. */
-  readonly window?: number
-  /** Output limit in tokens. Default: the limit in the model catalogue. */
-  readonly maxOutput?: number
-  /** Prices in dollars per million tokens. Default: the prices in the model catalogue. */
-  readonly prices?: PriceOverrides
-  /** Id of a catalogue model with the same behaviour, for a model that is not in the catalogue. */
-  readonly like?: string
   /**
    * True if the provider shares cache entries between organisations: the static part of the system prompt then asks for
    * it with `scope: "global"`. Refused by a provider that does not. Default: false.
@@ -93,18 +83,7 @@ function isBedrockHost(baseUrl: string | undefined): boolean {
   return baseUrl !== undefined && /(^|\.)bedrock[-.a-z0-9]*\.amazonaws\.com$/.test(new URL(baseUrl).hostname)
 }
 
-const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
-  'apiKey',
-  'authToken',
-  'baseUrl',
-  'fetch',
-  'window',
-  'maxOutput',
-  'prices',
-  'like',
-  'globalCache',
-  'parameters',
-]
+const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [...MODEL_OPTIONS, 'authToken', 'globalCache']
 
 /**
  * Returns the credentials from the `apiKey` or `authToken` option, else from the environment. Throws `bad-option` if

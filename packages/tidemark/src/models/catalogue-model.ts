@@ -25,14 +25,31 @@ export interface PriceOverrides {
   readonly output?: number
 }
 
-/** Figures that the caller gives instead of those of the catalogue. */
-interface ModelFigures {
+/** What may be said of any model: figures instead of those of the catalogue, and how its API is called. */
+export interface ModelOptions {
+  /** Replaces the global `fetch` for API requests, for example with `createSimulator().fetch`. */
+  readonly fetch?: typeof globalThis.fetch
+  /** Context window in tokens. Default: the window in the model catalogue. */
   readonly window?: number
+  /** Output limit in tokens. Default: the limit in the model catalogue. */
   readonly maxOutput?: number
+  /** Prices in dollars per million tokens. Default: the prices in the model catalogue. */
   readonly prices?: PriceOverrides
-  /** Id of a catalogue model with the same behaviour. */
+  /** Id of a catalogue model with the same behaviour, for a model that is not in the catalogue. */
   readonly like?: string
 }
+
+/** Names of the options that every model has. */
+export const MODEL_OPTIONS = [
+  'apiKey',
+  'baseUrl',
+  'fetch',
+  'window',
+  'maxOutput',
+  'prices',
+  'like',
+  'parameters',
+] as const
 
 interface FoundModel {
   readonly catalogue: Catalogue
@@ -48,7 +65,7 @@ interface FoundModel {
 export function findModel(
   maker: string,
   id: string,
-  figures: ModelFigures,
+  figures: ModelOptions,
   vendor: string = maker,
 ): FoundModel {
   const call = `${maker}("${id}"`
@@ -68,7 +85,7 @@ export function findModel(
   )
 }
 
-function extendCatalogue(call: string, vendor: string, id: string, figures: ModelFigures): Catalogue {
+function extendCatalogue(call: string, vendor: string, id: string, figures: ModelOptions): Catalogue {
   const { window, maxOutput, prices, like } = figures
   const fields = omitUndefined({ window, maxOutput, prices, like })
   if (Object.keys(fields).length === 0) return modelCatalogue

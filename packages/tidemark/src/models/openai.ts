@@ -10,7 +10,8 @@ import {
   describeModel,
   findBaseUrl,
   findModel,
-  type PriceOverrides,
+  MODEL_OPTIONS,
+  type ModelOptions,
   readEnvironment,
 } from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
@@ -18,29 +19,18 @@ import { createKeyRedactor } from './hidden-key.ts'
 import { createHttpModel } from './http-model.ts'
 import type { ModelChoice } from './model-choice.ts'
 
-export interface OpenaiOptions {
+export interface OpenaiOptions extends ModelOptions {
   /** API key. Default: the environment variable `OPENAI_API_KEY`. */
   readonly apiKey?: string
   /** Base URL of the API, with `/v1`. Default: `OPENAI_BASE_URL`, else `https://api.openai.com/v1`. */
   readonly baseUrl?: string
-  /** Replaces the global `fetch` for API requests, for example with `createSimulator().fetch`. */
-  readonly fetch?: typeof globalThis.fetch
-  /** Context window in tokens. Default: the window in the model catalogue. */
-  readonly window?: number
-  /** Output limit in tokens. Default: the limit in the model catalogue. */
-  readonly maxOutput?: number
-  /** Prices in dollars per million tokens. Default: the prices in the model catalogue. */
-  readonly prices?: PriceOverrides
-  /** Id of a catalogue model with the same behaviour, for a model that is not in the catalogue. */
-  readonly like?: string
   /** The API to call. Default: `responses`. Chat Completions does not return the model's reasoning. */
   readonly api?: 'responses' | 'chat'
   /** Fields added to every API request, such as `reasoning` or `service_tier`. */
   readonly parameters?: JsonObject
 }
 
-export interface CompatibleOptions
-  extends Pick<OpenaiOptions, 'fetch' | 'maxOutput' | 'prices' | 'like' | 'parameters'> {
+export interface CompatibleOptions extends ModelOptions, Pick<OpenaiOptions, 'parameters'> {
   /** Base URL of the server, with `/v1` if it has that: `http://localhost:11434/v1`. */
   readonly baseUrl: string
   /** API key. Default: none, as local servers want it. */
@@ -170,29 +160,8 @@ function checkModelId(maker: string, id: string): void {
   throw badOptionError('model', `${maker}(id): expected the id of a model, as in ${maker}("gpt-6-sol").`)
 }
 
-const OPENAI_OPTIONS: readonly (keyof OpenaiOptions)[] = [
-  'apiKey',
-  'baseUrl',
-  'fetch',
-  'window',
-  'maxOutput',
-  'prices',
-  'like',
-  'api',
-  'parameters',
-]
-
-const COMPATIBLE_OPTIONS: readonly (keyof CompatibleOptions)[] = [
-  'apiKey',
-  'baseUrl',
-  'fetch',
-  'window',
-  'maxOutput',
-  'prices',
-  'like',
-  'dialect',
-  'parameters',
-]
+const OPENAI_OPTIONS: readonly (keyof OpenaiOptions)[] = [...MODEL_OPTIONS, 'api']
+const COMPATIBLE_OPTIONS: readonly (keyof CompatibleOptions)[] = [...MODEL_OPTIONS, 'dialect']
 
 /** Encrypted reasoning is bound to an account. The log names it by a hash of the key, from which the key cannot be found. */
 function nameAccount(secret: string): string {

@@ -1,6 +1,6 @@
 /**
  * The blocks that identify a conversation, of a caller's message list and of the log, so that the two can be compared.
- * `isSamePart` finds a block again, `hasSameValue` says whether the caller has changed it.
+ * `isSamePart` finds a block again.
  */
 import {
   type Block,
@@ -46,14 +46,6 @@ export function isSamePart(one: Part | undefined, other: Part | undefined): bool
   if (isToolUse(a) && isToolUse(b)) return a.id === b.id && a.name === b.name
   if (isToolResult(a) && isToolResult(b)) return a.tool_use_id === b.tool_use_id
   return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
-}
-
-/** Compares two versions of the same block by value, whatever the order of their keys: inputs, results, and fields. */
-export function hasSameValue(one: Part, other: Part): boolean {
-  const [a, b] = [one.block, other.block]
-  const isSameInput = !isToolUse(a) || !isToolUse(b) || isSameJsonValue(a.input, b.input)
-  const isSameContent = !isToolResult(a) || !isToolResult(b) || isSameResult(a, b)
-  return isSameInput && isSameContent && isSameJsonValue(one.fields, other.fields)
 }
 
 /** Compares two results of the same call. */

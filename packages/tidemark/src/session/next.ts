@@ -27,10 +27,8 @@ import {
 import type { ContextTokens } from '@tidemark/core/tokens/usage'
 import { NOTHING_TO_ANSWER, withdrawTooLongPrompts } from '@tidemark/core/turn/recover-refusal'
 import { prepareNextRequest } from '@tidemark/core/turn/turn'
-import type { EncodedRequest } from '@tidemark/wire/providers/provider-codec'
 import { findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { runWithPauses } from '../platform/node-ports.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
 import { describeFailure } from './run.ts'
 import { withParameters } from './session-model.ts'
@@ -217,14 +215,6 @@ function endsInPrompt({ state }: TurnContext): boolean {
     if (record?.type === 'user' || record?.type === 'assistant') return isPrompt(record)
   }
   return true
-}
-
-/** Encodes a request that waits to be sent, in slices. */
-export async function encodeReadyRequest(
-  { encodeBody }: OpenSession,
-  { request }: PendingModelCall,
-): Promise<EncodedRequest> {
-  return runWithPauses(encodeBody(toModelCallInput(request)))
 }
 
 /** Returns a prepared request as callers get it. */

@@ -4,8 +4,9 @@
  */
 import { findNewestCompaction } from '@tidemark/core/background/prepare-summary'
 import { areNotesBehind, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
+import { keepsNotes } from '@tidemark/core/compaction/compact'
 import type { TurnEvent } from '@tidemark/core/engine/events'
-import { keepsNotes, type NotesServices, readHostToolNames } from '@tidemark/core/engine/host'
+import { type NotesServices, readHostToolNames } from '@tidemark/core/engine/host'
 import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { omitUndefined } from '@tidemark/core/log/json'

@@ -111,22 +111,19 @@ export function parseNewRecord(given: unknown): DecodeResult {
   if (isNestedTooDeep(fields)) return { ok: false, why: TOO_DEEP }
   const decoded = decodeRecord(fields)
   if (!decoded.ok) return decoded
-  const why = findProblem(decoded.record, fields, decoded.note ?? findUnreadableReport(decoded.record))
+  const why = findProblem(decoded.record, fields, decoded.note)
   return why === null ? decoded : { ok: false, why }
-}
-
-function findUnreadableReport(record: SessionRecord): string | undefined {
-  return completeRecord(record, readAnthropicReport).note
 }
 
 const TOO_DEEP = `it is nested more than ${MAX_JSON_DEPTH} levels deep, or in itself`
 
-function findProblem(record: SessionRecord, fields: Fields, note: string | undefined): string | null {
+function findProblem(record: SessionRecord, fields: Fields, repaired: string | undefined): string | null {
   if (record.type === 'tidemark') return 'the type tidemark is for headers'
   const problem = linkProblem(record, fields) ?? rawBlocksProblem(fields.rawBlocks)
   if (problem !== null) return problem
   const path = findNonJsonPath(fields)
   if (path !== null) return `${path} is not a JSON value`
+  const note = repaired ?? completeRecord(record, readAnthropicReport).note
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
 

@@ -2,20 +2,22 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Journal } from '@tidemark/core/engine/ports'
 import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
 import { describe, it } from 'vitest'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { checkedJournal, type RawJournal } from '../storage/checked-journal.ts'
-import { createFileJournal, type FileJournal } from '../storage/file-journal.ts'
+import { createFileJournal } from '../storage/file-journal.ts'
 import { nodeFileSystem } from '../storage/file-system.ts'
 import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
 import { createNotesFolder } from '../storage/notes-folder.ts'
-import { createSqliteJournal, type SqliteJournal } from '../storage/sqlite-journal.ts'
+import { createSqliteJournal } from '../storage/sqlite-journal.ts'
 import { createCrashFileSystem } from './crash-file-system.ts'
 import { createFakeMachine } from './fake-machine.ts'
 import { filePortCases } from './file-system-cases.ts'
 import { journalCases } from './journal-cases.ts'
+import type { JournalSubject } from './journal-refusal-cases.ts'
 import { notesStoreCases } from './notes-store-cases.ts'
 import { blobStoreCases, type ConformanceCase, clockCases, deadlinesCases, idsCases } from './port-cases.ts'
 
@@ -44,6 +46,28 @@ async function folder(): Promise<{ readonly root: string; end(): Promise<void> }
   return { root, end: () => rm(root, { recursive: true, force: true }) }
 }
 
+/** Journals in a folder on the disk: those opened are closed before it is removed. */
+async function journalsIn<Opened extends Journal & { close(): Promise<void> }>(
+  create: (root: string) => Opened,
+): Promise<JournalSubject> {
+  const { root, end } = await folder()
+  const opened: Opened[] = []
+  return {
+    locks: true,
+    async open() {
+      const journal = create(root)
+      opened.push(journal)
+      return journal
+    },
+    async end() {
+      for (const journal of opened) await journal.close()
+      await end()
+    },
+  }
+}
+
+const nothingToEnd = async () => {}
+
 run(
   'file port: Node',
   filePortCases(async () => ({ files: nodeFileSystem, ...(await folder()) })),
@@ -53,27 +77,12 @@ run(
   filePortCases(() => ({
     files: createCrashFileSystem({ directories: ['/root'] }),
     root: '/root',
-    end: async () => {},
+    end: nothingToEnd,
   })),
 )
 run(
   'journal: files',
-  journalCases(async () => {
-    const { root, end } = await folder()
-    const open: FileJournal[] = []
-    return {
-      locks: true,
-      async open() {
-        const journal = createFileJournal({ home: join(root, 'home') })
-        open.push(journal)
-        return journal
-      },
-      async end() {
-        for (const journal of open) await journal.close()
-        await end()
-      },
-    }
-  }),
+  journalCases(() => journalsIn((root) => createFileJournal({ home: join(root, 'home') }))),
 )
 run(
   'journal: files, on the forgetful port',
@@ -83,7 +92,7 @@ run(
     return {
       locks: true,
       open: async () => createFileJournal({ home: '/home', files, processes: machine.start() }),
-      end: async () => {},
+      end: nothingToEnd,
     }
   }),
 )
@@ -91,33 +100,18 @@ run(
   'journal: memory',
   journalCases(() => {
     const store = new Map()
-    return { locks: true, open: async () => createMemoryJournal(store), end: async () => {} }
+    return { locks: true, open: async () => createMemoryJournal(store), end: nothingToEnd }
   }),
 )
 run(
   'journal: SQLite',
-  journalCases(async () => {
-    const { root, end } = await folder()
-    const open: SqliteJournal[] = []
-    return {
-      locks: true,
-      async open() {
-        const journal = createSqliteJournal(join(root, 'sessions.db'))
-        open.push(journal)
-        return journal
-      },
-      async end() {
-        for (const journal of open) await journal.close()
-        await end()
-      },
-    }
-  }),
+  journalCases(() => journalsIn((root) => createSqliteJournal(join(root, 'sessions.db')))),
 )
 run(
   'journal: lines in memory, checked, without locks',
   journalCases(() => {
     const sessions = new Map<string, string[]>()
-    return { locks: false, open: async () => checkedJournal(lineStore(sessions)), end: async () => {} }
+    return { locks: false, open: async () => checkedJournal(lineStore(sessions)), end: nothingToEnd }
   }),
 )
 run(
@@ -131,14 +125,14 @@ run(
   'blobs: folder, on the forgetful port',
   blobStoreCases(() => {
     const files = createCrashFileSystem()
-    return { open: async () => createBlobFolder({ home: '/home', files }), end: async () => {} }
+    return { open: async () => createBlobFolder({ home: '/home', files }), end: nothingToEnd }
   }),
 )
 run(
   'blobs: memory',
   blobStoreCases(() => {
     const store = createMemoryBlobs()
-    return { open: async () => store, end: async () => {} }
+    return { open: async () => store, end: nothingToEnd }
   }),
 )
 run(
@@ -152,14 +146,14 @@ run(
   'notes: folder, on the forgetful port',
   notesStoreCases(() => {
     const files = createCrashFileSystem()
-    return { open: async () => createNotesFolder({ home: '/home', files }), end: async () => {} }
+    return { open: async () => createNotesFolder({ home: '/home', files }), end: nothingToEnd }
   }),
 )
 run(
   'notes: memory',
   notesStoreCases(() => {
     const store = createMemoryNotes()
-    return { open: async () => store, end: async () => {} }
+    return { open: async () => store, end: nothingToEnd }
   }),
 )
 run(

@@ -28,32 +28,35 @@ const packages = {
     'watchdog-worker': 'src/threads/watchdog-worker.ts',
     'network-bridge': 'src/sandbox/network-bridge.ts',
   },
-  gateway: { index: 'src/index.ts' },
+  gateway: { index: 'src/index.ts', 'log-reader-worker': 'src/page/log-reader-worker.ts' },
   cli: { index: 'src/index.ts' },
 }
 
-/** The page of `tidemark ui`: one script for the browser and its style sheet, into the command's own build. */
-export const pageConfig = {
-  name: 'page',
+/** The page: one script for the browser and its style sheet, into the build of each package that serves it. */
+const createPageConfig = (host: string) => ({
+  name: `page of ${host}`,
   cwd: 'packages/page',
   entry: { page: 'src/main.tsx' },
   format: 'esm' as const,
   platform: 'browser' as const,
   target: 'es2022',
   inputOptions: { resolve: { conditionNames: ['tidemark-source', 'browser', 'import', 'default'] } },
-  outDir: '../cli/dist/page',
+  outDir: `../${host}/dist/page`,
   outputOptions: { entryFileNames: 'page.js' },
   deps: { alwaysBundle: /./ },
-  copy: [{ from: 'src/page.css', to: '../cli/dist/page' }],
+  copy: [{ from: 'src/page.css', to: `../${host}/dist/page` }],
   minify: true,
   dts: false,
   clean: false,
   logLevel: 'warn' as const,
   checks: { bundlerTimings: false },
-}
+})
+
+export const pageConfig: ReturnType<typeof createPageConfig> = createPageConfig('cli')
 
 export default defineConfig([
   pageConfig,
+  createPageConfig('gateway'),
   ...Object.entries(packages).map(([name, entry]) => ({
     name,
     cwd: `packages/${name}`,

@@ -30,6 +30,7 @@ const PROCESS_TESTS = [
   'packages/simulator/test/coder-clients.test.ts',
   'packages/tidemark/src/hooks/*.test.ts',
   'test/compact-process.test.ts',
+  'test/gateway/gateway-page.test.ts',
 ]
 
 /**

@@ -19,8 +19,8 @@ import config, { pageConfig } from '../tsdown.config.ts'
 import { COMPILED } from './test-environment.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** The command and the agent that it starts, whose threads are files of their own. */
-const PACKAGES = ['cli', 'agent']
+/** The command, and the agent and the gateway that it starts, whose threads are files of their own. */
+const PACKAGES = ['agent', 'gateway', 'cli']
 const BUILDS = fileURLToPath(new URL('../node_modules/.cache/tidemark-test-command', import.meta.url))
 const DAY_MS = 86_400_000
 
@@ -61,7 +61,7 @@ export default async function setup(): Promise<void> {
   cpSync(join(ROOT, 'packages/page/src/page.css'), join(made, 'dist', 'page', 'page.css'))
   writeFileSync(join(made, 'start.mjs'), START)
   // The build looks for its samples beside its folder, as the published ones do.
-  for (const name of PACKAGES)
+  for (const name of ['cli', 'agent'])
     cpSync(join(ROOT, 'packages', name, 'sample'), join(made, 'sample'), { recursive: true })
   process.env.TIDEMARK_TEST_COMMAND = join(keepOnce(made), 'start.mjs')
 }

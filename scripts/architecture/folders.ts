@@ -90,8 +90,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'chat',
     'commands',
   ],
-  gateway: ['database', 'keys', 'spending', 'operation', 'server', 'index.ts'],
-  page: ['data', 'chart', 'views', 'main.tsx'],
+  gateway: ['database', 'keys', 'spending', 'operation', 'page', 'server', 'index.ts'],
+  page: ['data', 'chart', 'views', 'main.tsx', 'server'],
   cli: ['.', 'pages', 'ui', 'commands'],
 }
 

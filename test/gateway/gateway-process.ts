@@ -17,14 +17,18 @@ export async function startGatewayProcess(options: {
   readonly database: string
   readonly upstream: string
   readonly port?: number
+  /** Arguments of `node` that start the command. Default: the command as it is installed. */
+  readonly command?: readonly string[]
+  readonly args?: readonly string[]
 }): Promise<GatewayProcess> {
-  const { database, upstream, port = 0 } = options
+  const { database, upstream, port = 0, command = [COMMAND], args = [] } = options
   const child = spawn(
     process.execPath,
     [
-      COMMAND,
+      ...command,
       'gateway',
       '--json',
+      ...args,
       ...[
         '--database',
         database,

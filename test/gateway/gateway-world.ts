@@ -30,7 +30,10 @@ export interface GatewayWorld {
   readonly coder: Coder
   readonly logs: GatewayLogLine[]
   startGateway(options?: Partial<GatewayOptions>): Promise<Gateway>
-  addKey(name: string, options?: { budget?: number; models?: string[] }): Promise<string>
+  addKey(
+    name: string,
+    options?: { budget?: number; models?: string[]; team?: string; isViewer?: boolean },
+  ): Promise<string>
   /** Dollars that the simulator has billed. */
   readBill(): number
   close(): Promise<void>
@@ -115,7 +118,8 @@ export function useGatewayWorlds(): CreateWorld {
 export class SdkAgent {
   readonly client: Anthropic
   readonly messages: Anthropic.MessageParam[] = []
-  readonly coder: Coder
+  /** Whose tools are offered. */
+  coder: Coder
   readonly headers: Record<string, string>
 
   constructor(baseURL: string, apiKey: string, coder: Coder, session: string | null) {

@@ -27,7 +27,13 @@ export type {
   PolicyResult,
   RequestDetail,
   SessionList,
+  SessionOwner,
   SessionPage,
+  SpendingRow,
+  TeamFigures,
+  TeamKey,
+  TeamLoss,
+  TeamViewer,
   UndoOutcome,
   UndoState,
 } from './explore/page-data.ts'
@@ -49,12 +55,14 @@ export {
   type UnreadableLog,
 } from './inspect/inspect-files.ts'
 export type { ClearingCost, LoggedCacheBreak } from './inspect/report.ts'
+export { createDayFormatter } from './inspect/spending.ts'
 export { type ClientTidemark, createClientTidemark } from './library/client-tidemark.ts'
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { BlobCopyReport } from './logs/log-blobs.ts'
 export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.ts'
 export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
+export { readLogText } from './logs/read-log.ts'
 export { createRefusal, LIMIT_STATUS } from './models/client-error.ts'
 export { createHttpModel } from './models/http-model.ts'
 export { createModelOfClient, findRouteByPath, PROVIDERS } from './models/providers.ts'

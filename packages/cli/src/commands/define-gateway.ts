@@ -35,6 +35,11 @@ export function addGateway(program: Command, terminal: Terminal, outcome: { code
       'time for running answers to end after SIGTERM; default: 30',
       parseWholeNumber,
     )
+    .option(
+      '--page-url <url>',
+      'where browsers of others reach the page; default: only this machine',
+      parseUrl,
+    )
     .option('--json', 'print one line { "url": ..., "openaiUrl": ... } once it listens; logs are JSON lines')
     .action(async (choices: GatewayCommandOptions) => {
       const { runGatewayCommand } = await import('./gateway.ts')
@@ -72,6 +77,8 @@ function addGatewayKeys(gateway: Command, terminal: Terminal, outcome: { code: n
     .option('--budget <usd>', 'most dollars in a period; default: no limit', Number)
     .option('--period <name>', 'day, week, month or total; default: month')
     .option('--models <names...>', 'models that it may call, as claude-sonnet-5-5 or gpt-6*; default: all')
+    .option('--team <name>', 'the team that it is counted with on the page')
+    .option('--viewer', 'it only opens the page: all sessions, with --team those of the team')
     .option('--json', 'print one JSON value: { key }')
     .action(async (name: string, choices: AddKeyOptions) => {
       const { addGatewayKey } = await import('./gateway.ts')

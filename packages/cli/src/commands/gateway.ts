@@ -38,6 +38,7 @@ export interface GatewayCommandOptions {
   /** Seconds. */
   readonly idle?: number
   readonly drain?: number
+  readonly pageUrl?: string
   readonly json?: boolean
 }
 
@@ -50,6 +51,8 @@ export interface AddKeyOptions extends DatabaseOptions {
   readonly budget?: number
   readonly period?: string
   readonly models?: readonly string[]
+  readonly team?: string
+  readonly viewer?: boolean
 }
 
 const DEFAULT_PORT = 8_788
@@ -70,12 +73,13 @@ export async function runGatewayCommand(choices: GatewayCommandOptions, terminal
     ...(retention === undefined ? {} : { retentionDays: retention }),
     ...(idle === undefined ? {} : { idleSeconds: idle }),
     ...(drain === undefined ? {} : { drainSeconds: drain }),
+    ...(choices.pageUrl === undefined ? {} : { pageUrl: choices.pageUrl }),
   })
   const { url } = gateway
   terminal.write(
     choices.json === true
       ? `${formatJson({ url, openaiUrl: `${url}/v1` })}\n`
-      : formatGreeting(url, database !== undefined),
+      : formatGreeting(url, database === undefined ? null : (choices.pageUrl ?? url)),
   )
   await waitForEnd(terminal)
   if (choices.json !== true && gateway.running > 0)
@@ -86,13 +90,14 @@ export async function runGatewayCommand(choices: GatewayCommandOptions, terminal
   return EXIT_CODES.done
 }
 
-function formatGreeting(url: string, hasDatabase: boolean): string {
+function formatGreeting(url: string, page: string | null): string {
   return [
-    hasDatabase
+    page !== null
       ? 'Serving sessions, keys and budgets from Postgres. Keys: tidemark gateway keys add NAME --database URL.'
       : 'Serving one process on files, without keys: callers send their own credentials. For a team, give --database.',
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=KEY your-agent`,
     `  OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=KEY your-agent`,
+    ...(page === null ? [] : [`Sessions and costs, for whoever has a key: ${page}`]),
     '',
   ].join('\n')
 }
@@ -146,7 +151,7 @@ export async function addGatewayKey(
   choices: AddKeyOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { database, budget, period, models, json } = choices
+  const { database, budget, period, models, team, viewer, json } = choices
   return withDatabase(database, terminal, async (pool) => {
     const { key } = await addKey(pool, {
       name,
@@ -154,6 +159,8 @@ export async function addGatewayKey(
       ...(budget === undefined ? {} : { budget }),
       ...(period === undefined ? {} : { period: period as Period }),
       ...(models === undefined ? {} : { models }),
+      ...(team === undefined ? {} : { team }),
+      ...(viewer === undefined ? {} : { isViewer: viewer }),
     })
     terminal.write(json === true ? `${formatJson({ key })}\n` : `${key}\n`)
     return EXIT_CODES.done
@@ -185,7 +192,11 @@ function renderKeys(keys: readonly ListedKey[], terminal: Terminal): readonly st
         align: 'right',
         text: ({ budget, period }) => (budget === null ? '-' : `${formatDollars(budget)} a ${period}`),
       },
-      { title: 'models', text: ({ models }) => models?.join(' ') ?? 'all' },
+      { title: 'team', text: ({ team }) => team ?? '-' },
+      {
+        title: 'models',
+        text: ({ models, isViewer }) => (isViewer ? 'none: opens the page' : (models?.join(' ') ?? 'all')),
+      },
       { title: '', text: ({ isRevoked }) => (isRevoked ? 'revoked' : '') },
     ],
     createScreen(terminal),

@@ -1,10 +1,10 @@
 /** Writes what people share of a session: the page as one file, and the picture card. Neither is ever written over a log. */
 import { writeFile } from 'node:fs/promises'
 import { TidemarkError } from '@tidemark/core/errors'
+import { createExportedPage } from '@tidemark/page/server/html-export'
+import { drawPictureCard } from '@tidemark/page/server/picture-card'
 import { listDepartedTexts, listDepartures, type NamedLog, redactStrings } from 'tidemark/internal'
 import { readLog, type SessionReport } from 'tidemark/logs'
-import { createExportedPage } from './html-export.ts'
-import { drawPictureCard } from './picture-card.ts'
 
 export async function writeSessionPage(
   path: string,

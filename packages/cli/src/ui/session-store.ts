@@ -5,14 +5,15 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
-import type {
-  ListedSession,
-  NamedLog,
-  SessionList,
-  SessionPage,
-  UndoOutcome,
-  UnreadableLog,
-} from 'tidemark/internal'
+import {
+  answerSessionQuestion,
+  type PageAnswer,
+  type PageEvent,
+  type PageSessions,
+  type SessionQuestion,
+  toListedSession,
+} from '@tidemark/page/server/page-routes'
+import type { NamedLog, SessionList, SessionPage, UndoOutcome, UnreadableLog } from 'tidemark/internal'
 import { redactStrings } from 'tidemark/internal'
 import { inspectFiles, type LogContents, readLog, type SessionReport } from 'tidemark/logs'
 import type { PageUndo } from './page-undo.ts'
@@ -32,9 +33,6 @@ export interface SessionStoreOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What a page that listens is sent: `list`: more sessions were read, or one began. `changed`: one has a new report. */
-export type StoreEvent = { readonly type: 'list' } | { readonly type: 'changed'; readonly id: string }
-
 interface KnownSession {
   readonly log: NamedLog
   report: SessionReport | null
@@ -47,10 +45,10 @@ const LIVE_MS = 120_000
 const STAT_MS = 500
 const FIND_MS = 3_000
 
-export class SessionStore {
+export class SessionStore implements PageSessions {
   readonly #options: SessionStoreOptions
   readonly #sessions = new Map<string, KnownSession>()
-  readonly #listeners = new Set<(event: StoreEvent) => void>()
+  readonly #listeners = new Set<(event: PageEvent) => void>()
   #found: PageLogs = { logs: [], unreadable: [], unread: 0 }
   #newest: { readonly id: string; readonly modifiedMs: number; readonly log: LogContents } | null = null
   #reading: Promise<void> = Promise.resolve()
@@ -69,12 +67,12 @@ export class SessionStore {
     return this.#sessions.size
   }
 
-  list(): SessionList {
+  async list(): Promise<SessionList> {
     const known = [...this.#sessions]
     const failed = known.flatMap(([, { log, why }]) => (why === null ? [] : [{ file: log.file, why }]))
     return redactStrings({
       sessions: known.flatMap(([id, session]) =>
-        session.report === null ? [] : [toListed(id, session.report, isLive(session))],
+        session.report === null ? [] : [toListedSession(id, session.report, isLive(session))],
       ),
       pending: known.filter(([, { report, why }]) => report === null && why === null).length,
       notRead: this.#found.unread,
@@ -112,6 +110,12 @@ export class SessionStore {
     return log
   }
 
+  async answer(id: string, question: SessionQuestion): Promise<PageAnswer | null> {
+    if (!this.#sessions.has(id)) return null
+    const session = { readPage: () => this.readPage(id), readContents: () => this.readContents(id) }
+    return answerSessionQuestion(session, question)
+  }
+
   /** Undoes a compaction or clearing, and reads the session again; null if there is no such session. */
   async undo(id: string, target: string): Promise<UndoOutcome | null> {
     const session = this.#sessions.get(id)
@@ -122,7 +126,7 @@ export class SessionStore {
     return outcome
   }
 
-  listen(listener: (event: StoreEvent) => void): () => void {
+  listen(listener: (event: PageEvent) => void): () => void {
     this.#listeners.add(listener)
     this.#follow(STAT_MS)
     return () => {
@@ -177,7 +181,7 @@ export class SessionStore {
     })
   }
 
-  #emit(event: StoreEvent): void {
+  #emit(event: PageEvent): void {
     for (const listener of this.#listeners) listener(event)
   }
 
@@ -213,9 +217,4 @@ export function toSessionKey(path: string): string {
 
 function isLive({ modifiedMs }: KnownSession): boolean {
   return Date.now() - modifiedMs < LIVE_MS
-}
-
-function toListed(id: string, report: SessionReport, isWritten: boolean): ListedSession {
-  const { requests, context, largest, byTool, duplicateReads, ...listed } = report
-  return { ...listed, id, isLive: isWritten }
 }

@@ -1,11 +1,11 @@
-/** The audit log: who changed keys and deleted sessions, and when. Rows are only added. */
+/** The audit log: who changed keys, deleted sessions and looked at those of others, and when. Rows are only added. */
 import type { Database } from './database.ts'
 
 export interface AuditEntry {
-  /** Who did it: the operating system's user of a command, or `retention`. */
+  /** Who did it: the operating system's user of a command, `retention`, or the name of a key. */
   readonly actor: string
-  readonly action: 'key-added' | 'key-revoked' | 'session-deleted'
-  /** The name of the key, or the key and id of the session. */
+  readonly action: 'key-added' | 'key-revoked' | 'session-deleted' | 'page-opened'
+  /** The name of the key or team, or the key and id of the session. */
   readonly subject: string
   readonly details?: string
 }

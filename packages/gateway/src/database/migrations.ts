@@ -54,6 +54,23 @@ const MIGRATIONS: readonly Migration[] = [
         actor text not null, action text not null, subject text not null, details text not null default ''
       );`,
   },
+  {
+    number: 2,
+    name: 'teams, viewers and their page',
+    sql: `
+      alter table gateway_keys add column team text, add column is_viewer boolean not null default false;
+      create table gateway_sign_ins (
+        hash bytea primary key, key text not null references gateway_keys (id),
+        created_at timestamptz not null default now(), expires_at timestamptz not null
+      );
+      create index gateway_sign_ins_by_key on gateway_sign_ins (key);
+      create table gateway_reports (
+        scope text not null, session text not null, format integer not null, lines integer not null,
+        made_at timestamptz not null default now(), listed text, why text, losses jsonb not null default '[]',
+        primary key (scope, session),
+        foreign key (scope, session) references gateway_sessions (scope, session) on delete cascade
+      );`,
+  },
 ]
 
 /** Number of the advisory lock under which steps run: processes that start together wait for each other. */

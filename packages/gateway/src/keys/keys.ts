@@ -20,6 +20,10 @@ export interface GatewayKey {
   /** Names of the models that may be called, `*` at the end for all with that beginning; null for all. */
   readonly models: readonly string[] | null
   readonly isRevoked: boolean
+  /** The team that it is counted with; null for none. */
+  readonly team: string | null
+  /** True if the key only opens the page: it sees the sessions of its team, or all if it has none, and calls nothing. */
+  readonly isViewer: boolean
 }
 
 export interface NewKey {
@@ -27,6 +31,8 @@ export interface NewKey {
   readonly budget?: number
   readonly period?: Period
   readonly models?: readonly string[]
+  readonly team?: string
+  readonly isViewer?: boolean
   readonly actor: string
 }
 
@@ -43,14 +49,20 @@ export async function addKey(
   checkNewKey(given)
   const key = `${KEY_PREFIX}${randomBytes(32).toString('base64url')}`
   const id = randomUUID()
-  const { name, budget = null, period = 'month', models = null, actor } = given
+  const { name, budget = null, period = 'month', team = null, isViewer = false, actor } = given
+  // A gateway of the version before, which knows no viewers, refuses every model to such a key.
+  const models = isViewer ? [] : (given.models ?? null)
   try {
     await runTransaction(pool, async (connection) => {
       await connection.query(
-        'insert into gateway_keys (id, name, hash, hint, budget, period, models) values ($1, $2, $3, $4, $5, $6, $7)',
-        [id, name, hashKey(key), key.slice(0, KEY_PREFIX.length + 4), budget, period, models],
+        `insert into gateway_keys (id, name, hash, hint, budget, period, models, team, is_viewer)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+        [id, name, hashKey(key), key.slice(0, KEY_PREFIX.length + 4), budget, period, models, team, isViewer],
       )
-      const details = `budget ${budget ?? 'none'}, period ${period}, models ${models?.join(' ') ?? 'all'}`
+      const use = isViewer
+        ? 'viewer'
+        : `budget ${budget ?? 'none'}, period ${period}, models ${models?.join(' ') ?? 'all'}`
+      const details = team === null ? use : `${use}, team ${team}`
       await appendAudit(connection, { actor, action: 'key-added', subject: name, details })
     })
   } catch (thrown) {
@@ -61,11 +73,15 @@ export async function addKey(
   return { key, id }
 }
 
-function checkNewKey({ name, budget, period, models }: NewKey): void {
-  if (!/^[\w.@ -]{1,100}$/.test(name))
-    throw badKeyError(
-      `The name ${JSON.stringify(name)}: expected 1 to 100 letters, digits, spaces and . _ - @ characters.`,
-    )
+const NAME_PATTERN = /^[\w.@ -]{1,100}$/
+const NAME_RULE = 'expected 1 to 100 letters, digits, spaces and . _ - @ characters.'
+
+function checkNewKey({ name, budget, period, models, team, isViewer }: NewKey): void {
+  if (!NAME_PATTERN.test(name)) throw badKeyError(`The name ${JSON.stringify(name)}: ${NAME_RULE}`)
+  if (team !== undefined && !NAME_PATTERN.test(team))
+    throw badKeyError(`--team ${JSON.stringify(team)}: ${NAME_RULE}`)
+  if (isViewer === true && (budget !== undefined || models !== undefined))
+    throw badKeyError('--viewer: such a key calls no model, so it has no budget and no models.')
   if (budget !== undefined && !(budget > 0 && budget <= 1e9))
     throw badKeyError(`--budget ${budget}: expected dollars above 0.`)
   if (period !== undefined && !PERIODS.includes(period))
@@ -124,7 +140,7 @@ export function sqlPeriod(period: string): string {
     else date_trunc(${period}, now() at time zone 'utc')::date end`
 }
 
-/** Returns the key with this secret, also if it is revoked; null if there is none. */
+/** Returns the key with this secret, also if it is revoked or only opens the page; null if there is none. */
 export async function findKey(pool: Pick<Database, 'query'>, secret: string): Promise<GatewayKey | null> {
   if (!isGatewayKey(secret)) return null
   const { rows } = await queryPromptly(pool, 'select * from gateway_keys where hash = $1', [hashKey(secret)])
@@ -159,14 +175,18 @@ interface KeyRow {
   readonly period: Period
   readonly models: readonly string[] | null
   readonly revoked_at: Date | null
+  readonly team: string | null
+  readonly is_viewer: boolean
 }
 
-function toKey({ id, name, budget, period, models, revoked_at }: KeyRow): GatewayKey {
+function toKey({ id, name, budget, period, models, revoked_at, team, is_viewer }: KeyRow): GatewayKey {
   return {
     id,
     name,
     period,
     models,
+    team,
+    isViewer: is_viewer,
     budget: budget === null ? null : Number(budget),
     isRevoked: revoked_at !== null,
   }

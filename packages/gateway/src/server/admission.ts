@@ -127,6 +127,7 @@ function refuseCaller(
 ): RefusedRequest | null {
   if (key === null) return refuse(401, UNKNOWN_KEY)
   if (key.isRevoked) return refuse(403, `The key ${key.name} of the gateway was revoked.`)
+  if (key.isViewer) return refuse(403, `The key ${key.name} opens the page of the gateway and nothing else.`)
   if (!isOwn && credential === null)
     return refuse(
       403,

@@ -14,6 +14,7 @@ import { migrateDatabase } from '../database/migrations.ts'
 import type { GatewayKey } from '../keys/keys.ts'
 import { createMetrics, type Metrics } from '../operation/metrics.ts'
 import { type Jobs, startJobs } from '../operation/retention.ts'
+import { createTeamPage, type TeamPage } from '../page/team-page.ts'
 import { openAccounts, type ProcessAccounts } from './accounts.ts'
 import { createAdmission } from './admission.ts'
 import { createTenants, type Tenants } from './tenants.ts'
@@ -40,6 +41,8 @@ export interface GatewayOptions {
   readonly retentionDays?: number
   /** Seconds without a request after which a session is closed in this process. Default: 300. */
   readonly idleSeconds?: number
+  /** Address at which browsers reach the page through a proxy, as `https://gateway.example.com`. Default: only from this machine. */
+  readonly pageUrl?: string
   /** Seconds for which running answers may go on after `close`. Default: 30. */
   readonly drainSeconds?: number
   /** Called for what an operator should know, as one line. */
@@ -69,7 +72,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   const { host = '127.0.0.1', port = 0, onLog = () => {} } = options
   const metrics = createMetrics()
   const services = await openServices(options, metrics, onLog)
-  const { tenants, database, accounts } = services
+  const { tenants, database, accounts, page } = services
   const client = createClientHost({
     ...(options.maxBodyBytes === undefined ? {} : { maxBodyBytes: options.maxBodyBytes }),
     onError: (status, message) =>
@@ -90,6 +93,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   let isDraining = false
   const server = createServer((request, response) => {
     if (answerOperator(request, response, { database, metrics, isDraining, running: client.running })) return
+    if (page?.answer(request, response, (server.address() as AddressInfo).port) === true) return
     const begun = performance.now()
     response.on('close', () => {
       metrics.count('tidemark_gateway_responses_total', { status: String(response.statusCode) })
@@ -111,6 +115,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     },
     async close() {
       isDraining = true
+      await page?.close()
       await closeServer(server, (options.drainSeconds ?? DEFAULT_DRAIN_SECONDS) * 1000)
       await closeServices(services)
     },
@@ -121,6 +126,7 @@ interface GatewayServices {
   readonly database: Database | null
   readonly accounts: ProcessAccounts | null
   readonly jobs: Jobs | null
+  readonly page: TeamPage | null
   readonly tenants: Tenants
 }
 
@@ -140,7 +146,7 @@ async function openServices(
     telemetry: await loadTelemetry(),
     onEvent: (event, session) => noteEvent(event, session, metrics, onLog),
   })
-  if (database === null) return { database, tenants, accounts: null, jobs: null }
+  if (database === null) return { database, tenants, accounts: null, jobs: null, page: null }
   try {
     const steps = await migrateDatabase(database)
     for (const step of steps) onLog({ level: 'info', event: 'migrated', message: step })
@@ -153,7 +159,12 @@ async function openServices(
     const accounts = await openAccounts({ database, process: randomUUID(), metrics, onWarning })
     const onError = (message: string): void => onLog({ level: 'error', event: 'jobs', message })
     const jobs = await startJobs({ database, retentionDays: options.retentionDays ?? null, onError })
-    return { database, tenants, accounts, jobs }
+    const page = createTeamPage({
+      database,
+      pageUrl: options.pageUrl ?? null,
+      onError: (message) => onLog({ level: 'warning', event: 'page', message }),
+    })
+    return { database, tenants, accounts, jobs, page }
   } catch (thrown) {
     await database.end().catch(() => {})
     if (thrown instanceof TidemarkError) throw thrown
@@ -161,7 +172,8 @@ async function openServices(
   }
 }
 
-async function closeServices({ database, accounts, jobs, tenants }: GatewayServices): Promise<void> {
+async function closeServices({ database, accounts, jobs, page, tenants }: GatewayServices): Promise<void> {
+  await page?.close()
   await tenants.close()
   await jobs?.close().catch(() => {})
   await accounts?.close(SETTLE_MS)

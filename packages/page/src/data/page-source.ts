@@ -1,6 +1,6 @@
 /**
- * Where the page gets its data: from the server of `tidemark ui`, or from the document itself if it was exported. Both give
- * the same values.
+ * Where the page gets its data: from the server of `tidemark ui`, from a gateway after signing in, or from the document itself
+ * if it was exported. All give the same values.
  */
 import type {
   DepartedMatch,
@@ -9,12 +9,16 @@ import type {
   RequestDetail,
   SessionList,
   SessionPage,
+  TeamFigures,
+  TeamViewer,
   UndoOutcome,
 } from 'tidemark/report'
 
 export interface PageSource {
   /** True for an exported file: nothing can be loaded, followed or changed. */
   readonly isExported: boolean
+  /** The part of a gateway's page; null for the sessions of this machine. */
+  readonly team: TeamSource | null
   /** False for a file that was exported without the texts of its session. */
   readonly hasTexts: boolean
   loadList(): Promise<SessionList>
@@ -30,6 +34,18 @@ export interface PageSource {
   listen(listener: (id: string | null) => void): () => void
 }
 
+export interface TeamSource {
+  /** Returns who looks at the page; null if a key is needed first. */
+  loadViewer(): Promise<TeamViewer | null>
+  /** Rejects if the key is not accepted. */
+  signIn(key: string): Promise<TeamViewer>
+  signOut(): Promise<void>
+  /** `days`: the last ones, with today; null for all. */
+  loadFigures(days: number | null): Promise<TeamFigures>
+  /** Calls `listener` when the server no longer knows the viewer. Returns what ends it. */
+  onSignedOut(listener: () => void): () => void
+}
+
 /** The data in an exported document. */
 export interface ExportedData {
   readonly page: SessionPage
@@ -42,14 +58,33 @@ const DATA_ELEMENT = 'tidemark-data'
 
 export function createPageSource(): PageSource {
   const element = document.getElementById(DATA_ELEMENT)
-  return element === null
-    ? createServedSource()
-    : createExportedSource(JSON.parse(element.textContent ?? '{}'))
+  if (element !== null) return createExportedSource(JSON.parse(element.textContent ?? '{}'))
+  const host = document.querySelector('meta[name="tidemark-host"]')?.getAttribute('content')
+  return createServedSource(host === 'team' ? createTeamSource() : null)
 }
 
-function createServedSource(): PageSource {
+/** What ends when a server no longer knows the viewer. */
+const signedOut = new EventTarget()
+
+function createTeamSource(): TeamSource {
+  const post = (path: string, value: object): Promise<TeamViewer> =>
+    load(path, { method: 'POST', body: JSON.stringify(value) })
+  return {
+    loadViewer: () => load<TeamViewer | null>('/api/viewer').catch(() => null),
+    signIn: (key) => post('/api/sign-in', { key }),
+    signOut: async () => void (await post('/api/sign-out', {})),
+    loadFigures: (days) => load(days === null ? '/api/team' : `/api/team?days=${days}`),
+    onSignedOut(listener) {
+      signedOut.addEventListener('end', listener)
+      return () => signedOut.removeEventListener('end', listener)
+    },
+  }
+}
+
+function createServedSource(team: TeamSource | null): PageSource {
   return {
     isExported: false,
+    team,
     hasTexts: true,
     loadList: () => load('/api/sessions'),
     loadSession: (id) => load(`/api/session/${id}`),
@@ -73,8 +108,9 @@ function createServedSource(): PageSource {
 
 async function load<T>(path: string, request: RequestInit = {}): Promise<T> {
   const response = await fetch(path, request).catch(() => null)
-  if (response === null) throw new Error('The page is no longer served: start tidemark ui again.')
+  if (response === null) throw new Error('The page is no longer served: start it again.')
   const value = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }))
+  if (response.status === 401) signedOut.dispatchEvent(new Event('end'))
   if (!response.ok) throw new Error(value.error)
   return value
 }
@@ -85,6 +121,7 @@ function createExportedSource({ page, departures, texts }: ExportedData): PageSo
   }
   return {
     isExported: true,
+    team: null,
     hasTexts: texts !== null,
     loadList: leftOut,
     loadSession: async () => page,

@@ -1,10 +1,13 @@
 /** The frame of the page: header, the view that the address names, and the choice of colours. */
 import { useEffect, useState } from 'preact/hooks'
-import type { PageSource } from '../data/page-source.ts'
+import type { TeamViewer } from 'tidemark/report'
+import type { PageSource, TeamSource } from '../data/page-source.ts'
 import { LiveView } from './live-view.tsx'
 import { parseRoute, type Route } from './routes.ts'
 import { SessionView } from './session-view.tsx'
 import { SessionsView } from './sessions-view.tsx'
+import { SignInView } from './sign-in-view.tsx'
+import { TeamView } from './team-view.tsx'
 
 export function App({ source }: { readonly source: PageSource }) {
   const [route, setRoute] = useState<Route>(() => parseRoute(location.hash))
@@ -13,38 +16,89 @@ export function App({ source }: { readonly source: PageSource }) {
     addEventListener('hashchange', follow)
     return () => removeEventListener('hashchange', follow)
   }, [])
+  const { team } = source
+  const [viewer, setViewer] = useViewer(team)
+  const isHidden = team !== null && viewer === null
   return (
     <>
       <a class="skip" href="#content">
         Skip to content
       </a>
       <header class="top">
-        <a class="brand" href="#/" aria-label="Tidemark: all sessions">
+        <a class="brand" href="#/" aria-label={team === null ? 'Tidemark: all sessions' : 'Tidemark: costs'}>
           <Wave />
           <span>tidemark</span>
         </a>
         <nav class="links" aria-label="Main">
-          {source.isExported ? null : (
-            <>
-              <a href="#/" aria-current={route.view === 'sessions' ? 'page' : undefined}>
-                Sessions
-              </a>
-              <a href="#/live" aria-current={route.view === 'live' ? 'page' : undefined}>
-                Live
-              </a>
-            </>
-          )}
+          {source.isExported || isHidden ? null : <MainLinks view={route.view} hasTeam={team !== null} />}
         </nav>
+        {team === null || viewer == null ? null : (
+          <SignedIn viewer={viewer} onEnd={() => team.signOut().then(() => setViewer(null))} />
+        )}
         <ThemeButton />
       </header>
       <main id="content" tabIndex={-1}>
-        <RoutedView source={source} route={route} />
+        {isHidden && team !== null ? (
+          <SignInView team={team} onSignedIn={setViewer} />
+        ) : team !== null && viewer === undefined ? null : (
+          <RoutedView source={source} route={route} viewer={viewer ?? null} />
+        )}
       </main>
     </>
   )
 }
 
-function RoutedView({ source, route }: { readonly source: PageSource; readonly route: Route }) {
+/** Who looks at the page of a gateway: undefined until it is known, null if a key is needed. */
+function useViewer(team: TeamSource | null) {
+  const [viewer, setViewer] = useState<TeamViewer | null | undefined>(undefined)
+  useEffect(() => {
+    if (team === null) return
+    void team.loadViewer().then(setViewer)
+    return team.onSignedOut(() => setViewer(null))
+  }, [team])
+  return [viewer, setViewer] as const
+}
+
+function MainLinks({ view, hasTeam }: { readonly view: Route['view']; readonly hasTeam: boolean }) {
+  const sessions = hasTeam ? '#/sessions' : '#/'
+  const isList = view === 'sessions' || (view === 'home' && !hasTeam)
+  return (
+    <>
+      {hasTeam ? (
+        <a href="#/" aria-current={view === 'home' ? 'page' : undefined}>
+          Costs
+        </a>
+      ) : null}
+      <a href={sessions} aria-current={isList ? 'page' : undefined}>
+        Sessions
+      </a>
+      <a href="#/live" aria-current={view === 'live' ? 'page' : undefined}>
+        Live
+      </a>
+    </>
+  )
+}
+
+function SignedIn({ viewer, onEnd }: { readonly viewer: TeamViewer; readonly onEnd: () => void }) {
+  return (
+    <span class="signed-in">
+      <span class="viewer-name" title={`Signed in with the key ${viewer.name}`}>
+        {viewer.name}
+      </span>
+      <button type="button" class="quiet" onClick={onEnd}>
+        Sign out
+      </button>
+    </span>
+  )
+}
+
+interface RoutedViewProps {
+  readonly source: PageSource
+  readonly route: Route
+  readonly viewer: TeamViewer | null
+}
+
+function RoutedView({ source, route, viewer }: RoutedViewProps) {
   // An exported file has one session, whatever the address says.
   if (source.isExported)
     return route.view === 'session' ? (
@@ -55,6 +109,8 @@ function RoutedView({ source, route }: { readonly source: PageSource; readonly r
   if (route.view === 'live') return <LiveView source={source} />
   if (route.view === 'session')
     return <SessionView source={source} id={route.id} tab={route.tab} request={route.request} />
+  if (route.view === 'home' && source.team !== null && viewer !== null)
+    return <TeamView source={source} team={source.team} viewer={viewer} />
   return <SessionsView source={source} />
 }
 

@@ -6,7 +6,7 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
-import type { PageReport } from 'tidemark/report'
+import type { PageBreakCause, PageReport } from 'tidemark/report'
 import { formatCause } from '../chart/chart-flags.ts'
 import { toRequestAddress } from './routes.ts'
 import { formatWhen } from './session-names.ts'
@@ -56,7 +56,7 @@ export function CacheView({ id, report }: CacheViewProps) {
       </p>
       {cacheBreaks.length === 0 ? null : (
         <>
-          <CauseBars breaks={cacheBreaks} />
+          <CauseBars causes={sumCauses(cacheBreaks)} />
           <BreakTable id={id} report={report} />
         </>
       )}
@@ -65,15 +65,24 @@ export function CacheView({ id, report }: CacheViewProps) {
   )
 }
 
-/** Dollars by cause, the most expensive first. */
-function CauseBars({ breaks }: { readonly breaks: readonly PageBreak[] }) {
-  const causes = [...Map.groupBy(breaks, ({ cause }) => cause)]
+function sumCauses(breaks: readonly PageBreak[]): readonly CauseSum[] {
+  return [...Map.groupBy(breaks, ({ cause }) => cause)]
     .map(([cause, own]) => ({
       cause,
       count: own.length,
       usd: own.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0),
     }))
     .toSorted((one, other) => other.usd - one.usd)
+}
+
+export interface CauseSum {
+  readonly cause: PageBreakCause
+  readonly count: number
+  readonly usd: number
+}
+
+/** Dollars by cause, the most expensive first. */
+export function CauseBars({ causes }: { readonly causes: readonly CauseSum[] }) {
   const most = Math.max(...causes.map(({ usd }) => usd), 0.000_001)
   return (
     <div class="card bars causes">

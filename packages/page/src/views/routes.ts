@@ -4,6 +4,8 @@ export const TABS = ['tide', 'left', 'if', 'cache'] as const
 export type Tab = (typeof TABS)[number]
 
 export type Route =
+  /** The first view: what a team spent, or the list of sessions where there is no team. */
+  | { readonly view: 'home' }
   | { readonly view: 'sessions' }
   | { readonly view: 'live' }
   | {
@@ -17,7 +19,7 @@ export type Route =
 export function parseRoute(hash: string): Route {
   if (hash === '#/live') return { view: 'live' }
   const [, id, tab, number] = /^#\/s\/([0-9a-f]+)(?:\/(\w+)(?:\/(\d+))?)?$/.exec(hash) ?? []
-  if (id === undefined) return { view: 'sessions' }
+  if (id === undefined) return { view: hash === '#/sessions' ? 'sessions' : 'home' }
   const request = number === undefined ? null : Number(number) - 1
   return { view: 'session', id, tab: TABS.find((each) => each === tab) ?? 'tide', request }
 }

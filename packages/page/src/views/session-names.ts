@@ -1,5 +1,5 @@
 /** How sessions, programs and times are named on the page. */
-import type { PageReport } from 'tidemark/report'
+import type { PageReport, SessionOwner } from 'tidemark/report'
 
 export const PROGRAMS: Readonly<Record<PageReport['format'], string>> = {
   'claude-code': 'Claude Code',
@@ -18,8 +18,9 @@ export function nameSession({ firstPrompt, sessionId, file }: NamedSession): str
   return sessionId ?? file.split(/[/\\]/).at(-1) ?? 'Session'
 }
 
-/** The last two folders of the project. */
-export function formatPlace({ project }: NamedSession): string {
+/** The id that a client gave to its session; without one, the last two folders of the project. */
+export function formatPlace({ project, owner }: NamedSession & { readonly owner?: SessionOwner }): string {
+  if (owner !== undefined) return owner.session
   return (project ?? '').split(/[/\\]/).filter(Boolean).slice(-2).join('/')
 }
 

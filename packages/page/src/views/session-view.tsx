@@ -39,9 +39,11 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
     <article class="session">
       <p class="where">
         {[
-          PROGRAMS[report.format],
+          ...(value.owner === undefined
+            ? [PROGRAMS[report.format]]
+            : [value.owner.key, value.owner.team ?? '']),
           report.models.join(', '),
-          formatPlace(report),
+          formatPlace({ ...report, ...value }),
           formatWhen(report.startedAt),
           report.durationMs === null ? '' : formatDuration(report.durationMs),
         ]

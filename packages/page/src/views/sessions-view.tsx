@@ -23,12 +23,12 @@ export function SessionsView({ source }: { readonly source: PageSource }) {
   useEffect(() => {
     // One session needs no list. It is replaced in the history, so that going back leaves the page.
     const [only] = value?.sessions ?? []
-    if (value?.sessions.length === 1 && value.pending === 0 && only !== undefined)
+    if (source.team === null && value?.sessions.length === 1 && value.pending === 0 && only !== undefined)
       location.replace(toSessionAddress(only.id))
   }, [value])
   if (error !== null) return <Notice text={error} isError />
   if (value === null) return <Notice text="Reading sessions …" />
-  return <SessionTable list={value} />
+  return <SessionTable list={value} isTeam={source.team !== null} />
 }
 
 interface Column {
@@ -119,6 +119,21 @@ const COLUMNS: readonly Column[] = [
   },
 ]
 
+/** What a team asks instead of the program, which is always the same: whose session it is. */
+const OWNER_COLUMN: Column = {
+  key: 'owner',
+  title: 'Key',
+  isNumber: false,
+  sortBy: ({ owner }) => `${owner?.team ?? ''} ${owner?.key ?? ''}`,
+  show: ({ owner }) => (
+    <>
+      <span>{owner?.key}</span>
+      {owner?.team == null ? null : <small>{owner.team}</small>}
+    </>
+  ),
+}
+const TEAM_COLUMNS = COLUMNS.map((column) => (column.key === 'program' ? OWNER_COLUMN : column))
+
 function ShareBar({ share }: { readonly share: number | null }) {
   if (share === null) return <>?</>
   return (
@@ -134,7 +149,8 @@ interface Sorting {
   readonly isDown: boolean
 }
 
-function SessionTable({ list }: { readonly list: SessionList }) {
+function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly isTeam: boolean }) {
+  const columns = isTeam ? TEAM_COLUMNS : COLUMNS
   const [filter, setFilter] = useState('')
   const [sorting, setSorting] = useState<Sorting>({ key: 'started', isDown: true })
   const rows = sortSessions(filterSessions(list.sessions, filter), sorting)
@@ -148,18 +164,18 @@ function SessionTable({ list }: { readonly list: SessionList }) {
           <span>Filter</span>
           <input
             type="search"
-            placeholder="text, folder, model, program"
+            placeholder={isTeam ? 'text, id, key, team, model' : 'text, folder, model, program'}
             value={filter}
             onInput={(event) => setFilter(event.currentTarget.value)}
           />
         </label>
       </div>
-      <Totals sessions={rows} pending={list.pending} notRead={list.notRead} />
+      <Totals sessions={rows} pending={list.pending} notRead={list.notRead} isTeam={isTeam} />
       {rows.length === 0 && list.pending === 0 ? <Notice text="No session to show." /> : null}
       <table class="sessions stacks">
         <thead>
           <tr>
-            {COLUMNS.map(({ key, title, isNumber }) => (
+            {columns.map(({ key, title, isNumber }) => (
               <th
                 key={key}
                 scope="col"
@@ -176,7 +192,7 @@ function SessionTable({ list }: { readonly list: SessionList }) {
         </thead>
         <tbody>
           {rows.map((session) => (
-            <SessionRow key={session.id} session={session} />
+            <SessionRow key={session.id} session={session} columns={columns} />
           ))}
         </tbody>
       </table>
@@ -189,10 +205,15 @@ function SessionTable({ list }: { readonly list: SessionList }) {
   )
 }
 
-function SessionRow({ session }: { readonly session: ListedSession }) {
+interface SessionRowProps {
+  readonly session: ListedSession
+  readonly columns: readonly Column[]
+}
+
+function SessionRow({ session, columns }: SessionRowProps) {
   return (
     <tr>
-      {COLUMNS.map(({ key, title, isNumber, show }) => (
+      {columns.map(({ key, title, isNumber, show }) => (
         <td
           key={key}
           class={key === 'session' ? 'session first' : isNumber ? 'number' : key}
@@ -209,18 +230,22 @@ function filterSessions(sessions: readonly ListedSession[], filter: string): rea
   const wanted = filter.trim().toLowerCase()
   if (wanted === '') return sessions
   return sessions.filter((session) =>
-    [nameSession(session), formatPlace(session), PROGRAMS[session.format], ...session.models]
+    [nameSession(session), formatPlace(session), ...listOwnerTexts(session), ...session.models]
       .join('\n')
       .toLowerCase()
       .includes(wanted),
   )
 }
 
+function listOwnerTexts({ owner, format }: ListedSession): readonly string[] {
+  return owner === undefined ? [PROGRAMS[format]] : [owner.key, owner.team ?? '', owner.session]
+}
+
 function sortSessions(
   sessions: readonly ListedSession[],
   { key, isDown }: Sorting,
 ): readonly ListedSession[] {
-  const column = COLUMNS.find((each) => each.key === key)
+  const column = TEAM_COLUMNS.concat(COLUMNS).find((each) => each.key === key)
   if (column === undefined) return sessions
   const sign = isDown ? -1 : 1
   return sessions.toSorted((one, other) => {
@@ -233,10 +258,11 @@ interface TotalsProps {
   readonly sessions: readonly ListedSession[]
   readonly pending: number
   readonly notRead: number
+  readonly isTeam: boolean
 }
 
 /** What the sessions in view cost together, and where the money went. */
-function Totals({ sessions, pending, notRead }: TotalsProps) {
+function Totals({ sessions, pending, notRead, isTeam }: TotalsProps) {
   const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
   const isPart = sessions.some(({ costUsd }) => costUsd === null)
   const parts = listSpending(sessions)
@@ -251,7 +277,9 @@ function Totals({ sessions, pending, notRead }: TotalsProps) {
       {pending + notRead === 0 ? null : (
         <p class="lead">
           {pending > 0 ? `Reading ${formatCount(pending, 'more session')} … ` : ''}
-          {notRead > 0 ? `${formatCount(notRead, 'older session')} not read: --limit 0 reads all.` : ''}
+          {notRead > 0
+            ? `${formatCount(notRead, 'older session')} not ${isTeam ? 'listed' : 'read: --limit 0 reads all'}.`
+            : ''}
         </p>
       )}
     </>

@@ -10,11 +10,11 @@ interface UndoButtonProps {
 }
 
 export function UndoButton({ source, page, onDone }: UndoButtonProps) {
-  const { target, why } = page.undo
+  const { target, why } = page.undo ?? { target: null, why: null }
   const dialog = useRef<HTMLDialogElement>(null)
   const [message, setMessage] = useState<string | null>(null)
   const [isBusy, setBusy] = useState(false)
-  if (source.isExported) return null
+  if (source.isExported || page.undo === null) return null
   const what = target?.kind === 'clear' ? 'clearing' : 'compaction'
   const undo = async (): Promise<void> => {
     dialog.current?.close()

@@ -13,6 +13,16 @@ export interface ListedSession
   readonly id: string
   /** True if the log was written to within the last minutes. */
   readonly isLive: boolean
+  /** Whose session it is; absent where all are those of one user. */
+  readonly owner?: SessionOwner
+}
+
+/** The key of the gateway that a session belongs to. */
+export interface SessionOwner {
+  readonly key: string
+  readonly team: string | null
+  /** The id that the client gave it. */
+  readonly session: string
 }
 
 export interface SessionList {
@@ -29,7 +39,9 @@ export interface SessionPage {
   readonly id: string
   readonly report: SessionReport
   readonly isLive: boolean
-  readonly undo: UndoState
+  /** Null: the page changes nothing. */
+  readonly undo: UndoState | null
+  readonly owner?: SessionOwner
 }
 
 /** Whether the newest compaction or clearing can be undone from the page. */
@@ -129,4 +141,65 @@ export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
 export interface UndoOutcome {
   readonly ok: boolean
   readonly message: string
+}
+
+/** Who looks at the page of a gateway, and how much of it: everything, the sessions of a team, or those of the own key. */
+export interface TeamViewer {
+  readonly name: string
+  readonly team: string | null
+  readonly sees: 'all' | 'team' | 'own'
+}
+
+/** Settled calls of one key, team, model or day. */
+export interface SpendingRow {
+  /** Id of the key, name of the team or model, or day as YYYY-MM-DD. Null for keys without a team. */
+  readonly name: string | null
+  readonly calls: number
+  readonly usd: number
+  /** The part of `usd` that no provider reported. */
+  readonly estimatedUsd: number
+  readonly input: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly output: number
+}
+
+/** A key with what `tidemark gateway keys list` says about it, and its calls in the days that are shown. */
+export interface TeamKey extends SpendingRow {
+  readonly key: string
+  readonly hint: string
+  readonly team: string | null
+  readonly budget: number | null
+  readonly period: string
+  /** Dollars of the period that runs. */
+  readonly spent: number
+  readonly reserved: number
+  readonly isRevoked: boolean
+}
+
+/** Cache breaks with one cause. */
+export interface TeamLoss {
+  readonly cause: BreakCause
+  readonly breaks: number
+  readonly usd: number
+  /** Breaks whose price is not known; `usd` has none of it. */
+  readonly unpriced: number
+}
+
+export interface TeamFigures {
+  /** The first day, in UTC, as YYYY-MM-DD; null for all. */
+  readonly since: string | null
+  readonly total: SpendingRow
+  /** Dollars reserved for calls that run. */
+  readonly runningUsd: number
+  /** The most expensive first, as are teams, models and losses. */
+  readonly keys: readonly TeamKey[]
+  readonly teams: readonly SpendingRow[]
+  readonly models: readonly SpendingRow[]
+  /** In order, without those that had no call. */
+  readonly days: readonly SpendingRow[]
+  readonly losses: readonly TeamLoss[]
+  /** Sessions that were used in these days, and those of them whose losses are still to be read. */
+  readonly sessions: number
+  readonly unread: number
 }

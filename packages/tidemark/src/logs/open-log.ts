@@ -13,10 +13,12 @@ import {
 import type { SplitLine } from '../storage/split-lines.ts'
 import {
   type Compression,
+  createTextLines,
   DEFAULT_MAX_LINE_BYTES,
   type FileLines,
   type LineReadOptions,
   type LogRefusal,
+  type LogText,
   openFileLines,
   refuseLog,
 } from './read-lines.ts'
@@ -67,8 +69,12 @@ export interface ParsedLine extends SplitLine {
   readonly records: readonly LogRecord[]
 }
 
-export async function openLog(path: string, options: OpenLogOptions = {}): Promise<OpenLog | LogRefusal> {
-  const feed = await openFileLines(path, options)
+/** Opens a file, or lines that were read elsewhere. */
+export async function openLog(
+  source: string | LogText,
+  options: OpenLogOptions = {},
+): Promise<OpenLog | LogRefusal> {
+  const feed = typeof source === 'string' ? await openFileLines(source, options) : createTextLines(source)
   if ('ok' in feed) return feed
   try {
     const start = await readStart(feed, options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES)

@@ -280,6 +280,42 @@ class FileLineReader implements FileLines {
   }
 }
 
+/** A log that is no file, such as one in a database. */
+export interface LogText {
+  /** Stands for the path in messages. */
+  readonly name: string
+  readonly modifiedMs: number
+  readonly lines: readonly string[]
+}
+
+/** Lines given at a time, so that reading leaves the thread between two chunks. */
+const TEXT_CHUNK_LINES = 500
+
+export function createTextLines({ name, modifiedMs, lines }: LogText): FileLines {
+  let next = 0
+  let processedBytes = 0
+  return {
+    path: name,
+    modifiedMs,
+    packing: 'none',
+    sizeBytes: lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0),
+    head: Buffer.from((lines[0] ?? '').slice(0, HEAD_BYTES)).subarray(0, HEAD_BYTES),
+    get processedBytes() {
+      return processedBytes
+    },
+    async next() {
+      if (next >= lines.length) return null
+      const chunk = lines.slice(next, next + TEXT_CHUNK_LINES)
+      next += chunk.length
+      for (const line of chunk) processedBytes += Buffer.byteLength(line) + 1
+      return chunk.map((text) => ({ text, problem: null }))
+    },
+    rest: () => ({ text: '', problem: null }),
+    fault: null,
+    close: async () => {},
+  }
+}
+
 // Results of a search for logs, and the reasons for which a file is refused as a log.
 
 /** The paths of a session's log and of its subagents' logs. */

@@ -11,7 +11,7 @@ import { redact } from '@tidemark/core/text/redact'
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire/readers/log-reader'
 import { AGENT_FILE, findAgentFiles } from './find-logs.ts'
 import { type OpenLogOptions, openLog } from './open-log.ts'
-import { type FoundLog, type LogRefusal, refuseLog } from './read-lines.ts'
+import { type FoundLog, type LogRefusal, type LogText, refuseLog } from './read-lines.ts'
 
 export interface LogContents {
   readonly ok: true
@@ -67,6 +67,11 @@ export async function readLog(
   return { ...own, damage, agents }
 }
 
+/** Reads a session whose lines are not in a file. */
+export function readLogText(text: LogText, options: OpenLogOptions = {}): Promise<LogContents | LogRefusal> {
+  return readFile(text, options)
+}
+
 /**
  * Returns the conversation of a subagent's own log file, as a list of one; an empty list if the file has no records.
  */
@@ -90,11 +95,14 @@ async function readAgentName(path: string): Promise<string | null> {
   return isObject(value) && typeof value.type === 'string' ? `${basename(folder)} (${value.type})` : null
 }
 
-async function readFile(path: string, options: OpenLogOptions): Promise<LogContents | LogRefusal> {
+async function readFile(
+  source: string | LogText,
+  options: OpenLogOptions,
+): Promise<LogContents | LogRefusal> {
   const chains = createSideChains()
-  const log = await openLog(path, options)
+  const log = await openLog(source, options)
   if (!log.ok) return log
-  const { format, sizeBytes, modifiedMs } = log
+  const { path, format, sizeBytes, modifiedMs } = log
   const records: LogRecord[] = []
   try {
     const end = await log.read((read) => {

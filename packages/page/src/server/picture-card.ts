@@ -2,11 +2,12 @@
  * The picture card of a session: the tide chart, one sentence and four figures as an SVG of 1200 by 630, the size that
  * links are shown at. It has no text of the session, and is made without a browser.
  */
-import { formatFlagLabel } from '@tidemark/page/chart/chart-flags'
-import { CONTENT_CLASSES } from '@tidemark/page/chart/content-classes'
-import { listFigures, writeHeadline } from '@tidemark/page/chart/headline'
-import { layOutTide, type TideLayout } from '@tidemark/page/chart/tide-layout'
+
 import type { SessionReport } from 'tidemark/logs'
+import { formatFlagLabel } from '../chart/chart-flags.ts'
+import { CONTENT_CLASSES } from '../chart/content-classes.ts'
+import { listFigures, writeHeadline } from '../chart/headline.ts'
+import { layOutTide, type TideLayout } from '../chart/tide-layout.ts'
 
 const [WIDTH, HEIGHT] = [1200, 630]
 const [CHART_WIDTH, CHART_HEIGHT, CHART_TOP] = [1120, 330, 222]

@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import { TidemarkError } from '@tidemark/core/errors'
 
-/** The build is in `dist/page`, beside the built command and next to the sources. */
-const FOLDERS = [new URL('./page/', import.meta.url), new URL('../../dist/page/', import.meta.url)]
+/** The build is in `page`, beside whatever was built with this file. Sources use that of the command. */
+const FOLDERS = [new URL('./page/', import.meta.url), new URL('../../../cli/dist/page/', import.meta.url)]
 
 export interface PageFile {
   readonly type: string
@@ -35,10 +35,13 @@ ${body}
 `
 }
 
+/** Whose sessions a served page shows: those of the user of this machine, or those of a team, to whoever has a key. */
+export type PageHost = 'machine' | 'team'
+
 /** Returns a file of the page by its path; null if there is none. */
-export async function readPageFile(path: string): Promise<PageFile | null> {
+export async function readPageFile(path: string, host: PageHost): Promise<PageFile | null> {
   if (path === '/') {
-    const head = '<link rel="stylesheet" href="/page.css">\n<script type="module" src="/page.js"></script>'
+    const head = `<meta name="tidemark-host" content="${host}">\n<link rel="stylesheet" href="/page.css">\n<script type="module" src="/page.js"></script>`
     return { type: 'text/html; charset=utf-8', content: createPageDocument(head) }
   }
   const file = Object.hasOwn(FILES, path) ? FILES[path] : undefined

@@ -1,0 +1,60 @@
+/** The thread that reads the logs of sessions for the page. Takes questions, one after the other; keeps the last log. */
+import { parentPort } from 'node:worker_threads'
+import { answerSessionQuestion, toListedSession } from '@tidemark/page/server/page-routes'
+import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
+import { createDayFormatter, readLogText, redactStrings, type SessionPage } from 'tidemark/internal'
+import { inspectLog, type LogContents } from 'tidemark/logs'
+import type { LogQuestion, LogSummary, WorkerReply, WorkerTask } from './log-reader.ts'
+
+let held: { readonly id: string; readonly version: number; readonly log: LogContents } | null = null
+
+parentPort?.on('message', (task: WorkerTask) => {
+  answer(task).then(
+    (reply) => parentPort?.postMessage(reply),
+    (thrown: unknown) => parentPort?.postMessage({ ok: false, why: describe(thrown) } satisfies WorkerReply),
+  )
+})
+
+async function answer({ question, lines }: WorkerTask): Promise<WorkerReply> {
+  const { id, version, modifiedMs, owner, ask } = question
+  if (lines !== null) {
+    const log = await readLogText({ name: owner.session, modifiedMs, lines }, { keepsRawBlocks: false })
+    if (!log.ok) return { ok: false, why: log.message }
+    held = { id, version, log }
+  }
+  if (held?.id !== id || held.version !== version) return { ok: false, why: 'The log was not sent.' }
+  const { log } = held
+  if (ask === null) return { ok: true, answer: summarize(question, log) }
+  const given = await answerSessionQuestion(
+    { readPage: async () => createPage(question, log), readContents: async () => log },
+    ask,
+  )
+  // Sent as text, which costs the other thread nothing.
+  const { json, ...rest } = given
+  return {
+    ok: true,
+    answer: json === undefined ? rest : { ...rest, text: JSON.stringify(json), type: 'application/json' },
+  }
+}
+
+function createPage({ id, owner, isLive }: LogQuestion, log: LogContents): SessionPage {
+  const options = {
+    catalogue: modelCatalogue,
+    toDay: createDayFormatter('UTC'),
+    seenCalls: new Set<string>(),
+  }
+  const report = { ...inspectLog(log, options), file: owner.session }
+  return redactStrings({ id, report, isLive, undo: null, owner })
+}
+
+function summarize(question: LogQuestion, log: LogContents): LogSummary {
+  const { report } = createPage(question, log)
+  return {
+    listed: JSON.stringify(toListedSession('', report, false)),
+    losses: JSON.stringify(report.cacheBreaks.map(({ cause, at, costUsd }) => ({ cause, at, usd: costUsd }))),
+  }
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

@@ -1,0 +1,134 @@
+/**
+ * Reads logs of sessions in a thread of its own, so that the answers of agents, which the same process passes on, wait for
+ * none. One log at a time; one that needs too much memory ends the thread, not the process.
+ */
+import { Worker } from 'node:worker_threads'
+import type { PageAnswer, SessionQuestion } from '@tidemark/page/server/page-routes'
+import type { SessionOwner } from 'tidemark/internal'
+
+export interface LogQuestion {
+  /** Names the session. */
+  readonly id: string
+  /** Number of lines of its log. */
+  readonly version: number
+  readonly modifiedMs: number
+  readonly isLive: boolean
+  readonly owner: SessionOwner
+  /** What the page asks; null for a summary. */
+  readonly ask: SessionQuestion | null
+}
+
+/** What is stored of a log, as JSON: the session in the list, and its cache breaks. */
+export interface LogSummary {
+  readonly listed: string
+  readonly losses: string
+}
+
+type LogAnswer<Ask> = Ask extends null ? LogSummary : PageAnswer
+
+export interface LogReader {
+  /** Answers a question about a log. `readLines` is called if the thread does not have it. Rejects with the reason if it cannot be read. */
+  ask<Ask extends SessionQuestion | null>(
+    question: LogQuestion & { readonly ask: Ask },
+    readLines: () => Promise<readonly string[]>,
+  ): Promise<LogAnswer<Ask>>
+  close(): Promise<void>
+}
+
+/** What the thread is sent. `lines`: null if it has read this version of the log last. */
+export interface WorkerTask {
+  readonly question: LogQuestion
+  readonly lines: readonly string[] | null
+}
+
+/** What the thread posts: an answer, or why there is none. */
+export type WorkerReply =
+  | { readonly ok: true; readonly answer: PageAnswer | LogSummary }
+  | { readonly ok: false; readonly why: string }
+
+/** The thread ends after so long without a question, with the log that it holds. */
+const IDLE_MS = 60_000
+const MOST_HEAP_MB = 1_024
+
+export function createLogReader(): LogReader {
+  let worker: Worker | null = null
+  let held: { readonly id: string; readonly version: number } | null = null
+  let last: Promise<unknown> = Promise.resolve()
+  let idle: NodeJS.Timeout | undefined
+
+  async function stop(): Promise<void> {
+    const ending = worker
+    worker = null
+    held = null
+    await ending?.terminate()
+  }
+
+  async function run(question: LogQuestion, readLines: () => Promise<readonly string[]>): Promise<unknown> {
+    clearTimeout(idle)
+    try {
+      const isHeld = worker !== null && held?.id === question.id && held.version === question.version
+      const lines = isHeld ? null : await readLines()
+      worker ??= startWorker()
+      held = null
+      const reply = await askWorker(worker, { question, lines })
+      if (!reply.ok) throw new Error(reply.why)
+      held = { id: question.id, version: question.version }
+      return reply.answer
+    } catch (thrown) {
+      await stop()
+      throw thrown
+    } finally {
+      idle = setTimeout(() => void stop(), IDLE_MS)
+      idle.unref()
+    }
+  }
+
+  return {
+    ask(question, readLines) {
+      const answer = last.then(() => run(question, readLines)) as Promise<never>
+      last = answer.catch(() => {})
+      return answer
+    },
+    async close() {
+      clearTimeout(idle)
+      await stop()
+      await last
+      await stop()
+    },
+  }
+}
+
+function startWorker(): Worker {
+  const isSource = import.meta.url.endsWith('.ts')
+  const entry = new URL(`./log-reader-worker.${isSource ? 'ts' : 'mjs'}`, import.meta.url)
+  // A thread does not inherit the hooks that make packages resolve to their sources.
+  const execArgv = isSource ? ['--conditions=tidemark-source'] : []
+  const worker = new Worker(entry, {
+    execArgv,
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+  })
+  worker.unref()
+  return worker
+}
+
+function askWorker(worker: Worker, task: WorkerTask): Promise<WorkerReply> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      worker.off('message', onMessage).off('error', onError).off('exit', onExit)
+      worker.unref()
+    }
+    const onMessage = (reply: WorkerReply): void => {
+      end()
+      resolve(reply)
+    }
+    const onError = (error: Error): void => {
+      end()
+      reject(error)
+    }
+    const onExit = (): void => onError(new Error('The reader of logs was stopped.'))
+    worker.on('message', onMessage).on('error', onError).on('exit', onExit)
+    worker.ref()
+    worker.postMessage(task)
+  })
+}

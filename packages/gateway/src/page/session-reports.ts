@@ -1,0 +1,213 @@
+/**
+ * The sessions that a viewer may see, from Postgres. What the list shows of a log is stored once it was read, for all
+ * processes, and read again when the log has grown; a session that is opened is read as it is now. Nothing is written to logs.
+ */
+import { createHash } from 'node:crypto'
+import type { PageAnswer, PageSessions, SessionQuestion } from '@tidemark/page/server/page-routes'
+import type { ListedSession, SessionList, SessionOwner } from 'tidemark/internal'
+import type { Database } from '../database/database.ts'
+import { createLogReader, type LogQuestion, type LogReader } from './log-reader.ts'
+import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
+
+/** Counts up with what is stored of a log: reports of another format are made again. */
+export const REPORT_FORMAT = 1
+/** Sessions in the list, the newest. */
+const MOST_LISTED = 200
+/** Logs that one look at the list has read again. */
+const BATCH = 25
+/** A log that grows is read again after so many seconds. */
+const STALE_SECONDS = 30
+const LIVE_MS = 120_000
+/** Larger logs are not read for the page. */
+const MOST_LOG_BYTES = 200_000_000
+
+export interface SessionReports {
+  /** Returns the sessions of a viewer, to be asked by the page. */
+  open(viewer: PageViewer): PageSessions
+  /** Has logs read that have grown, and returns what a page that follows compares: each session with its lines and the time of its report. */
+  observe(viewer: PageViewer): Promise<ReadonlyMap<string, ObservedSession>>
+  close(): Promise<void>
+}
+
+export interface ObservedSession {
+  readonly lines: number
+  readonly reportAt: number
+}
+
+export function createSessionReports(pool: Database, onError: (message: string) => void): SessionReports {
+  const reader = createLogReader()
+  const waiting = new Set<string>()
+  let isClosed = false
+
+  /** Reads what changed of a viewer's sessions, the newest first. Each log is read by one of these at a time. */
+  async function refresh(viewer: PageViewer): Promise<void> {
+    const { rows } = await pool.query<SessionRow>(STALE, [
+      ...listViewerValues(viewer),
+      REPORT_FORMAT,
+      STALE_SECONDS,
+      BATCH,
+    ])
+    const due = rows.filter((row) => !waiting.has(toSessionId(row)))
+    for (const row of due) waiting.add(toSessionId(row))
+    for (const row of due) {
+      if (!isClosed) await makeReport(pool, reader, row)
+      waiting.delete(toSessionId(row))
+    }
+  }
+
+  function startRefresh(viewer: PageViewer): void {
+    if (!isClosed) refresh(viewer).catch((thrown: unknown) => onError(describe(thrown)))
+  }
+
+  return {
+    open: (viewer) => ({
+      list() {
+        startRefresh(viewer)
+        return listSessions(pool, viewer)
+      },
+      async answer(id, ask) {
+        const { rows } = await pool.query<SessionRow>(ONE, [...listViewerValues(viewer), id])
+        return rows[0] === undefined ? null : answerAbout(pool, reader, rows[0], ask)
+      },
+    }),
+    async observe(viewer) {
+      startRefresh(viewer)
+      const { rows } = await pool.query<ListedRow>(LISTED, [
+        ...listViewerValues(viewer),
+        REPORT_FORMAT,
+        MOST_LISTED,
+      ])
+      return new Map(
+        rows.map((row) => [
+          toSessionId(row),
+          { lines: row.lines ?? 0, reportAt: row.made_at?.getTime() ?? 0 },
+        ]),
+      )
+    },
+    async close() {
+      isClosed = true
+      await reader.close()
+    },
+  }
+}
+
+interface SessionRow {
+  readonly scope: string
+  readonly session: string
+  readonly used_at: Date
+  readonly key: string
+  readonly team: string | null
+  /** Number of the last line; null if there is none. */
+  readonly lines: number | null
+}
+
+interface ListedRow extends SessionRow {
+  readonly made_at: Date | null
+  readonly listed: string | null
+  readonly why: string | null
+}
+
+const COLUMNS = `s.scope, s.session, s.used_at, k.name as key, k.team,
+  (select l.line from tidemark_lines l where l.scope = s.scope and l.session = s.session order by l.line desc limit 1) as lines`
+
+/** Values: the viewer's, and the format of reports. */
+const FROM = `from gateway_sessions s join gateway_keys k on k.id = s.scope
+  left join gateway_reports r on r.scope = s.scope and r.session = s.session and r.format = $4
+  where ${SQL_VISIBLE}`
+
+const LISTED = `select ${COLUMNS}, r.made_at, r.listed, r.why ${FROM} order by s.used_at desc limit $5`
+
+const COUNTS = `select count(*) as sessions, count(*) filter (where r.scope is null) as unread ${FROM}`
+
+/** The time of the last use is stored every ten seconds: a report that was made well after it is of the whole log. */
+const STALE = `select * from (
+    select ${COLUMNS}, r.lines as read, r.made_at ${FROM} and (r.scope is null or (
+      r.made_at < now() - make_interval(secs => $5) and r.made_at < s.used_at + make_interval(secs => $5)))
+  ) due where read is distinct from lines order by used_at desc limit $6`
+
+const ONE = `select ${COLUMNS} from gateway_sessions s join gateway_keys k on k.id = s.scope
+  where ${SQL_VISIBLE} and left(encode(sha256(convert_to(s.scope || ' ' || s.session, 'UTF8')), 'hex'), 24) = $4`
+
+/** Names a session in addresses. Knowing it opens nothing: it is looked for among the sessions that the viewer may see. */
+function toSessionId({ scope, session }: Pick<SessionRow, 'scope' | 'session'>): string {
+  return createHash('sha256').update(`${scope} ${session}`).digest('hex').slice(0, 24)
+}
+
+function toOwner({ key, team, session }: SessionRow): SessionOwner {
+  return { key, team, session }
+}
+
+function isLive({ used_at }: SessionRow): boolean {
+  return Date.now() - used_at.getTime() < LIVE_MS
+}
+
+function toListed(row: ListedRow): readonly ListedSession[] {
+  if (row.listed === null) return []
+  const listed: ListedSession = JSON.parse(row.listed)
+  return [{ ...listed, id: toSessionId(row), isLive: isLive(row), owner: toOwner(row) }]
+}
+
+async function listSessions(pool: Database, viewer: PageViewer): Promise<SessionList> {
+  const values = [...listViewerValues(viewer), REPORT_FORMAT]
+  const { rows } = await pool.query<ListedRow>(LISTED, [...values, MOST_LISTED])
+  const counted = await pool.query(COUNTS, values)
+  const { sessions = 0, unread = 0 } = counted.rows[0] ?? {}
+  return {
+    sessions: rows.flatMap(toListed),
+    pending: Number(unread),
+    notRead: Math.max(0, Number(sessions) - MOST_LISTED),
+    unreadable: rows.flatMap(({ session, why }) => (why === null ? [] : [{ file: session, why }])),
+  }
+}
+
+function toQuestion<Ask extends SessionQuestion | null>(row: SessionRow, ask: Ask) {
+  const question: LogQuestion & { readonly ask: Ask } = {
+    id: toSessionId(row),
+    version: row.lines ?? 0,
+    modifiedMs: row.used_at.getTime(),
+    isLive: isLive(row),
+    owner: toOwner(row),
+    ask,
+  }
+  return question
+}
+
+async function answerAbout(
+  pool: Database,
+  reader: LogReader,
+  row: SessionRow,
+  ask: SessionQuestion,
+): Promise<PageAnswer> {
+  try {
+    return await reader.ask(toQuestion(row, ask), () => readLines(pool, row))
+  } catch (thrown) {
+    return { status: 422, json: { error: `This session cannot be read: ${describe(thrown)}` } }
+  }
+}
+
+async function makeReport(pool: Database, reader: LogReader, row: SessionRow): Promise<void> {
+  const made = await reader
+    .ask(toQuestion(row, null), () => readLines(pool, row))
+    .catch((thrown: unknown) => ({ listed: null, losses: '[]', why: describe(thrown) }))
+  const why = 'why' in made ? made.why : null
+  await pool.query(
+    `insert into gateway_reports (scope, session, format, lines, listed, why, losses)
+     select scope, session, $3, $4, $5, $6, $7 from gateway_sessions where scope = $1 and session = $2
+     on conflict (scope, session) do update set format = excluded.format, lines = excluded.lines,
+       made_at = now(), listed = excluded.listed, why = excluded.why, losses = excluded.losses`,
+    [row.scope, row.session, REPORT_FORMAT, row.lines ?? 0, made.listed, why, made.losses],
+  )
+}
+
+async function readLines(pool: Database, { scope, session, lines }: SessionRow): Promise<readonly string[]> {
+  const given = [scope, session, lines ?? 0]
+  const which = 'from tidemark_lines where scope = $1 and session = $2 and line <= $3'
+  const size = await pool.query(`select coalesce(sum(octet_length(text)), 0) as bytes ${which}`, given)
+  if (Number(size.rows[0]?.bytes) > MOST_LOG_BYTES) throw new Error('its log is too large for the page.')
+  const { rows } = await pool.query<{ text: string }>(`select text ${which} order by line`, given)
+  return rows.map(({ text }) => text)
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

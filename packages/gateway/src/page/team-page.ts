@@ -1,0 +1,218 @@
+/**
+ * The page of `tidemark ui` for a team, served by the gateway to whoever has a key. It only reads: a viewer sees all sessions or
+ * those of a team, any other key its own. Each request asks the database whose cookie it is, so that a revoked key sees nothing.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isObject, parseJson } from '@tidemark/core/log/json'
+import { readPageFile } from '@tidemark/page/server/page-files'
+import {
+  findForeignRequest,
+  readPageBody,
+  readPageCookie,
+  sendPageAnswer,
+  sendPageEvents,
+  writePageCookie,
+} from '@tidemark/page/server/page-http'
+import { answerPageRequest, type PageAnswer, type PageEvent } from '@tidemark/page/server/page-routes'
+import type { TeamViewer } from 'tidemark/internal'
+import type { Database } from '../database/database.ts'
+import { createSessionReports, type ObservedSession, type SessionReports } from './session-reports.ts'
+import { readTeamFigures } from './team-figures.ts'
+import { findViewer, type PageViewer, SIGN_IN_SECONDS, signIn, signOut } from './viewers.ts'
+
+export interface TeamPageOptions {
+  readonly database: Database
+  /** The address at which browsers reach the page from other machines; null for this machine only. */
+  readonly pageUrl: string | null
+  readonly onError: (message: string) => void
+}
+
+export interface TeamPage {
+  /** Answers a request for the page. Returns false for any other. `port`: where the gateway listens. */
+  answer(request: IncomingMessage, response: ServerResponse, port: number): boolean
+  close(): Promise<void>
+}
+
+/** Milliseconds between two looks at what has changed, for each page that is open. */
+const FOLLOW_MS = 3_000
+
+interface PageState {
+  readonly database: Database
+  readonly reports: SessionReports
+  readonly streams: Set<ServerResponse>
+}
+
+export function createTeamPage({ database, pageUrl, onError }: TeamPageOptions): TeamPage {
+  const state: PageState = {
+    database,
+    reports: createSessionReports(database, onError),
+    streams: new Set(),
+  }
+  const outside = pageUrl === null ? null : new URL(pageUrl).origin
+  return {
+    answer(request, response, port) {
+      const path = (request.url ?? '').split('?')[0] ?? ''
+      if (!/^\/(?:page\.(?:js|css)|api\/.*)?$/.test(path)) return false
+      const origins = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `http://${name}:${port}`)
+      if (outside !== null) origins.push(outside)
+      const refusal = findForeignRequest(request, origins)
+      if (refusal !== null) {
+        sendPageAnswer(response, { status: 403, json: { error: `${refusal} ${HOST_HELP}` } })
+        return true
+      }
+      const cookie = nameCookie(
+        outside !== null && request.headers.host === new URL(outside).host,
+        outside,
+        port,
+      )
+      answerAdmitted(request, response, state, cookie).catch((thrown: unknown) => {
+        onError(thrown instanceof Error ? thrown.message : String(thrown))
+        if (response.headersSent) response.destroy()
+        else sendPageAnswer(response, { status: 503, json: { error: 'The gateway cannot answer now.' } })
+      })
+      return true
+    },
+    async close() {
+      for (const stream of state.streams) stream.end()
+      await state.reports.close()
+    },
+  }
+}
+
+const HOST_HELP = 'Open the address that is given to the gateway as --page-url.'
+
+interface PageCookie {
+  readonly name: string
+  readonly attributes: readonly string[]
+}
+
+/** Browsers send cookies to every port of a host, so that the name has the port; with TLS it is bound to the host and to TLS. */
+function nameCookie(isOutside: boolean, outside: string | null, port: number): PageCookie {
+  const isSecure = isOutside && outside?.startsWith('https:') === true
+  return isSecure
+    ? { name: '__Host-tidemark_team', attributes: ['Secure'] }
+    : { name: `tidemark_team_${port}`, attributes: [] }
+}
+
+async function answerAdmitted(
+  request: IncomingMessage,
+  response: ServerResponse,
+  state: PageState,
+  cookie: PageCookie,
+): Promise<void> {
+  const { method = '' } = request
+  const url = new URL(request.url ?? '/', 'http://page')
+  // The page itself says nothing of any session.
+  const file = method === 'GET' ? await readPageFile(url.pathname, 'team') : null
+  if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })
+  const body = method === 'POST' ? await readPageBody(request) : ''
+  if (method === 'POST' && url.pathname === '/api/sign-in') return answerSignIn(response, state, cookie, body)
+  const secret = readPageCookie(request, cookie.name)
+  const viewer = await findViewer(state.database, secret)
+  // Asked before signing in, too: no viewer is no failure.
+  if (method === 'GET' && url.pathname === '/api/viewer')
+    return sendPageAnswer(response, { status: 200, json: viewer === null ? null : describeViewer(viewer) })
+  if (viewer === null)
+    return sendPageAnswer(response, { status: 401, json: { error: 'Sign in with a key.' } })
+  if (method === 'POST' && url.pathname === '/api/sign-out') {
+    await signOut(state.database, secret)
+    const ended = writePageCookie(cookie.name, '', [...cookie.attributes, 'Max-Age=0'])
+    return sendPageAnswer(response, { status: 200, json: {} }, { 'set-cookie': ended })
+  }
+  if (url.pathname === '/api/events') return followSessions(request, response, state, secret)
+  sendPageAnswer(response, await answerViewer(state, viewer, { method, url, body }))
+}
+
+async function answerSignIn(
+  response: ServerResponse,
+  { database }: PageState,
+  { name, attributes }: PageCookie,
+  body: string,
+): Promise<void> {
+  const given = parseJson(body)
+  const key = isObject(given) && typeof given.key === 'string' ? given.key.trim() : ''
+  const signed = await signIn(database, key)
+  if (signed === null) {
+    const error = 'This key is unknown or revoked.'
+    return sendPageAnswer(response, { status: 401, json: { error } })
+  }
+  const cookie = writePageCookie(name, signed.cookie, [...attributes, `Max-Age=${SIGN_IN_SECONDS}`])
+  sendPageAnswer(response, { status: 200, json: describeViewer(signed.viewer) }, { 'set-cookie': cookie })
+}
+
+function describeViewer({ name, team, sees }: PageViewer): TeamViewer {
+  return { name, team, sees }
+}
+
+interface ViewerRequest {
+  readonly method: string
+  readonly url: URL
+  readonly body: string
+}
+
+async function answerViewer(
+  { database, reports }: PageState,
+  viewer: PageViewer,
+  request: ViewerRequest,
+): Promise<PageAnswer> {
+  const { method, url } = request
+  const sessions = reports.open(viewer)
+  if (method !== 'GET' || url.pathname !== '/api/team') return answerPageRequest(sessions, request)
+  const days = Number(url.searchParams.get('days'))
+  const isCount = Number.isInteger(days) && days > 0 && days <= 3_660
+  return { status: 200, json: await readTeamFigures(database, viewer, isCount ? days : null) }
+}
+
+/** Sends an event for each session that changes, until the page is closed or its cookie ends. */
+function followSessions(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { database, reports, streams }: PageState,
+  secret: string,
+): void {
+  streams.add(response)
+  let timer: NodeJS.Timeout | undefined
+  const finish = (): void => {
+    clearTimeout(timer)
+    streams.delete(response)
+  }
+  response.on('close', finish)
+  sendPageEvents(request, response, (listener) => {
+    let before: ReadonlyMap<string, ObservedSession> | null = null
+    const look = async (): Promise<void> => {
+      const viewer = await findViewer(database, secret)
+      if (viewer === null) return void response.end()
+      const now = await reports.observe(viewer)
+      for (const event of before === null ? [] : compareSessions(before, now)) listener(event)
+      before = now
+    }
+    const again = (): void => {
+      if (!streams.has(response)) return
+      timer = setTimeout(
+        () =>
+          void look()
+            .catch(() => {})
+            .then(again),
+        FOLLOW_MS,
+      )
+    }
+    void look()
+      .catch(() => {})
+      .then(again)
+    return finish
+  })
+}
+
+function compareSessions(
+  before: ReadonlyMap<string, ObservedSession>,
+  now: ReadonlyMap<string, ObservedSession>,
+): readonly PageEvent[] {
+  const events: PageEvent[] = []
+  let isOther = before.size !== now.size
+  for (const [id, { lines, reportAt }] of now) {
+    const known = before.get(id)
+    if (known === undefined || known.reportAt !== reportAt) isOther = true
+    else if (known.lines !== lines) events.push({ type: 'changed', id })
+  }
+  return isOther ? [...events, { type: 'list' }] : events
+}

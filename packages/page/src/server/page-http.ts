@@ -1,0 +1,102 @@
+/**
+ * The HTTP of the page, for each host that serves it: which requests are refused before anyone asks who sends them, the
+ * headers of every answer, cookies and events. Nothing is loaded from elsewhere.
+ */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PageAnswer, PageEvent } from './page-routes.ts'
+
+/** Everything is the page's own; inline scripts and styles do not run. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': POLICY,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
+/**
+ * Returns why a request is refused before its cookie is looked at; null if it comes from this page or from the user.
+ * `origins`: the addresses at which the page is served, as `http://127.0.0.1:8788`.
+ */
+export function findForeignRequest(
+  { headers, method }: IncomingMessage,
+  origins: readonly string[],
+): string | null {
+  const own = origins.filter((origin) => new URL(origin).host === headers.host)
+  if (own.length === 0) return 'The request names another host.'
+  const { origin } = headers
+  if (origin !== undefined && !own.includes(origin)) return 'The request comes from another site.'
+  if (method === 'POST' && origin === undefined) return 'A change must come from the page.'
+  if (method !== 'GET' && method !== 'POST') return 'Only GET and POST are answered.'
+  const site = headers['sec-fetch-site']
+  const isOwn = site === undefined || site === 'same-origin' || site === 'none'
+  // A link to the address with the token, such as one in a terminal in the browser, comes from another site.
+  const isOpened = headers['sec-fetch-mode'] === 'navigate' && method === 'GET'
+  return isOwn || isOpened ? null : 'The request comes from another site.'
+}
+
+export function createPageSecret(): string {
+  return randomBytes(24).toString('base64url')
+}
+
+/** Returns a cookie that scripts cannot read and other sites do not send. */
+export function writePageCookie(name: string, value: string, attributes: readonly string[] = []): string {
+  return [`${name}=${value}`, 'HttpOnly', 'SameSite=Strict', 'Path=/', ...attributes].join('; ')
+}
+
+export function readPageCookie({ headers }: IncomingMessage, name: string): string {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim().split('='))
+  return pairs.find(([key]) => key === name)?.[1] ?? ''
+}
+
+const MAX_BODY_BYTES = 10_000
+
+export async function readPageBody(request: IncomingMessage): Promise<string> {
+  let body = ''
+  for await (const chunk of request) {
+    body += String(chunk)
+    if (body.length > MAX_BODY_BYTES) throw new Error('The request is too long.')
+  }
+  return body
+}
+
+export function sendPageAnswer(
+  response: ServerResponse,
+  { status, json, text, type, fileName }: PageAnswer,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const content = json === undefined ? (text ?? '') : JSON.stringify(json)
+  const kind = type ?? (json === undefined ? 'text/plain; charset=utf-8' : 'application/json')
+  response.writeHead(status, {
+    ...PAGE_HEADERS,
+    ...headers,
+    'content-type': kind,
+    ...(fileName === undefined ? {} : { 'content-disposition': `attachment; filename="${fileName}"` }),
+  })
+  response.end(content)
+}
+
+/** Sends an event for each change until the page is closed. `listen` returns what ends it. */
+export function sendPageEvents(
+  request: IncomingMessage,
+  response: ServerResponse,
+  listen: (listener: (event: PageEvent) => void) => () => void,
+): void {
+  response.writeHead(200, { ...PAGE_HEADERS, 'content-type': 'text/event-stream' })
+  response.write(': open\n\n')
+  const end = listen((event) => response.write(`data: ${JSON.stringify(event)}\n\n`))
+  request.on('close', end)
+}

@@ -1,0 +1,161 @@
+/**
+ * What the page can ask for: the list of sessions, a report, a request with its texts. All of it is JSON. Whose sessions they
+ * are, and where their logs lie, is decided by the host of the page.
+ */
+import { presets } from '@tidemark/core/policy/presets'
+import {
+  findDepartedText,
+  isPresetName,
+  type ListedSession,
+  listDepartures,
+  readRequestDetail,
+  replayLog,
+  type SessionList,
+  type SessionPage,
+  searchDepartures,
+  type UndoOutcome,
+} from 'tidemark/internal'
+import type { LogContents, SessionReport } from 'tidemark/logs'
+import { createExportedPage } from './html-export.ts'
+import { drawPictureCard } from './picture-card.ts'
+
+export interface PageRequest {
+  readonly method: string
+  readonly url: URL
+  readonly body: string
+}
+
+export interface PageAnswer {
+  readonly status: number
+  readonly json?: unknown
+  readonly text?: string
+  readonly type?: string
+  /** Given, the browser saves the answer under this name. */
+  readonly fileName?: string
+}
+
+/** What a page that listens is sent: `list`: more sessions were read, or one began. `changed`: one has a new report. */
+export type PageEvent = { readonly type: 'list' } | { readonly type: 'changed'; readonly id: string }
+
+/** The sessions that a page may show. An id that is not among them is answered as one that does not exist. */
+export interface PageSessions {
+  list(): Promise<SessionList>
+  /** Answers what is asked about one session; null if there is none. */
+  answer(id: string, question: SessionQuestion): Promise<PageAnswer | null>
+  /** Undoes a compaction or clearing; null if there is no such session. Absent: the page changes nothing. */
+  undo?(id: string, target: string): Promise<UndoOutcome | null>
+}
+
+/** What is asked about a session: the part of the address behind it. */
+export interface SessionQuestion {
+  readonly part: string
+  readonly rest: string
+  /** The query of the address. */
+  readonly query: string
+}
+
+/** A session that can be read. Both give null if it cannot. */
+export interface ReadableSession {
+  readPage(): Promise<SessionPage | null>
+  readContents(): Promise<LogContents | null>
+}
+
+const NOT_FOUND: PageAnswer = { status: 404, json: { error: 'There is no such page.' } }
+const NO_SESSION: PageAnswer = { status: 404, json: { error: 'There is no such session.' } }
+
+interface RouteInput {
+  readonly session: ReadableSession
+  readonly rest: string
+  readonly query: URLSearchParams
+}
+
+type Route = (input: RouteInput) => Promise<PageAnswer>
+
+/** Answers with what `make` makes of the contents of the log; 404 if that is null. */
+function answerFromLog(
+  make: (log: LogContents, input: RouteInput) => unknown,
+): (input: RouteInput) => Promise<PageAnswer> {
+  return async (input) => {
+    const log = await input.session.readContents()
+    const json = log === null ? null : await make(log, input)
+    return json === null ? NO_SESSION : { status: 200, json }
+  }
+}
+
+/** Answers to GET, by the part of the address behind the session. */
+const PARTS: Readonly<Record<string, Route>> = {
+  '': async ({ session }) => {
+    const page = await session.readPage()
+    return page === null ? NO_SESSION : { status: 200, json: page }
+  },
+  request: answerFromLog((log, { rest }) => readRequestDetail(log, Number(rest))),
+  left: answerFromLog((log) => listDepartures(log)),
+  gone: answerFromLog((log, { query }) => {
+    const text = findDepartedText(log, query.get('key') ?? '')
+    return text === null ? null : { text }
+  }),
+  search: answerFromLog((log, { query }) => searchDepartures(log, query.get('text') ?? '')),
+  replay: answerReplay,
+  html: answerExport,
+  card: answerCard,
+}
+
+async function answerReplay({ session, query }: RouteInput): Promise<PageAnswer> {
+  const name = query.get('policy') ?? ''
+  const log = await session.readContents()
+  if (log === null || !isPresetName(name)) return NO_SESSION
+  const replay = await replayLog(log, { policies: [{ name, policy: presets[name] }], withPoints: true })
+  if (replay.ok) return { status: 200, json: replay.policies[0] }
+  return { status: 422, json: { error: `This session cannot be replayed: ${replay.why}.` } }
+}
+
+/** The file never has texts: with them it is made by `inspect --html --with-text`, where the user says so. */
+async function answerExport({ session }: RouteInput): Promise<PageAnswer> {
+  const [page, log] = [await session.readPage(), await session.readContents()]
+  if (page === null || log === null) return NO_SESSION
+  const text = await createExportedPage({ page, departures: listDepartures(log), texts: null })
+  return { status: 200, type: 'text/html; charset=utf-8', text, fileName: 'tidemark-session.html' }
+}
+
+async function answerCard({ session }: RouteInput): Promise<PageAnswer> {
+  const page = await session.readPage()
+  if (page === null) return NO_SESSION
+  const text = drawPictureCard(page.report)
+  return { status: 200, type: 'image/svg+xml', text, fileName: 'tidemark-session.svg' }
+}
+
+/** Answers what is asked about a session. Takes as long as its log is. */
+export async function answerSessionQuestion(
+  session: ReadableSession,
+  { part, rest, query }: SessionQuestion,
+): Promise<PageAnswer> {
+  const route = Object.hasOwn(PARTS, part) ? PARTS[part] : undefined
+  return route === undefined ? NOT_FOUND : route({ session, rest, query: new URLSearchParams(query) })
+}
+
+const ADDRESS = /^\/api\/session\/([0-9a-f]{12,64})(?:\/(\w+)(?:\/(\w+))?)?$/
+
+export async function answerPageRequest(
+  sessions: PageSessions,
+  { method, url, body }: PageRequest,
+): Promise<PageAnswer> {
+  if (url.pathname === '/api/sessions' && method === 'GET')
+    return { status: 200, json: await sessions.list() }
+  const [, id, part = '', rest = ''] = ADDRESS.exec(url.pathname) ?? []
+  if (id === undefined) return NOT_FOUND
+  if (method === 'POST') return part === 'undo' ? answerUndo(sessions, id, body) : NOT_FOUND
+  return (await sessions.answer(id, { part, rest, query: url.search })) ?? NO_SESSION
+}
+
+async function answerUndo(sessions: PageSessions, id: string, body: string): Promise<PageAnswer> {
+  const { target }: { readonly target?: unknown } = JSON.parse(body)
+  if (typeof target !== 'string' || sessions.undo === undefined) return NOT_FOUND
+  const outcome = await sessions.undo(id, target)
+  return outcome === null ? NO_SESSION : { status: 200, json: outcome }
+}
+
+/** Returns what the list of sessions has of a report. */
+export function toListedSession(id: string, report: SessionReport, isLive: boolean): ListedSession {
+  const { requests, context, largest, byTool, duplicateReads, ...listed } = report
+  return { ...listed, id, isLive }
+}

@@ -31,6 +31,7 @@ const PROCESS_TESTS = [
   'packages/tidemark/src/hooks/*.test.ts',
   'test/compact-process.test.ts',
   'test/gateway/gateway-page.test.ts',
+  'test/gateway/gateway-processes.test.ts',
 ]
 
 /**

@@ -7,6 +7,7 @@ export default defineConfig({
   test: {
     ...shared.test,
     include: ['packages/**/*.soak.ts', 'test/**/*.soak.ts'],
+    globalSetup: [...shared.test.globalSetup, './scripts/test-command.ts'],
     testTimeout: 1_800_000,
     passWithNoTests: true,
   },

@@ -1,5 +1,9 @@
-/** A vitest reporter that ends the run with one plain line, `N passed, N failed`, for whoever reads it by program. */
+/**
+ * A vitest reporter that ends the run with one plain line, `N passed, N failed`, for whoever reads it by program. Before it,
+ * one line if the machine has no Postgres for the tests that need one.
+ */
 import type { Reporter, TestModule } from 'vitest/node'
+import { explainMissingPostgres } from '../test/support/postgres-server.ts'
 
 interface Totals {
   readonly passed: number
@@ -25,6 +29,8 @@ export function totalsOf(modules: readonly TestModule[], strayErrors: number): T
 export default class TotalsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], strayErrors: readonly unknown[]): void {
     const { passed, failed } = totalsOf(modules, strayErrors.length)
+    const missing = explainMissingPostgres()
+    if (missing !== null) console.log(missing)
     console.log(`${passed} passed, ${failed} failed`)
   }
 }

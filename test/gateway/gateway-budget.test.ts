@@ -43,7 +43,7 @@ describe.skipIf(missing !== null)('the budget of a key', () => {
   it('is told in the shape of each provider, and warned of at 80%', async () => {
     const world = await createWorld(answer)
     const { url } = await world.startGateway()
-    const key = await world.addKey('team', { budget: 0.2 })
+    const key = await world.addKey('team', { budget: 0.06 })
     const client = new Anthropic({ baseURL: url, apiKey: key })
     let warned: string | null = null
     const used = async (): Promise<unknown> => {
@@ -54,10 +54,10 @@ describe.skipIf(missing !== null)('the budget of a key', () => {
     }
     await expect(used()).rejects.toMatchObject({
       status: 402,
-      message: expect.stringContaining('The budget of the key team is used up: it has $0.2 for this month'),
+      message: expect.stringContaining('The budget of the key team is used up: it has $0.06 for this month'),
     })
     const [listed] = await listKeys(world.pool)
-    expect(listed?.spent).toBeLessThanOrEqual(0.2)
+    expect(listed?.spent).toBeLessThanOrEqual(0.06)
     const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key })
     const message = [{ role: 'user' as const, content: 'How many?' }]
     await expect(

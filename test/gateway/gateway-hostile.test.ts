@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { listKeys } from '@tidemark/gateway'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
-import { createGatewayWorld, type GatewayWorld, OpenAI } from './gateway-world.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { explainMissingPostgres } from '../support/postgres-server.ts'
+import { OpenAI, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
 const BODY = {
@@ -15,19 +15,14 @@ const BODY = {
 }
 
 describe.skipIf(missing !== null)('a gateway with hostile neighbours', () => {
-  let server: PostgresServer
+  const createGatewayWorld = useGatewayWorlds()
   const closing: (() => Promise<unknown>)[] = []
-  beforeAll(async () => {
-    server = await startPostgres()
-  })
   afterEach(async () => {
     for (const close of closing.splice(0).reverse()) await close()
   })
-  afterAll(() => server?.stop())
 
   async function createWorld(answer?: RequestListener, budget?: number) {
-    const world: GatewayWorld = await createGatewayWorld(server)
-    closing.push(() => world.close())
+    const world = await createGatewayWorld()
     const upstream = answer === undefined ? {} : await startUpstream(answer)
     const { url } = await world.startGateway(upstream)
     const key = await world.addKey('team', budget === undefined ? {} : { budget })

@@ -5,7 +5,6 @@ import { explainMissingPostgres } from '../support/postgres-server.ts'
 import { SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
-if (missing !== null) console.log(missing)
 
 describe.skipIf(missing !== null)('keys of the gateway', () => {
   const createWorld = useGatewayWorlds()

@@ -1,11 +1,10 @@
-/** Running the gateway: upgrades, retention, dead processes, drain, and a database that is away. */
+/** Running the gateway: its tables, retention, and dead processes. */
 import { randomUUID } from 'node:crypto'
 import { listAudit, listKeys, migrateDatabase } from '@tidemark/gateway'
 import { describe, expect, it } from 'vitest'
 import { runUpkeep } from '../../packages/gateway/src/operation/retention.ts'
-import { explainMissingPostgres, startPostgres } from '../support/postgres-server.ts'
-import { startGatewayProcess } from './gateway-process.ts'
-import { createGatewayWorld, SdkAgent, useGatewayWorlds } from './gateway-world.ts'
+import { explainMissingPostgres } from '../support/postgres-server.ts'
+import { SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
 const missing = explainMissingPostgres()
 
@@ -13,7 +12,7 @@ describe.skipIf(missing !== null)('running the gateway', () => {
   const createWorld = useGatewayWorlds()
 
   it('tables are created once by processes that start at the same time', async () => {
-    const world = await createWorld()
+    const world = await createWorld({ isEmpty: true })
     const steps = await Promise.all([1, 2, 3].map(() => migrateDatabase(world.pool)))
     expect(steps.filter((done) => done.length > 0)).toHaveLength(1)
     await Promise.all([world.startGateway(), world.startGateway()])
@@ -50,6 +49,33 @@ describe.skipIf(missing !== null)('running the gateway', () => {
     ])
   })
 
+  it('what clients send is in the log, however large: none of it is stored beside it', async () => {
+    const world = await createWorld({ script: () => ({ blocks: [{ type: 'text', text: 'Seen.' }] }) })
+    const { url } = await world.startGateway()
+    const agent = new SdkAgent(url, await world.addKey('team'), world.coder, 'large')
+    const image =
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const result = 'The 42nd line of a very long file.\n'.repeat(20_000)
+    agent.messages.push(
+      { role: 'user', content: 'Read it all.' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'read_file', input: {} }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'toolu_1', content: result },
+          { type: 'image', source: { type: 'base64', media_type: 'image/png', data: image } },
+        ],
+      },
+    )
+    await agent.step()
+    const { rows } = await world.pool.query(
+      `select bool_or(length(text) > $1 and position($2 in text) > 0) as kept, (select count(*)::int from gateway_blobs) as blobs
+       from tidemark_lines`,
+      [result.length, image],
+    )
+    expect(rows).toEqual([{ kept: true, blobs: 0 }])
+  })
+
   it('what a dead process had reserved is charged, and that of a living one is not', async () => {
     const world = await createWorld()
     await world.startGateway()
@@ -75,38 +101,5 @@ describe.skipIf(missing !== null)('running the gateway', () => {
       )
     expect(await runUpkeep(world.pool, null)).toEqual({ settled: 1, deleted: 0 })
     expect(await listKeys(world.pool)).toMatchObject([{ spent: 1, reserved: 2 }])
-  })
-
-  it('a process that gets SIGTERM ends the answer that it is sending, and then itself', async () => {
-    const world = await createWorld({
-      script: () => ({ blocks: [{ type: 'text', text: 'It is 42. '.repeat(100) }], delays: { pieceMs: 20 } }),
-    })
-    const gateway = await startGatewayProcess({ database: world.url, upstream: world.simulator.url })
-    const agent = new SdkAgent(gateway.url, await world.addKey('team'), world.coder, 'job')
-    agent.messages.push({ role: 'user', content: 'How many?' })
-    const running = agent.step()
-    await expect.poll(async () => (await world.pool.query('select 1 from gateway_calls')).rows.length).toBe(1)
-    const [ended] = await Promise.all([gateway.kill('SIGTERM').then(() => gateway.process.exitCode), running])
-    expect(ended).toBe(0)
-    expect(await listKeys(world.pool)).toMatchObject([{ reserved: 0 }])
-    expect((await listKeys(world.pool))[0]?.spent).toBeCloseTo(world.readBill(), 8)
-  })
-
-  it('while the database is away, requests get an error that SDKs try again, and readyz says so', async () => {
-    const own = await startPostgres()
-    const world = await createGatewayWorld(own)
-    const { url } = await world.startGateway()
-    const key = await world.addKey('team')
-    await own.stop()
-    const answer = await fetch(`${url}/v1/messages`, {
-      method: 'POST',
-      headers: { 'x-api-key': key },
-      body: '{"model":"claude-sonnet-5-5"}',
-    })
-    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([503, 'true'])
-    expect((await fetch(`${url}/readyz`)).status).toBe(503)
-    expect((await fetch(`${url}/healthz`)).status).toBe(200)
-    expect(world.simulator.simulator.requests).toEqual([])
-    await world.close()
   })
 })

@@ -1,9 +1,7 @@
 /** A gateway as a process of its own, as `tidemark gateway` starts it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-
-const COMMAND = fileURLToPath(new URL('../../packages/cli/bin/tidemark.mjs', import.meta.url))
+import { TIDEMARK_COMMAND } from '../../packages/cli/test/command-line.ts'
 
 export interface GatewayProcess {
   readonly url: string
@@ -13,33 +11,21 @@ export interface GatewayProcess {
   kill(signal: 'SIGKILL' | 'SIGTERM'): Promise<void>
 }
 
-export async function startGatewayProcess(options: {
+export interface GatewayProcessOptions {
   readonly database: string
   readonly upstream: string
-  readonly port?: number
-  /** Arguments of `node` that start the command. Default: the command as it is installed. */
-  readonly command?: readonly string[]
+  /** More arguments of `tidemark gateway`. */
   readonly args?: readonly string[]
-}): Promise<GatewayProcess> {
-  const { database, upstream, port = 0, command = [COMMAND], args = [] } = options
+  /** Arguments of `node` that name the command. Default: the present sources. */
+  readonly command?: readonly string[]
+}
+
+export async function startGatewayProcess(options: GatewayProcessOptions): Promise<GatewayProcess> {
+  const { database, upstream, args = [], command = TIDEMARK_COMMAND } = options
+  const addresses = ['--database', database, '--upstream', upstream, '--upstream-openai', upstream]
   const child = spawn(
     process.execPath,
-    [
-      ...command,
-      'gateway',
-      '--json',
-      ...args,
-      ...[
-        '--database',
-        database,
-        '--upstream',
-        upstream,
-        '--upstream-openai',
-        upstream,
-        '--port',
-        String(port),
-      ],
-    ],
+    [...command, 'gateway', '--json', '--port', '0', ...addresses, ...args],
     {
       env: {
         PATH: process.env.PATH,

@@ -1,4 +1,5 @@
 /** A gateway on a real Postgres and the simulator, for tests. */
+import { randomUUID } from 'node:crypto'
 import Anthropic from '@anthropic-ai/sdk'
 import {
   addKey,
@@ -39,22 +40,43 @@ export interface GatewayWorld {
   close(): Promise<void>
 }
 
-let databases = 0
+interface GatewayWorldOptions extends SimulatorOptions {
+  /** Default: one that works for `turns` turns. */
+  readonly coder?: Coder
+  readonly turns?: number
+  /** True for a database without tables. */
+  readonly isEmpty?: boolean
+}
+
+/** Databases with the tables of a gateway, of which worlds get copies: to create the tables takes ten times as long. */
+const templates = new WeakMap<PostgresServer, Promise<string>>()
+
+async function createTemplate(server: PostgresServer): Promise<string> {
+  const { name, url } = await createDatabase(server, null)
+  await (await serveGateway({ database: url, home: '/nonexistent', env: {} })).close()
+  return name
+}
+
+async function createDatabase(server: PostgresServer, template: string | null) {
+  const name = `tidemark_test_${randomUUID().replaceAll('-', '')}`
+  await runAsAdmin(server, `create database ${name} template ${template ?? 'template0'}`)
+  return { name, url: server.url.replace(/\/[^/]*$/, `/${name}`) }
+}
+
+async function runAsAdmin(server: PostgresServer, sql: string): Promise<void> {
+  const admin = new pg.Client({ connectionString: server.url })
+  await admin.connect()
+  await admin.query(sql).finally(() => admin.end())
+}
 
 export async function createGatewayWorld(
   server: PostgresServer,
-  options: SimulatorOptions & { readonly turns?: number } = {},
+  options: GatewayWorldOptions = {},
 ): Promise<GatewayWorld> {
-  const { turns = 30, ...simulation } = options
-  databases += 1
-  const admin = new pg.Client({ connectionString: server.url })
-  await admin.connect()
-  const name = `gateway_${process.pid}_${databases}`
-  await admin.query(`create database ${name}`)
-  await admin.end()
-  const url = server.url.replace(/\/[^/]*$/, `/${name}`)
+  const { turns = 30, isEmpty = false, coder = createCoder({ turns }), ...simulation } = options
+  if (!isEmpty && !templates.has(server)) templates.set(server, createTemplate(server))
+  const { name, url } = await createDatabase(server, isEmpty ? null : ((await templates.get(server)) ?? null))
   const pool = new pg.Pool({ connectionString: url, max: 10 }).on('error', () => {})
-  const coder = createCoder({ turns })
   const simulator = await serve({
     script: withSummaries(coder.script),
     keepRequests: Number.POSITIVE_INFINITY,
@@ -89,14 +111,22 @@ export async function createGatewayWorld(
       await Promise.all(gateways.map((gateway) => gateway.close()))
       await pool.end()
       await simulator.close()
+      if (!server.isOwn) await runAsAdmin(server, `drop database ${name} with (force)`)
     },
   }
 }
 
-type CreateWorld = (options?: Parameters<typeof createGatewayWorld>[1]) => Promise<GatewayWorld>
+/** Ends a server of the tests' own; of one that is configured, removes what is left. */
+export async function stopServer(server: PostgresServer): Promise<void> {
+  const template = await templates.get(server)?.catch(() => undefined)
+  if (!server.isOwn && template !== undefined) await runAsAdmin(server, `drop database ${template}`)
+  await server.stop()
+}
+
+export type CreateGatewayWorld = (options?: GatewayWorldOptions) => Promise<GatewayWorld>
 
 /** Starts a Postgres for the tests of a suite. Returns what creates a world on it, which is closed after its test. */
-export function useGatewayWorlds(): CreateWorld {
+export function useGatewayWorlds(): CreateGatewayWorld {
   let server: PostgresServer | undefined
   const worlds: GatewayWorld[] = []
   beforeAll(async () => {
@@ -105,7 +135,9 @@ export function useGatewayWorlds(): CreateWorld {
   afterEach(async () => {
     for (const world of worlds.splice(0)) await world.close()
   })
-  afterAll(() => server?.stop())
+  afterAll(async () => {
+    if (server !== undefined) await stopServer(server)
+  })
   return async (options = {}) => {
     if (server === undefined) throw new Error('Postgres has not been started.')
     const world = await createGatewayWorld(server, options)
@@ -122,6 +154,7 @@ export class SdkAgent {
   coder: Coder
   readonly headers: Record<string, string>
 
+  /** `maxRetries`: attempts of the SDK after a connection that broke or a server that was busy. */
   constructor(baseURL: string, apiKey: string, coder: Coder, session: string | null) {
     this.client = new Anthropic({ baseURL, apiKey, maxRetries: 8 })
     this.coder = coder

@@ -13,7 +13,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { explainMissingPostgres, type PostgresServer, startPostgres } from '../support/postgres-server.ts'
 
 const missing = explainMissingPostgres()
-if (missing !== null) console.log(missing)
 
 describe.skipIf(missing !== null)('in Postgres', () => {
   let server: PostgresServer

@@ -1,31 +1,49 @@
 /**
- * A real Postgres for tests: the one that `TIDEMARK_TEST_DATABASE` names, else one found on this machine, started for the
- * run on loopback with a data folder of its own.
+ * A real Postgres for tests: the one that `TIDEMARK_TEST_DATABASE` names, else one of this machine or of npm
+ * (`postgres-programs.ts`), started for the run on loopback with a data folder of its own.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findPostgresPrograms, findPostgresUser } from './postgres-programs.ts'
 
 export interface PostgresServer {
   /** Address of a database that the tests may fill and empty. */
   readonly url: string
+  /** False for a configured server, which may have other databases. */
+  readonly isOwn: boolean
   stop(): Promise<void>
 }
 
-/** Why tests with Postgres do not run here; null if they do. */
-export function explainMissingPostgres(): string | null {
-  if (process.env.TIDEMARK_TEST_DATABASE !== undefined || findPrograms() !== null) return null
-  return 'Tests with Postgres are left out: set TIDEMARK_TEST_DATABASE, or install postgresql.'
+/** A server that was started for one test, which may do anything to it. */
+export interface OwnPostgresServer extends PostgresServer {
+  /** Stops the server, which cuts all connections, and starts it again at the same address, with its data. */
+  restart(whileStopped?: () => Promise<unknown>): Promise<void>
 }
 
+/** Why tests with Postgres do not run here; null if they do. `own`: for tests that stop the server. */
+export function explainMissingPostgres(server: 'any' | 'own' = 'any'): string | null {
+  if (server === 'any' && process.env.TIDEMARK_TEST_DATABASE !== undefined) return null
+  if (findPostgresPrograms() !== null) return null
+  return server === 'any'
+    ? 'Tests with Postgres are left out: set TIDEMARK_TEST_DATABASE, or install postgresql.'
+    : 'Tests that stop Postgres are left out: install postgresql.'
+}
+
+/** Returns the configured server, or one that is started for this suite. */
 export async function startPostgres(): Promise<PostgresServer> {
   const configured = process.env.TIDEMARK_TEST_DATABASE
-  if (configured !== undefined) return { url: configured, stop: async () => {} }
-  const programs = findPrograms()
-  if (programs === null) throw new Error(explainMissingPostgres() ?? '')
-  const owner = findOwner()
+  return configured === undefined
+    ? startOwnPostgres()
+    : { url: configured, isOwn: false, stop: async () => {} }
+}
+
+export async function startOwnPostgres(): Promise<OwnPostgresServer> {
+  const programs = findPostgresPrograms()
+  if (programs === null) throw new Error(explainMissingPostgres('own') ?? '')
+  const owner = findPostgresUser()
   // The folder for temporary files of the tests is closed to other users.
   const folder = mkdtempSync(join(owner === null ? tmpdir() : '/tmp', 'tidemark-postgres-'))
   if (owner !== null) chownSync(folder, owner.uid, owner.gid)
@@ -39,44 +57,37 @@ export async function startPostgres(): Promise<PostgresServer> {
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
   const port = await findFreePort()
   const settings = ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200']
-  const server = spawn(
-    join(programs, 'postgres'),
-    ['-D', data, '-p', String(port), '-k', folder, ...settings],
-    { ...run, stdio: ['ignore', 'ignore', 'pipe'] },
-  )
-  await waitUntilReady(server)
+  const start = async (): Promise<ChildProcess> => {
+    const started = spawn(
+      join(programs, 'postgres'),
+      ['-D', data, '-p', String(port), '-k', folder, ...settings],
+      { ...run, stdio: ['ignore', 'ignore', 'pipe'] },
+    )
+    await waitUntilReady(started)
+    return started
+  }
+  let server = await start()
   return {
     url: `postgres://tidemark@127.0.0.1:${port}/postgres`,
+    isOwn: true,
+    async restart(whileStopped = async () => {}) {
+      await end(server, 'SIGINT')
+      await whileStopped()
+      server = await start()
+    },
     async stop() {
-      const ended = new Promise((resolve) => server.once('exit', resolve))
-      server.kill('SIGQUIT')
-      await ended
+      await end(server, 'SIGQUIT')
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-/** The newest folder with Postgres' programs on this machine. */
-function findPrograms(): string | null {
-  const root = '/usr/lib/postgresql'
-  const versions = existsSync(root) ? readdirSync(root).sort((one, other) => Number(other) - Number(one)) : []
-  const folders = [
-    ...versions.map((version) => join(root, version, 'bin')),
-    ...(process.env.PATH ?? '').split(':'),
-  ]
-  return (
-    folders.find((path) => existsSync(join(path, 'initdb')) && existsSync(join(path, 'postgres'))) ?? null
-  )
-}
-
-/** Postgres refuses to run as root: then it runs as its own user, or as `nobody`. */
-function findOwner(): { readonly uid: number; readonly gid: number } | null {
-  if (process.getuid?.() !== 0) return null
-  const users = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-  const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
-  return { uid: Number(user?.[2] ?? 65_534), gid: Number(user?.[3] ?? 65_534) }
+/** `SIGINT` stops Postgres as an operator does, cutting all connections; `SIGQUIT` at once. */
+async function end(server: ChildProcess, signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const ended = new Promise((resolve) => server.once('exit', resolve))
+  server.kill(signal)
+  await ended
 }
 
 async function findFreePort(): Promise<number> {

@@ -6,14 +6,14 @@ import type { PoolClient } from 'pg'
 import { createPostgresTables } from 'tidemark/postgres'
 import { type Database, runTransaction } from './database.ts'
 
-interface Migration {
+export interface Migration {
   readonly number: number
   readonly name: string
   readonly sql: string
 }
 
 /** A step that was released is never changed: a later one adds to it. */
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     number: 1,
     name: 'keys, spending, sessions, audit',
@@ -77,7 +77,10 @@ const MIGRATIONS: readonly Migration[] = [
 const MIGRATION_LOCK = 7_433_302
 
 /** Brings the tables to this version. Returns the names of the steps that ran. Newer tables are left as they are. */
-export async function migrateDatabase(pool: Database): Promise<readonly string[]> {
+export async function migrateDatabase(
+  pool: Database,
+  steps: readonly Migration[] = MIGRATIONS,
+): Promise<readonly string[]> {
   await createPostgresTables(pool)
   return runTransaction(pool, async (connection) => {
     await connection.query(`select pg_advisory_xact_lock(${MIGRATION_LOCK})`)
@@ -85,7 +88,7 @@ export async function migrateDatabase(pool: Database): Promise<readonly string[]
       'create table if not exists gateway_migrations (number integer primary key, name text not null, at timestamptz not null default now())',
     )
     const known = await readMigrations(connection)
-    const due = MIGRATIONS.filter(({ number }) => !known.has(number))
+    const due = steps.filter(({ number }) => !known.has(number))
     for (const { number, name, sql } of due) {
       await connection.query(sql)
       await connection.query('insert into gateway_migrations (number, name) values ($1, $2)', [number, name])

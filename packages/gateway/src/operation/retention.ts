@@ -18,7 +18,7 @@ export interface Jobs {
   close(): Promise<void>
 }
 
-const QUEUE = 'tidemark-gateway-upkeep'
+export const UPKEEP_QUEUE = 'tidemark-gateway-upkeep'
 /** Every minute: pg-boss sends one job for all processes. */
 const SCHEDULE = '* * * * *'
 /** Sessions that one job deletes at most, so that no job runs for long. */
@@ -32,14 +32,19 @@ export async function startJobs({ database, retentionDays, onError }: JobOptions
     },
     schema: 'tidemark_jobs',
   })
-  boss.on('error', (error) => onError(error instanceof Error ? error.message : String(error)))
+  boss.on('error', (error) => onError(readErrorMessage(error)))
   await runAlone(database, () => boss.start())
-  await boss.createQueue(QUEUE, { policy: 'short', retryLimit: 2, expireInSeconds: 300 })
-  await boss.schedule(QUEUE, SCHEDULE)
-  await boss.work(QUEUE, async () => {
+  await boss.createQueue(UPKEEP_QUEUE, { policy: 'short', retryLimit: 2, expireInSeconds: 300 })
+  await boss.schedule(UPKEEP_QUEUE, SCHEDULE)
+  await boss.work(UPKEEP_QUEUE, async () => {
     await runUpkeep(database, retentionDays)
   })
   return { close: () => boss.stop({ graceful: true, timeout: 5_000 }) }
+}
+
+/** pg-boss also reports copies of errors, which are none by their class. */
+function readErrorMessage(error: { readonly message?: unknown }): string {
+  return typeof error.message === 'string' ? error.message : 'A job failed.'
 }
 
 /** Number of the advisory lock under which pg-boss creates its tables: two processes that start at once would fail. */

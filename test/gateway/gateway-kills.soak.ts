@@ -14,14 +14,14 @@ describe.skipIf(missing !== null)('a gateway that is killed sixty times', () => 
       sessions: 20,
       kills: 60,
       everyMs: 5_000,
-      window: 40_000,
+      window: 30_000,
       pieceMs: 40,
     })
     console.log(figures)
     expect(figures.lostRecords).toBe(0)
     expect(figures.compactions).toBeGreaterThan(0)
     expect(figures.repeatedCalls).toBeGreaterThan(0)
-    expect(figures.repeatedCalls).toBeLessThanOrEqual(figures.openCalls)
+    expect(figures.repeatedCalls).toBeLessThanOrEqual(figures.cutAnswers)
     expect(figures.bill - figures.cutBill).toBeLessThanOrEqual(1.01 * figures.undisturbedBill)
   })
 })

@@ -153,10 +153,15 @@ export class SdkAgent {
   /** Whose tools are offered. */
   coder: Coder
   readonly headers: Record<string, string>
+  /** Requests that were sent, with those that the SDK tried again. */
+  attempts = 0
 
-  /** `maxRetries`: attempts of the SDK after a connection that broke or a server that was busy. */
   constructor(baseURL: string, apiKey: string, coder: Coder, session: string | null) {
-    this.client = new Anthropic({ baseURL, apiKey, maxRetries: 8 })
+    const send: typeof fetch = (input, init) => {
+      this.attempts += 1
+      return fetch(input, init)
+    }
+    this.client = new Anthropic({ baseURL, apiKey, maxRetries: 8, fetch: send })
     this.coder = coder
     this.headers = session === null ? {} : { 'x-session-id': session }
   }

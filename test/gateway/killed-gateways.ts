@@ -28,7 +28,7 @@ export interface KillFigures {
   /** Answers that clients have read to their end. */
   readonly steps: number
   readonly compactions: number
-  /** Answers that a client could not read to their end. */
+  /** Requests whose answer a client could not read to its end, with those that no process took. */
   readonly cutAnswers: number
   /** Calls that a killed process had not settled: they are charged in full. */
   readonly openCalls: number
@@ -68,12 +68,9 @@ async function runDisturbed(createWorld: CreateGatewayWorld, options: KillOption
   const key = await world.addKey('team')
   const agents = createAgents(world, front.url, key, sessions)
   const steps = agents.map(() => 0)
-  let [isOver, cutAnswers] = [false, 0]
+  let isOver = false
   const work = agents.map(async (agent, index) => {
-    while (!isOver) {
-      if (await stepOnce(agent)) steps[index] = (steps[index] ?? 0) + 1
-      else cutAnswers += 1
-    }
+    while (!isOver) if (await stepOnce(agent)) steps[index] = (steps[index] ?? 0) + 1
   })
   try {
     for (let kill = 0; kill < kills; kill += 1) {
@@ -84,36 +81,49 @@ async function runDisturbed(createWorld: CreateGatewayWorld, options: KillOption
     }
     isOver = true
     await Promise.all(work)
-    await expectWholeLogs(world.pool, sessions)
-    const lost = await Promise.all(
-      agents.map((agent, index) => listLostBlocks(world.pool, `job-${index}`, agent.messages.slice(0, -1))),
-    )
-    const { rows } = await world.pool.query(
-      `select count(*) filter (where settled_at is null)::int as open,
-         (select count(*)::int from tidemark_lines where text like '%"subtype":"compact_boundary"%') as compactions
-       from gateway_calls`,
-    )
-    const costs = world.simulator.simulator.requests.map(({ cost }) => cost?.total ?? 0)
-    // Of equal requests, all but the last were cut.
-    const cut = asked.flatMap((hash, index) => (asked.lastIndexOf(hash) > index ? [costs[index] ?? 0] : []))
     return {
       steps,
-      figures: {
-        kills,
-        steps: sum(steps),
-        compactions: Number(rows[0].compactions),
-        cutAnswers,
-        openCalls: Number(rows[0].open),
-        repeatedCalls: cut.length,
-        lostRecords: lost.flat().length,
-        bill: world.readBill(),
-        cutBill: sum(cut),
-      },
+      figures: await readFigures(world, { agents, asked, kills, steps: sum(steps) }),
     }
   } finally {
     isOver = true
     await front.close()
     await Promise.all(living.map((gateway) => gateway.kill('SIGKILL')))
+  }
+}
+
+interface DisturbedWork {
+  readonly agents: readonly SdkAgent[]
+  readonly asked: readonly string[]
+  readonly kills: number
+  readonly steps: number
+}
+
+async function readFigures(
+  world: GatewayWorld,
+  { agents, asked, ...counts }: DisturbedWork,
+): Promise<Omit<KillFigures, 'undisturbedBill'>> {
+  await expectWholeLogs(world.pool, agents.length)
+  const lost = await Promise.all(
+    agents.map((agent, index) => listLostBlocks(world.pool, `job-${index}`, agent.messages.slice(0, -1))),
+  )
+  const { rows } = await world.pool.query(
+    `select count(*) filter (where settled_at is null)::int as open,
+       (select count(*)::int from tidemark_lines where text like '%"subtype":"compact_boundary"%') as compactions
+     from gateway_calls`,
+  )
+  const costs = world.simulator.simulator.requests.map(({ cost }) => cost?.total ?? 0)
+  // Of equal requests, all but the last were cut.
+  const cut = asked.flatMap((hash, index) => (asked.lastIndexOf(hash) > index ? [costs[index] ?? 0] : []))
+  return {
+    ...counts,
+    cutAnswers: sum(agents.map(({ attempts }) => attempts)) - counts.steps,
+    compactions: Number(rows[0].compactions),
+    openCalls: Number(rows[0].open),
+    repeatedCalls: cut.length,
+    lostRecords: lost.flat().length,
+    bill: world.readBill(),
+    cutBill: sum(cut),
   }
 }
 
@@ -133,16 +143,22 @@ async function runUndisturbed(
   return world.readBill()
 }
 
+/** Equal for requests with equal messages: another process may place cache markers elsewhere. */
+function hashMessages({ messages }: Parameters<Script>[0]): string {
+  const text = JSON.stringify(messages, (name, value) => (name === 'cache_control' ? undefined : value))
+  return createHash('sha256').update(text).digest('hex')
+}
+
 /** `asked` gets a hash of each request, in the order of the provider's records. */
 function createKillWorld(
   createWorld: CreateGatewayWorld,
   { pieceMs }: KillOptions,
   asked: string[],
 ): Promise<GatewayWorld> {
-  const coder = createCoder({ turns: Number.POSITIVE_INFINITY, resultTokens: 300 })
+  const coder = createCoder({ turns: Number.POSITIVE_INFINITY, resultTokens: 1_500 })
   const answer = withSummaries(coder.script)
   const script: Script = async (request, context) => {
-    asked[context.index] = createHash('sha256').update(JSON.stringify(request.body)).digest('hex')
+    asked[context.index] = hashMessages(request)
     return { ...(await answer(request, context)), delays: { startMs: 5 * pieceMs, pieceMs } }
   }
   return createWorld({ script, coder })

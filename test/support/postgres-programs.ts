@@ -49,7 +49,7 @@ export function findPostgresUser(): { readonly uid: number; readonly gid: number
 
 /** Installs the npm packages, unless there is a Postgres. What fails is printed: tests with Postgres are then left out. */
 export function installPostgres(print: (line: string) => void): void {
-  if (process.env.TIDEMARK_TEST_DATABASE !== undefined || findPostgresPrograms() !== null) return
+  if (process.env.TIDEMARK_TEST_DATABASE || findPostgresPrograms() !== null) return
   try {
     installPackages(FOLDER, print)
     linkLibraries()

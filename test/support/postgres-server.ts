@@ -25,7 +25,7 @@ export interface OwnPostgresServer extends PostgresServer {
 
 /** Why tests with Postgres do not run here; null if they do. `own`: for tests that stop the server. */
 export function explainMissingPostgres(server: 'any' | 'own' = 'any'): string | null {
-  if (server === 'any' && process.env.TIDEMARK_TEST_DATABASE !== undefined) return null
+  if (server === 'any' && process.env.TIDEMARK_TEST_DATABASE) return null
   if (findPostgresPrograms() !== null) return null
   return server === 'any'
     ? 'Tests with Postgres are left out: set TIDEMARK_TEST_DATABASE, or install postgresql.'

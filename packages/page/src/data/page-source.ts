@@ -70,7 +70,7 @@ function createTeamSource(): TeamSource {
   const post = (path: string, value: object): Promise<TeamViewer> =>
     load(path, { method: 'POST', body: JSON.stringify(value) })
   return {
-    loadViewer: () => load<TeamViewer | null>('/api/viewer').catch(() => null),
+    loadViewer: () => load('/api/viewer'),
     signIn: (key) => post('/api/sign-in', { key }),
     signOut: async () => void (await post('/api/sign-out', {})),
     loadFigures: (days) => load(days === null ? '/api/team' : `/api/team?days=${days}`),
@@ -100,6 +100,12 @@ function createServedSource(team: TeamSource | null): PageSource {
       events.onmessage = ({ data }) => {
         const event: { readonly type: string; readonly id?: string } = JSON.parse(data)
         listener(event.id ?? null)
+      }
+      events.onerror = async () => {
+        // A server that is away is tried again by the browser; one that refuses is not.
+        if (events.readyState !== EventSource.CLOSED || team === null) return
+        const viewer = await team.loadViewer().catch(() => undefined)
+        if (viewer === null) signedOut.dispatchEvent(new Event('end'))
       }
       return () => events.close()
     },

@@ -53,7 +53,7 @@ function useViewer(team: TeamSource | null) {
   const [viewer, setViewer] = useState<TeamViewer | null | undefined>(undefined)
   useEffect(() => {
     if (team === null) return
-    void team.loadViewer().then(setViewer)
+    team.loadViewer().then(setViewer, () => setViewer(null))
     return team.onSignedOut(() => setViewer(null))
   }, [team])
   return [viewer, setViewer] as const

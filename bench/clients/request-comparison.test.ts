@@ -76,21 +76,41 @@ describe('a request of an OpenAI client', () => {
   const RESPONSES = { model: 'm', input: [{ role: 'user', content: 'Go.' }], tools: [TOOL] }
   const LONG = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Go.' }] }]
   const CHAT = { model: 'm', messages: [{ role: 'developer', content: 'Be kind.' }, PROMPT] }
+  const MARKLESS = { model: 'm', input: [{ role: 'developer', content: 'Be kind.' }] }
+  const MARKED = {
+    role: 'developer',
+    content: [{ type: 'input_text', text: 'Be kind.', prompt_cache_breakpoint: { mode: 'explicit' } }],
+  }
 
   it.each([
-    ['is the same in the long form of an item', RESPONSES, { ...RESPONSES, input: LONG }],
     [
       'may be marked for the cache',
       RESPONSES,
       { ...RESPONSES, prompt_cache_options: { comparison_response_id: 'r' } },
     ],
-    [
-      'may have its instructions in another role',
-      CHAT,
-      { ...CHAT, messages: [{ role: 'system', content: 'Be kind.' }, PROMPT] },
-    ],
+    ['may have its system prompt marked for the cache', MARKLESS, { ...MARKLESS, input: [MARKED] }],
   ])('%s', async (_, given, sent) => {
     expect(await send('fetch', [[given, sent]])).toEqual([])
+  })
+
+  it.each([
+    ['another form of an item', RESPONSES, { ...RESPONSES, input: LONG }],
+    ['another role', CHAT, { ...CHAT, messages: [{ role: 'system', content: 'Be kind.' }, PROMPT] }],
+    [
+      'messages that are one',
+      { ...RESPONSES, input: [LONG[0], LONG[0]] },
+      {
+        ...RESPONSES,
+        input: [{ ...LONG[0], content: [...(LONG[0]?.content ?? []), ...(LONG[0]?.content ?? [])] }],
+      },
+    ],
+    [
+      'no id',
+      { ...RESPONSES, input: [{ ...LONG[0], id: 'msg_1', status: 'completed' }] },
+      { ...RESPONSES, input: LONG },
+    ],
+  ])('that has %s is found', async (_, given, sent) => {
+    expect(await send('fetch', [[given, sent]])).toHaveLength(1)
   })
 
   it('has the fields, tools and items of the client', async () => {

@@ -100,7 +100,7 @@ function compareOpenai(given: RequestBody, sent: RequestBody, isRewritten: boole
   const [wanted, whole] = [given[list], sent[list]].map(toItems)
   if (wanted === undefined || whole === undefined) return fields
   const shown = isChained ? whole.slice(-wanted.length) : whole
-  const at = wanted.findIndex((item, index) => !isDeepStrictEqual(item, shown[index]))
+  const at = wanted.findIndex((item, index) => !isAsWritten(item, shown[index]))
   if (at === -1 && wanted.length === shown.length) return fields
   const place = at === -1 ? wanted.length : at
   const [one = '', other = ''] = [wanted[place], shown[place]].map((item) => JSON.stringify(item))
@@ -117,69 +117,27 @@ function readField(body: RequestBody, name: string): unknown {
   return Object.keys(options).length === 0 ? undefined : options
 }
 
-/** Returns the items of a list in the longest of the forms that mean the same: a text, or parts; with a type, or without. */
+/** A text alone is a list of one message. */
 function toItems(list: unknown): readonly unknown[] {
-  const items: readonly unknown[] = Array.isArray(list) ? list : [{ role: 'user', content: list }]
-  return joinMessages(items.map(toLongForm))
+  return Array.isArray(list) ? list.map(withoutMark) : [list]
 }
 
-/** Instructions at the beginning, and messages of the user without an answer between them, are one message or several. */
-function joinMessages(items: readonly Item[]): readonly Item[] {
-  const joined: Item[] = []
-  for (const item of items) {
-    const last = joined.at(-1)
-    const isSame = last !== undefined && last.role === item.role && JOINED.has(String(item.role))
-    if (isSame) joined[joined.length - 1] = { ...last, content: [last.content, item.content].flat() }
-    else joined.push(item)
-  }
-  return joined.map((item) => (item.role === 'system' ? { role: item.role, content: joinTexts(item) } : item))
+/** The engine may mark the end of the system prompt for the cache, which makes a text a part. */
+function withoutMark(item: unknown): unknown {
+  const { role, content } = Object(item)
+  if ((role !== 'system' && role !== 'developer') || !Array.isArray(content)) return item
+  const parts = content.map(({ prompt_cache_breakpoint: _, ...part }) => part)
+  return { ...Object(item), content: parts }
 }
 
-function joinTexts({ content }: Item): string {
-  return [content]
-    .flat()
-    .map((part) => String(Object(part).text))
-    .join('\n')
-}
-
-const JOINED: ReadonlySet<string> = new Set(['system', 'user'])
-
-interface Item {
-  readonly role?: unknown
-  readonly content?: unknown
-}
-
-/** Fields of answers that no later request needs: ids, states, names, and the reasoning that a server does not take back. */
-const LOST = new Set(['id', 'status', 'name', 'reasoning_content'])
-
-function toLongForm(item: unknown): Item {
-  const { content, role, ...fields } = Object(item)
-  if (role === undefined) return withoutFields(item as object, new Set(['id', 'status']))
-  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
-  const texts = Array.isArray(parts) ? parts.map(toPart) : parts
-  const own = withoutFields(fields, role === 'assistant' || role === 'tool' ? LOST : new Set(['id']))
-  return { type: 'message', ...own, role: role === 'developer' ? 'system' : role, content: texts } as Item
-}
-
-/** The engine may mark the end of a text for the cache; some clients add fields to texts that no API has. */
-function toPart({
-  type,
-  prompt_cache_breakpoint: _,
-  ...part
-}: {
-  readonly [field: string]: unknown
-}): object {
-  const kind = String(type).replace(/^(?:input|output)_/, '')
-  return kind === 'text' ? { type: kind, text: part.text } : { ...part, type: kind }
-}
-
-/** Leaves out fields by their name, and those without a value. */
-function withoutFields(fields: object, names: ReadonlySet<string>): object {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([name, value]) => {
-      const isEmpty = value === null || (Array.isArray(value) && value.length === 0)
-      return !isEmpty && !names.has(name)
-    }),
+/** True if an item went out as the client wrote it. */
+function isAsWritten(given: unknown, sent: unknown): boolean {
+  if (isDeepStrictEqual(given, sent)) return true
+  const { role, content } = Object(given)
+  const isMarked = (role === 'system' || role === 'developer') && typeof content === 'string'
+  return (
+    isMarked &&
+    isDeepStrictEqual({ ...Object(given), content: [{ type: 'input_text', text: content }] }, sent)
   )
 }
 

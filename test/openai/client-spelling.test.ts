@@ -124,3 +124,114 @@ describe('on the Responses API', () => {
     expect(bodies[1]?.input).toEqual(more)
   })
 })
+
+describe('what the engine does not record goes out as the client wrote it', () => {
+  const said = { type: 'output_text' as const, text: 'Yes.', annotations: [], logprobs: [] }
+  const items = [
+    { role: 'developer', content: 'Be kind.' },
+    { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'Be brief.' }] },
+    { role: 'user', content: 'Hello.' },
+    { role: 'user', content: [{ type: 'input_text', text: 'Are you there?' }] },
+    {
+      type: 'message',
+      id: 'msg_1',
+      role: 'assistant',
+      status: 'completed',
+      phase: 'final_answer',
+      content: [said, { ...said, text: 'And you?' }],
+    },
+    { role: 'user', content: '' },
+    { role: 'user', content: 'Read it.' },
+    { type: 'function_call', id: 'fc_1', status: 'completed', call_id: 'c', name: 'read', arguments: '{}' },
+    {
+      type: 'function_call_output',
+      call_id: 'c',
+      output: [{ type: 'input_text', text: 'one' }],
+      status: null,
+    },
+    { role: 'user', content: 'Go on.' },
+  ]
+  const messages = [
+    { role: 'system', content: 'Be kind.', name: 'house' },
+    { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
+    { role: 'user', name: 'ada', content: 'Hello.' },
+    { role: 'user', name: 'bob', content: [{ type: 'text', text: 'Are you there?' }] },
+    { role: 'assistant', name: 'bot', content: 'Yes.', refusal: null, reasoning_content: 'They greet.' },
+    { role: 'assistant', content: [{ type: 'text', text: 'And you?' }], annotations: [] },
+    { role: 'user', content: 'Read it.' },
+    {
+      role: 'assistant',
+      content: '',
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'read', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'c', content: [{ type: 'text', text: 'one' }] },
+    { role: 'user', content: 'Go on.' },
+  ]
+
+  it('on the Responses API: ids, states, phases, short forms, messages in a row', async () => {
+    const { bodies, client } = createWorld('responses', [
+      { type: 'message', role: 'assistant', content: [said] },
+    ])
+    await client.responses.create({ model: 'gpt-5.4', input: items as OpenAI.Responses.ResponseInput })
+    await client.responses.create({ model: 'gpt-5.4', input: 'Hello.', tools: [{ type: 'web_search' }] })
+    expect(bodies.map(({ input }) => input)).toEqual([items, 'Hello.'])
+  })
+
+  it('on Chat Completions: names, reasoning, refusals, parts, messages in a row', async () => {
+    const { bodies, client } = createWorld('chat', [{ role: 'assistant', content: 'Done.' }])
+    await client.chat.completions.create({
+      model: 'gpt-5.4',
+      messages: messages as OpenAI.ChatCompletionMessageParam[],
+      tools: chatTools,
+    })
+    expect(bodies[0]?.messages).toEqual(messages)
+  })
+
+  it('only the end of the system prompt is marked for the cache, on models that know marks, unless it is', async () => {
+    const part = { type: 'input_text', text: 'Be brief.', prompt_cache_breakpoint: { mode: 'explicit' } }
+    const marked = [items[0], { ...items[1], content: [part] }, ...items.slice(2)]
+    for (const list of [items, marked]) {
+      const { bodies, client } = createWorld('responses', [
+        { type: 'message', role: 'assistant', content: [said] },
+      ])
+      const input = list as OpenAI.Responses.ResponseInput
+      await client.responses.create({ model: 'gpt-6-sol', input })
+      expect(bodies[0]?.input).toEqual(marked)
+    }
+  })
+
+  it('session.take gives it back too', async () => {
+    const tide = createTidemark({ model: openai('gpt-5.4', { apiKey: 'any' }), memory: true })
+    const session = await tide.open('by-hand')
+    const request = await session.take({ model: 'gpt-5.4', input: items })
+    expect(request.ok && [request.body, JSON.parse(request.text)]).toEqual([
+      { model: 'gpt-5.4', input: items },
+      { model: 'gpt-5.4', input: items },
+    ])
+  })
+})
+
+it('a session sends the phase of an answer back, which models that set it want', async () => {
+  const bodies: Body[] = []
+  const answer = (id: string, text: string, phase: string): object => ({
+    type: 'message',
+    id,
+    role: 'assistant',
+    phase,
+    content: [{ type: 'output_text', text, annotations: [] }],
+  })
+  const fetch: typeof globalThis.fetch = async (_input, init) => {
+    bodies.push(JSON.parse(String(init?.body)))
+    const output = [answer('msg_1', 'I look.', 'commentary'), answer('msg_2', 'Done.', 'final_answer')]
+    const body = { id: `resp_${bodies.length}`, object: 'response', created_at: 0, model: 'gpt-5.4' }
+    return Response.json({ ...body, status: 'completed', output })
+  }
+  const tide = createTidemark({ model: openai('gpt-5.4', { apiKey: 'any', fetch }), memory: true })
+  const session = await tide.open('phases')
+  for (const prompt of ['Hello.', 'Go on.']) for await (const _ of session.run(prompt));
+  const answers = bodies[1]?.input?.filter((item) => Object(item).role === 'assistant')
+  expect(answers).toEqual([
+    expect.objectContaining({ phase: 'commentary', content: [expect.objectContaining({ text: 'I look.' })] }),
+    expect.objectContaining({ phase: 'final_answer', content: [expect.objectContaining({ text: 'Done.' })] }),
+  ])
+})

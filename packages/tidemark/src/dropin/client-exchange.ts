@@ -7,7 +7,7 @@ import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { toModelCallInput } from '@tidemark/core/request/build-request'
-import type { ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ClientList, ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ClientCodec, EncodedRequest, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { readClientError } from '../models/client-error.ts'
 import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
@@ -190,13 +190,13 @@ function isKnownAtProvider({ open }: ClientConversation, { codec, request }: Cli
 async function sendRequest(
   conversation: ClientConversation,
   call: ClientCall,
-  { pending }: TakenRequest,
+  { pending, list }: TakenRequest,
 ): Promise<Response> {
   const { url, init, headers, signal, upstream, codec, request } = call
   if (isKnownAtProvider(conversation, call)) return sendUnchanged(conversation, call)
   const sent = new Headers(headers)
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
-  const encoded = await encodeReadyRequest(conversation.open, pending)
+  const encoded = await encodeReadyRequest(conversation.open, pending, list)
   const { text, headers: changed } = codec.client.writeRequest(encoded, request)
   for (const [name, value] of Object.entries(changed))
     if (value === null) sent.delete(name)
@@ -217,8 +217,9 @@ async function sendRequest(
 async function encodeReadyRequest(
   { encodeBody }: OpenSession,
   { request }: PendingModelCall,
+  list: ClientList | undefined,
 ): Promise<EncodedRequest> {
-  return runWithPauses(encodeBody(toModelCallInput(request)))
+  return runWithPauses(encodeBody(toModelCallInput(request), list))
 }
 
 /** Sends a request. One that the client aborts before an answer comes is counted. */

@@ -7,6 +7,7 @@ import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import {
+  isBlankText,
   isTextBlock,
   isToolResult,
   isToolUse,
@@ -18,7 +19,7 @@ import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { findRecordIndex, listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import { toHostSections } from '@tidemark/core/request/system-prompt'
-import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ClientList, ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createModelOfClient, findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -88,17 +89,17 @@ export async function takeRequest<Body = RequestBody>(
   const request = isObject(copy) ? client.readRequest({ body: copy as JsonObject, headers }) : null
   if (request === null) return emitPassed(session, refuseToTake('unreadable', UNREADABLE))
   const outcome = await takeClientRequest(session, request, options.signal)
-  return outcome.ok ? toTakenBody<Body>(session, request, outcome.pending) : outcome
+  return outcome.ok ? toTakenBody<Body>(session, request, outcome) : outcome
 }
 
 /** Adds the fields that the client's request has for itself. */
 function toTakenBody<Body>(
   session: OpenSession,
   request: ClientRequest,
-  pending: PendingModelCall,
+  { pending, list }: TakenRequest,
 ): ReadyRequest<Body> {
   const { client } = findCodec(session.model.choice)
-  const ready = toReadyRequest<JsonObject>(session, pending)
+  const ready = toReadyRequest<JsonObject>(session, pending, list)
   const { headers, betas, forecast, context } = ready
   return {
     ok: true,
@@ -117,6 +118,8 @@ function toTakenBody<Body>(
 export interface TakenRequest {
   readonly ok: true
   readonly pending: PendingModelCall
+  /** The parts of the client's list that the request has as the client wrote them. */
+  readonly list?: ClientList
 }
 
 /**
@@ -490,8 +493,36 @@ async function answerTaken(
     parameters: toParameterChanges(session, request.parameters),
     signal,
   })
-  if (!('ok' in ready)) return { ok: true, pending: ready }
+  if (!('ok' in ready)) return { ok: true, pending: ready, ...keepClientList(session, request, ready) }
   return refuseToTake(ready.reason === 'limit' ? 'limit' : 'failed', ready.message)
+}
+
+/**
+ * Returns the parts of the client's list that say what the engine would send: they go out as the client wrote them, with
+ * all that the engine does not record. After a rewrite, only the system prompt does.
+ */
+function keepClientList(
+  { state }: OpenSession,
+  { list, system, messages }: ClientRequest,
+  { request: { front, messages: sent } }: PendingModelCall,
+): Pick<TakenRequest, 'list'> {
+  if (list === undefined || system === null) return {}
+  const texts = front.system.map(({ block }) => block.text)
+  const hasSystem = isSameJsonValue(
+    texts,
+    system.filter((text) => text !== ''),
+  )
+  const traced = [...sent.frozen, ...sent.tail].map(({ message }) => message)
+  const isWhole = state.view.rewrites.length === 0 && isSameJsonValue(listShape(traced), listShape(messages))
+  const items = isWhole && (hasSystem || typeof list.items !== 'string') ? list.items : null
+  return { list: { system: hasSystem ? list.system : null, items } }
+}
+
+/** Roles and types of blocks, in order. Some clients join messages of one side, and some do not. */
+function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
+  return messages.flatMap(({ role, content }) =>
+    toBlocks(content).flatMap((block) => (isBlankText(block) ? [] : [`${role} ${block.type}`])),
+  )
 }
 
 /**

@@ -9,6 +9,7 @@ import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { failureFromException } from '@tidemark/wire/failure/classify-failure'
+import type { ClientList } from '@tidemark/wire/providers/client-request'
 import type {
   Credentials,
   DecodedBody,
@@ -208,7 +209,7 @@ const EVENT_STREAM = 'text/event-stream'
 const STREAMING = { stream: true }
 
 /** Encodes the bodies of successive model calls. Each body is one string: `fetch` knows its length, a retry sends the same. */
-export type BodyEncoder = (call: ModelCall) => Steps<EncodedRequest>
+export type BodyEncoder = (call: ModelCall, list?: ClientList) => Steps<EncodedRequest>
 
 /**
  * Returns a function that encodes the request bodies of successive model calls in steps, with `fields` added to each.
@@ -218,8 +219,9 @@ export type BodyEncoder = (call: ModelCall) => Steps<EncodedRequest>
 export function createBodyEncoder(codec: ProviderCodec, fields: JsonObject = STREAMING): BodyEncoder {
   let previous: unknown
   const texts = createMessageCache()
-  return function* (call) {
-    const encoded = yield* codec.encode(call, { fields, previous, texts })
+  return function* (call, list) {
+    const given = list === undefined ? {} : { list }
+    const encoded = yield* codec.encode(call, { fields, previous, texts, ...given })
     previous = encoded.state
     return encoded
   }

@@ -27,6 +27,7 @@ import {
 import type { ContextTokens } from '@tidemark/core/tokens/usage'
 import { NOTHING_TO_ANSWER, withdrawTooLongPrompts } from '@tidemark/core/turn/recover-refusal'
 import { prepareNextRequest } from '@tidemark/core/turn/turn'
+import type { ClientList } from '@tidemark/wire/providers/client-request'
 import { findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation } from './open-session.ts'
@@ -221,21 +222,23 @@ function endsInPrompt({ state }: TurnContext): boolean {
 export function toReadyRequest<Body>(
   session: OpenSession,
   { request, forecast }: PendingModelCall,
+  list?: ClientList,
 ): ReadyRequest<Body> {
   const call = toModelCallInput(request)
   const { payload } = call
   const host = createTurnHost(session)
   const codec = findCodec(session.model.choice)
+  const encode = (): string => runAtOnce(session.encodeBody(call, list)).text
   return {
     ok: true,
     // The request body has the format of the API. `Body` is the caller's type for it.
-    body: codec.toBody(payload) as unknown as Body,
+    body: (list === undefined ? codec.toBody(payload) : JSON.parse(encode())) as unknown as Body,
     headers: codec.toBodyHeaders(payload),
     betas: payload.betas ?? [],
     forecast,
     context: measureContext(session.state, host, host.compaction),
     get text() {
-      return runAtOnce(session.encodeBody(call)).text
+      return encode()
     },
   }
 }

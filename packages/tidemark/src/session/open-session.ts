@@ -268,11 +268,11 @@ function listListeners(
 /** Returns an encoder in the protocol of the model that the session has at the time of the call. */
 function createSessionEncoder(readCodec: () => ProviderCodec): BodyEncoder {
   const encoders = new Map<ProviderCodec, BodyEncoder>()
-  return (call) => {
+  return (call, list) => {
     const codec = readCodec()
     const encode = encoders.get(codec) ?? createBodyEncoder(codec, {})
     encoders.set(codec, encode)
-    return encode(call)
+    return encode(call, list)
   }
 }
 

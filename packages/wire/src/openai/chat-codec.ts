@@ -17,6 +17,7 @@ import {
   readSystemRole,
   sessionKeys,
   splitFields,
+  splitList,
   splitSystem,
   withSystemRole,
   writeRequest,
@@ -92,6 +93,7 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
     markers: [],
     ttl: undefined,
     continues: null,
+    list: splitList(messages, system),
     findExactBlock: ({ id }) => exactCalls.get(String(id)),
   }
 }

@@ -1,7 +1,7 @@
 /** What requests of clients of both of OpenAI's APIs have in common: whose conversation they are, and their own fields. */
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
-import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
+import type { ClientList, ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type {
   EncodedRequest,
   HeaderReader,
@@ -46,6 +46,12 @@ export function withSystemRole(blocks: readonly Block[], role: string, usual: st
   )
 }
 
+/** Splits a client's list as it wrote it where its system prompt ends, which has a message for each item. */
+export function splitList(items: readonly JsonObject[] | string, system: readonly string[]): ClientList {
+  if (typeof items === 'string') return { system: [], items }
+  return { system: items.slice(0, system.length), items: items.slice(system.length) }
+}
+
 /** The messages of the system at the beginning are the system prompt. */
 export function splitSystem(
   messages: readonly ClientMessage[],
@@ -61,8 +67,8 @@ export function splitSystem(
 
 function readPlainText({ content }: ClientMessage): string | null {
   if (typeof content === 'string') return content
-  const isPlain = content.every(({ type, origin }) => type === 'text' && origin === undefined)
-  return isPlain ? content.map(({ text }) => String(text)).join('\n') : null
+  // What a part has beside its text, such as a mark for the cache, goes back with the client's own list.
+  return content.every(isTextBlock) ? content.map(({ text }) => String(text)).join('\n') : null
 }
 
 /** A conversation begins with a request that may go on: with tools or an answer. */

@@ -56,8 +56,6 @@ function readItem(item: JsonObject): ReadItem {
     const content = typeof output === 'string' ? output : readParts(output)
     return { role: 'user', blocks: [{ block: { type: 'tool_result', tool_use_id: String(call), content } }] }
   }
-  if (type === 'message' && typeof item.content === 'string')
-    return { role: 'assistant', blocks: [{ block: { type: 'text', text: item.content } }] }
   return {
     role: isInputType(String(type)) ? 'user' : 'assistant',
     blocks: toDecodedBlocks({ ...item, type }),

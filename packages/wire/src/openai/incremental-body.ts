@@ -5,10 +5,12 @@
 import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { Block } from '@tidemark/core/log/block'
-import type { JsonObject } from '@tidemark/core/log/json'
+import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import type { Steps } from '@tidemark/core/log/work-steps'
+import type { ClientList } from '../providers/client-request.ts'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
+import { BREAKPOINT, MARKER } from './input-items.ts'
 
 /** What comes before the messages of a request, in the neutral form. */
 export interface RequestFront {
@@ -44,33 +46,85 @@ const NOTHING_JOINED: JoinedMessages = { frozen: AppendList.of(), count: 0, text
 /** Characters that are encoded in one step. */
 const STEP_CHARACTERS = 100_000
 
+/** Parts of a client's own list go out as the client wrote them. */
 export function* encodeBody(
   call: ModelCall,
-  { fields = {}, previous }: EncodeOptions,
+  { fields = {}, previous, list = ENGINES }: EncodeOptions,
   spelling: BodySpelling,
 ): Steps<EncodedRequest> {
-  const { front, frozen, tail } = readCall(call)
+  const read = readCall(call)
+  const { front } = read
+  const before = (previous as JoinedMessages | undefined) ?? NOTHING_JOINED
+  const head = JSON.stringify({ ...spelling.toFields(front), ...fields }).slice(0, -1)
+  const write = (value: string, state: JoinedMessages): EncodedRequest => ({
+    text: `${head},"${spelling.list}":${value}}`,
+    headers: {},
+    state,
+  })
+  if (typeof list.items === 'string') return write(JSON.stringify(list.items), before)
+  const system = list.system === null ? spelling.toSystemItems(front) : withBreakpoint(list, front)
+  const opening = join('', system)
+  if (list.items !== null) return write(`[${yield* joinItems(opening, list.items)}]`, before)
+  const { text, joined } = yield* joinMessages(read, before, spelling)
+  return write(`[${opening === '' || text === '' ? opening + text : `${opening},${text}`}]`, joined)
+}
+
+const ENGINES: ClientList = { system: null, items: null }
+
+/** Marks the end of a client's system prompt for the cache as that of a session is, unless the client marks places itself. */
+function withBreakpoint(
+  { system, items }: ClientList,
+  { markedSystem }: RequestFront,
+): readonly JsonObject[] {
+  const given = system ?? []
+  const last = given.at(-1)
+  if (last === undefined || markedSystem.size === 0 || hasBreakpoint([given, items])) return given
+  const { content } = last
+  const parts = typeof content === 'string' ? [{ type: 'input_text', text: content }] : content
+  const end = Array.isArray(parts) ? parts.at(-1) : undefined
+  if (!Array.isArray(parts) || !isJsonObject(end)) return given
+  const marked = { ...last, content: [...parts.slice(0, -1), { ...end, [MARKER]: BREAKPOINT }] }
+  return [...given.slice(0, -1), marked]
+}
+
+function hasBreakpoint(lists: Json): boolean {
+  return JSON.stringify(lists).includes(`"${MARKER}":`)
+}
+
+function* joinItems(opening: string, items: readonly JsonObject[]): Steps<string> {
+  let text = opening
+  let yielded = text.length
+  for (const item of items) {
+    text = join(text, [item])
+    if (text.length - yielded < STEP_CHARACTERS) continue
+    yield text.length - yielded
+    yielded = text.length
+  }
+  return text
+}
+
+/** Joins all messages; `joined` holds those that no later request changes. */
+function* joinMessages(
+  { frozen, tail }: ReadCall,
+  before: JoinedMessages,
+  spelling: BodySpelling,
+): Steps<{ readonly text: string; readonly joined: JoinedMessages }> {
   const messageAt = (index: number): TracedMessage | undefined =>
     index < frozen.length ? frozen.at(index) : tail[index - frozen.length]
-  const before = previous as JoinedMessages | undefined
-  let joined = before !== undefined && frozen.extends(before.frozen) ? before : NOTHING_JOINED
+  const known = frozen.extends(before.frozen) ? before : NOTHING_JOINED
   const stable = countStable(frozen)
-  let { text } = joined
+  let { text } = known
   let yielded = text.length
-  for (let index = joined.count; index < stable; index += 1) {
+  for (let index = known.count; index < stable; index += 1) {
     text = join(text, spelling.toItems(messageAt, index))
-    if (text.length - yielded >= STEP_CHARACTERS) {
-      yield text.length - yielded
-      yielded = text.length
-    }
+    if (text.length - yielded < STEP_CHARACTERS) continue
+    yield text.length - yielded
+    yielded = text.length
   }
-  joined = { frozen, count: Math.max(stable, joined.count), text }
+  const joined = { frozen, count: Math.max(stable, known.count), text }
   for (let index = joined.count; index < frozen.length + tail.length; index += 1)
     text = join(text, spelling.toItems(messageAt, index))
-  const head = JSON.stringify({ ...spelling.toFields(front), ...fields })
-  const system = join('', spelling.toSystemItems(front))
-  const items = system === '' || text === '' ? system + text : `${system},${text}`
-  return { text: `${head.slice(0, -1)},"${spelling.list}":[${items}]}`, headers: {}, state: joined }
+  return { text, joined }
 }
 
 function join(text: string, items: readonly JsonObject[]): string {

@@ -55,11 +55,13 @@ export function toInputItems(
 }
 
 const NO_MARKS: ReadonlySet<number> = new Set()
+/** Field of a part at whose end the prompt is cached, and its value. */
+export const MARKER = 'prompt_cache_breakpoint'
 export const BREAKPOINT: JsonObject = { mode: 'explicit' }
 
 /** Returns content parts of a user or developer message. A block that the API has no part for is sent as JSON text. */
 function toInputParts(block: Block, isMarked: boolean): readonly JsonObject[] {
-  const marker = isMarked ? { prompt_cache_breakpoint: BREAKPOINT } : {}
+  const marker = isMarked ? { [MARKER]: BREAKPOINT } : {}
   return [{ ...toInputPart(block), ...marker }]
 }
 
@@ -120,9 +122,9 @@ function toOutputItems(
   })
 }
 
-function toAnswerItem({ text }: Block): JsonObject {
-  const part = { type: 'output_text', text: String(text), annotations: [] }
-  return { type: 'message', role: 'assistant', content: [part] }
+function toAnswerItem(block: Block): JsonObject {
+  const part = { type: 'output_text', text: String(block.text), annotations: [] }
+  return { type: 'message', role: 'assistant', ...readOwnItem(block), content: [part] }
 }
 
 function toCallItem(block: ToolUseBlock, raw: string | undefined): JsonObject {

@@ -45,11 +45,13 @@ function withOrigin(item: JsonObject, account: string | undefined): JsonObject {
   return { origin: { vendor: OPENAI, ...(account === undefined ? {} : { account }), item } }
 }
 
-function toTextBlocks({ content }: JsonObject): readonly DecodedBlock[] {
-  const parts = Array.isArray(content) ? content.filter(isJsonObject) : []
-  return parts.map(({ text, refusal }) => {
+/** The phase says whether a message is a remark or the answer; models that set it want it back. */
+function toTextBlocks({ content, phase }: JsonObject): readonly DecodedBlock[] {
+  const parts: Json = typeof content === 'string' ? [{ text: content }] : (content ?? [])
+  const own = typeof phase === 'string' ? { origin: { vendor: OPENAI, item: { phase } } } : {}
+  return (Array.isArray(parts) ? parts.filter(isJsonObject) : []).map(({ text, refusal }) => {
     const said = text ?? refusal
-    return { block: { type: 'text', text: typeof said === 'string' ? said : '' } }
+    return { block: { type: 'text', text: typeof said === 'string' ? said : '', ...own } }
   })
 }
 

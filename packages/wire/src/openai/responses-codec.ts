@@ -15,6 +15,7 @@ import {
   readSystemRole,
   sessionKeys,
   splitFields,
+  splitList,
   splitSystem,
   writeRequest,
 } from './client-conversation.ts'
@@ -122,6 +123,7 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
     markers: [],
     ttl: undefined,
     continues,
+    ...(system === null ? {} : { list: splitList(listed as readonly JsonObject[] | string, system) }),
     ...(compacted === null ? {} : { compacted }),
     findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
     ...(asks ? { asksCompaction: true as const } : {}),
@@ -150,6 +152,7 @@ function readCompactedRequest(
   if (place === null || before === null || after === null) return null
   return {
     ...before,
+    list: { system: before.list?.system ?? null, items: null },
     messages: after.messages,
     continues: place.record,
     compacted: { ...place, messages: before.messages },

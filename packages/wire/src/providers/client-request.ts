@@ -46,6 +46,15 @@ export interface ClientRequest {
    * text of the request is not known. It holds that text, so it must not outlive the request.
    */
   readonly findExactBlock: ((block: Block) => string | undefined) | null
+  /** The list as the client wrote it, for protocols in which it can go out so; absent if the request has not all messages. */
+  readonly list?: ClientList
+}
+
+/** A client's list, split where its system prompt ends. Null for a part that the engine writes in its own way. */
+export interface ClientList {
+  readonly system: readonly JsonObject[] | null
+  /** A text is a list of one prompt. */
+  readonly items: readonly JsonObject[] | string | null
 }
 
 /** A place in the log of a session. `messages`: what the client's list has before the item that names the place. */

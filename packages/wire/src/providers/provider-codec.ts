@@ -8,7 +8,7 @@ import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/repl
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { FailedCall } from '../failure/classify-failure.ts'
-import type { ClientMessage, ClientRequest, CompactionAnswer } from './client-request.ts'
+import type { ClientList, ClientMessage, ClientRequest, CompactionAnswer } from './client-request.ts'
 
 export interface ProviderCodec {
   /** Name of the protocol, as in `anthropic-messages`. */
@@ -114,6 +114,8 @@ export interface EncodeOptions {
   readonly fields?: JsonObject
   /** `state` of the last body of this conversation, so that only new messages are encoded. */
   readonly previous?: unknown
+  /** Parts of the list that go out as a client wrote them. */
+  readonly list?: ClientList
   /** What the codec made of messages of earlier bodies, for requests that alternate. */
   readonly texts?: MessageCache
 }

@@ -23,11 +23,13 @@ function createWorld(
     bodies.push(JSON.parse(String(init?.body)))
     return simulator.fetch(input, init)
   }
-  const tide = createTidemark({ model: createModel(simulator.fetch), memory: true })
+  const events: string[] = []
+  const onEvent = ({ type }: { readonly type: string }): void => void events.push(type)
+  const tide = createTidemark({ model: createModel(simulator.fetch), memory: true, onEvent })
   const fetch = tide.fetch({ session: 'client', fetch: send })
   const client = new OpenAI({ apiKey: 'any', baseURL: ADDRESS, fetch, maxRetries: 0 })
   const refused = (): readonly unknown[] => simulator.requests.filter(({ status }) => status !== 200)
-  return { simulator, bodies, client, refused }
+  return { simulator, bodies, client, refused, events, tide }
 }
 
 const readTool = { type: 'function' as const, name: 'read', parameters: { type: 'object' }, strict: false }
@@ -98,6 +100,30 @@ describe('what a client of OpenAI sends', () => {
     const second = await client.responses.create({ model: 'gpt-5.4', input, tools: [readTool] })
     expect(second.output_text).toBe('Done.')
     expect(refused()).toEqual([])
+  })
+
+  it('that only names stored items is recorded with what they say, and goes out as it came', async () => {
+    const script: Script = ({ messages }) => ({
+      blocks:
+        messages.length > 1
+          ? [{ type: 'text', text: 'Done.' }]
+          : [
+              { type: 'thinking', thinking: 'I read it.' },
+              { type: 'text', text: 'I look at the file of the sum.' },
+              { type: 'tool_use', id: 'call_1', name: 'read', input: { path: 'sum.ts' } },
+            ],
+    })
+    const { client, bodies, events, tide } = createWorld(ofOpenai('responses'), script)
+    const input: ResponseInput = [{ role: 'user', content: 'Read it.' }]
+    const first = await client.responses.create({ model: 'gpt-5.4', input, tools: [readTool] })
+    for (const { id } of first.output) input.push({ type: 'item_reference', id: String(id) })
+    input.push({ type: 'function_call_output', call_id: 'call_1', output: 'text' })
+    await client.responses.create({ model: 'gpt-5.4', input, tools: [readTool] })
+    expect(bodies[1]?.input).toEqual(input)
+    expect(events.filter((type) => type === 'host-history-changed' || type === 'rewritten')).toEqual([])
+    const session = await tide.open('client')
+    const text = await session.export({ as: 'markdown' })
+    expect([text.includes('I look at the file of the sum.'), text.includes('sum.ts')]).toEqual([true, true])
   })
 
   it.each([

@@ -66,6 +66,10 @@ export interface BlockOrigin {
   readonly account?: string
   /** The provider's own item, if the block does not contain all of it. */
   readonly item?: JsonObject
+  /** The id under which the provider stores the item, so that a client can name it instead of sending it. */
+  readonly id?: string
+  /** Set if the block only names an item by that id. */
+  readonly refersTo?: string
 }
 
 /** Vendor and account that made an item; absent or null for blocks without an origin. */

@@ -3,7 +3,15 @@
  * the log: what is new, and where the client has changed its history. It reads the log only, so a restart changes nothing.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
-import { type Block, isToolResult, isToolUse, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
+import {
+  type Block,
+  isToolResult,
+  isToolUse,
+  PROVIDER_ITEM,
+  readBlockOrigin,
+  type ToolResultBlock,
+  toBlocks,
+} from '@tidemark/core/log/block'
 import { findJsonMember, isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
@@ -503,4 +511,50 @@ function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): r
   if (isWhole) return news
   const content = head.content.filter((_, index) => taken.has(index))
   return [{ ...head, content }, ...news.slice(1)]
+}
+
+// A client may name items that its provider stores instead of sending them.
+
+/**
+ * Returns the request with the items of the log in the place of references, so that the conversation is compared, summarized and
+ * searched as if the client had sent them. Others stay references.
+ */
+export function withStoredItems(log: SessionLog, request: ClientRequest): ClientRequest {
+  const { messages, findExactBlock } = request
+  const { items, exactTexts } = readStoredItems(log)
+  return {
+    ...request,
+    messages: messages.map((message) => ({
+      ...message,
+      content: toBlocks(message.content).flatMap((block) => items.get(readReference(block) ?? '') ?? [block]),
+    })),
+    findExactBlock: (block) => findExactBlock?.(block) ?? exactTexts.get(block.id),
+  }
+}
+
+/** Returns the id that a block names; null for all other blocks. */
+function readReference(block: Block): string | null {
+  return block.type === PROVIDER_ITEM ? (readBlockOrigin(block)?.refersTo ?? null) : null
+}
+
+interface StoredItems {
+  /** The blocks of each item, by its id. */
+  readonly items: ReadonlyMap<string, readonly Block[]>
+  /** Exact texts of calls, by the id of the call. */
+  readonly exactTexts: ReadonlyMap<unknown, string>
+}
+
+function readStoredItems(log: SessionLog): StoredItems {
+  const items = new Map<string, Block[]>()
+  const exactTexts = new Map<unknown, string>()
+  for (const record of log.records.toArray()) {
+    if (!isKnownRecord(record) || record.type !== 'assistant') continue
+    const blocks = toBlocks(record.message.content)
+    for (const { index, text } of record.rawBlocks ?? []) exactTexts.set(blocks[index]?.id, text)
+    for (const block of blocks) {
+      const id = readBlockOrigin(block)?.id
+      if (id !== undefined) items.set(id, [...(items.get(id) ?? []), block])
+    }
+  }
+  return { items, exactTexts }
 }

@@ -48,6 +48,7 @@ import {
   matchRequest,
   readResponse,
   toKnownHistory,
+  withStoredItems,
 } from './client-history.ts'
 import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
 
@@ -148,16 +149,21 @@ const UNREADABLE = 'It is no request that the engine can read.'
 /** A session that fails must not keep the client from its answer: what goes wrong here is a reason to pass the request on. */
 async function recordAndAnswer(
   session: OpenSession,
-  request: ClientRequest,
+  given: ClientRequest,
   codec: ProviderCodec,
   signal: AbortSignal | undefined,
 ): Promise<TakenRequest | RequestNotTaken> {
   try {
+    const request = readStoredItems(session, given)
     const match = await followClientList(session, request)
     return 'ok' in match ? match : await answerTaken(session, request, codec, signal)
   } catch (thrown) {
     return refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown))
   }
+}
+
+function readStoredItems({ state }: OpenSession, request: ClientRequest): ClientRequest {
+  return request.namesItems === true ? withStoredItems(state.session, request) : request
 }
 
 /** Records the messages of a request that is sent as the client wrote it. Returns false if nothing was recorded. */
@@ -167,7 +173,7 @@ export async function observeRequest(
   codec: ProviderCodec,
 ): Promise<boolean> {
   return runInOrder(session, async () => {
-    const match = await followClientList(session, request)
+    const match = await followClientList(session, readStoredItems(session, request))
     if ('ok' in match) return false
     // The model is the client's in any case; a model that is not known leaves only the price unknown.
     await adoptModel(session, request.model, codec).catch(() => null)
@@ -203,7 +209,7 @@ async function recordForCompaction(
   request: ClientRequest,
   codec: ProviderCodec,
 ): Promise<RequestNotTaken | null> {
-  const match = await followClientList(session, request)
+  const match = await followClientList(session, readStoredItems(session, request))
   return 'ok' in match ? match : adoptModel(session, request.model, codec)
 }
 

@@ -13,12 +13,14 @@ export interface ReadItems {
   readonly messages: readonly ClientMessage[]
   /** Exact texts of calls, by their id. */
   readonly exactCalls: ReadonlyMap<string, string>
+  /** True if an item only names another one. */
+  readonly namesItems: boolean
 }
 
 /** Returns null if the input is neither a text nor a list of items. */
 export function readInputItems(input: Json | undefined): ReadItems | null {
   if (typeof input === 'string')
-    return { messages: [{ role: 'user', content: input }], exactCalls: new Map() }
+    return { messages: [{ role: 'user', content: input }], exactCalls: new Map(), namesItems: false }
   if (!Array.isArray(input) || !input.every(isJsonObject)) return null
   const messages: { role: ClientMessage['role']; content: Block[] }[] = []
   const exactCalls = new Map<string, string>()
@@ -34,7 +36,7 @@ export function readInputItems(input: Json | undefined): ReadItems | null {
     if (last?.role === role && role !== 'system') last.content.push(...content)
     else messages.push({ role, content })
   }
-  return { messages, exactCalls }
+  return { messages, exactCalls, namesItems: input.some((item) => readItemType(item) === REFERENCE) }
 }
 
 function keepRole(block: Block, { role }: JsonObject): Block {
@@ -47,7 +49,10 @@ interface ReadItem {
 }
 
 function readItem(item: JsonObject): ReadItem {
-  const { type = 'message', role, call_id: call, output } = item
+  const { role, call_id: call, output } = item
+  const type = readItemType(item)
+  if (type === REFERENCE && typeof item.id === 'string')
+    return { role: 'assistant', blocks: [{ block: toReference(item, item.id) }] }
   if (type === 'message' && role !== 'assistant') {
     const side = role === 'developer' || role === 'system' ? 'system' : 'user'
     return { role: side, blocks: readParts(item.content).map((block) => ({ block })) }
@@ -60,6 +65,16 @@ function readItem(item: JsonObject): ReadItem {
     role: isInputType(String(type)) ? 'user' : 'assistant',
     blocks: toDecodedBlocks({ ...item, type }),
   }
+}
+
+const REFERENCE = 'item_reference'
+
+function readItemType({ type, role }: JsonObject): Json {
+  return type ?? (role === undefined ? REFERENCE : 'message')
+}
+
+function toReference(item: JsonObject, refersTo: string): Block {
+  return { type: PROVIDER_ITEM, origin: { vendor: OPENAI, item, refersTo } }
 }
 
 /** Items that come from the client; the others are of the model. */

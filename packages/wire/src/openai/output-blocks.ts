@@ -2,7 +2,7 @@
  * Converts output items of the Responses API to content blocks. A block keeps what it does not describe itself as the item
  * of its origin, so that the item can go back as it came.
  */
-import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
+import { type Block, PROVIDER_ITEM, readBlockOrigin } from '@tidemark/core/log/block'
 import {
   findUnstableJsonText,
   formatJsonObject,
@@ -23,10 +23,29 @@ export interface DecodedBlock {
   readonly cutInput?: string
 }
 
-/** `account`: name of the account to which encrypted items are bound. */
-export function toDecodedBlocks(given: JsonObject, account?: string): readonly DecodedBlock[] {
+/** Whose items are read. `account`: its name, to which encrypted items are bound. */
+export interface ItemSource {
+  readonly account?: string | undefined
+  /** True if the provider stores the items. */
+  readonly isStored?: boolean
+}
+
+export function toDecodedBlocks(
+  given: JsonObject,
+  { account, isStored = false }: ItemSource = {},
+): readonly DecodedBlock[] {
   // The state of an item is over once it is read, and clients send it back or not.
   const { status: _, ...item } = given
+  const decoded = decodeItem(item, account)
+  const { id } = item
+  return isStored && typeof id === 'string' ? decoded.map((each) => withStoredId(each, id)) : decoded
+}
+
+function withStoredId({ block, ...decoded }: DecodedBlock, id: string): DecodedBlock {
+  return { ...decoded, block: { ...block, origin: { vendor: OPENAI, ...readBlockOrigin(block), id } } }
+}
+
+function decodeItem(item: JsonObject, account: string | undefined): readonly DecodedBlock[] {
   switch (item.type) {
     case 'message':
       return toTextBlocks(item)

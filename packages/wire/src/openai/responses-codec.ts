@@ -123,6 +123,7 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
     markers: [],
     ttl: undefined,
     continues,
+    ...(read.namesItems ? { namesItems: true as const } : {}),
     ...(system === null ? {} : { list: splitList(listed as readonly JsonObject[] | string, system) }),
     ...(compacted === null ? {} : { compacted }),
     findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
@@ -152,6 +153,7 @@ function readCompactedRequest(
   if (place === null || before === null || after === null) return null
   return {
     ...before,
+    ...(after.namesItems ? { namesItems: true as const } : {}),
     list: { system: before.list?.system ?? null, items: null },
     messages: after.messages,
     continues: place.record,

@@ -28,6 +28,8 @@ interface ResponseStream {
   readonly next: number
   /** Index of the block that a part of an item fills, by the item's place in the output and the part's in the item. */
   readonly blocks: ReadonlyMap<string, number>
+  /** True if the provider stores the response. */
+  readonly isStored: boolean
   readonly isClosed: boolean
 }
 
@@ -38,6 +40,7 @@ const INITIAL: ResponseStream = {
   assembly: emptyReplyAssembly,
   next: 0,
   blocks: new Map(),
+  isStored: false,
   isClosed: false,
 }
 
@@ -101,7 +104,8 @@ function start(state: ResponseStream, response: JsonObject): StreamStep {
   const { id, model } = response
   if (typeof id !== 'string' || typeof model !== 'string')
     return fail(state, createFailure('bad-reply', 'A response without id or model'))
-  return emit(state, [{ type: 'reply-started', message: { id, role: 'assistant', model, content: [] } }])
+  const begun = { ...state, isStored: response.store !== false }
+  return emit(begun, [{ type: 'reply-started', message: { id, role: 'assistant', model, content: [] } }])
 }
 
 /** Blocks whose content arrives in pieces; all others are whole when their item is done. */
@@ -157,7 +161,8 @@ function endItem(
   if (!isJsonObject(item)) return [state, []]
   let next = state
   const all: ReplyEvent[] = []
-  for (const [part, decoded] of toDecodedBlocks(item, account).entries()) {
+  const source = { account, isStored: state.isStored }
+  for (const [part, decoded] of toDecodedBlocks(item, source).entries()) {
     const [after, events] = endBlock(next, item.type === 'message' ? `${at}.${part}` : `${at}`, decoded)
     next = after
     all.push(...events)

@@ -38,6 +38,8 @@ export interface ClientRequest {
    * for. The provider knows neither.
    */
   readonly compacted?: CompactedPlace
+  /** True if the messages name items that the provider stores instead of having them. */
+  readonly namesItems?: true
   /** True if the request asks for a compaction instead of an answer. */
   readonly asksCompaction?: true
   /**

@@ -393,7 +393,7 @@ const addNotes: AddCommand = (program, terminal, outcome) => {
 const addSimulate: AddCommand = (program, terminal, outcome) => {
   program
     .command('simulate')
-    .description('serve the Messages API on this machine, with a scripted model and a working prompt cache')
+    .description("serve the Messages API and OpenAI's APIs, with a scripted model and a working prompt cache")
     .option('--port <number>', 'port to listen on; default: any free port', parsePort)
     .option(
       '--script <file>',

@@ -57,8 +57,8 @@ describe('help and version', () => {
                                       task, todos, files, errors
         replay [options] [paths...]   what past sessions would have cost under other policies, and what
                                       the model would have had in view
-        simulate [options]            serve the Messages API on this machine, with a scripted model and a
-                                      working prompt cache
+        simulate [options]            serve the Messages API and OpenAI's APIs, with a scripted model and
+                                      a working prompt cache
         watch [options]               stand between an agent and the API on this machine, and show what
                                       its requests cost
         gateway [options]             serve many users: sessions, keys and budgets in Postgres, for any

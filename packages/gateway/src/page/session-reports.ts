@@ -49,9 +49,10 @@ export function createSessionReports(pool: Database, onError: (message: string) 
     ])
     const due = rows.filter((row) => !waiting.has(toSessionId(row)))
     for (const row of due) waiting.add(toSessionId(row))
-    for (const row of due) {
-      if (!isClosed) await makeReport(pool, reader, row)
-      waiting.delete(toSessionId(row))
+    try {
+      for (const row of due) if (!isClosed) await makeReport(pool, reader, row)
+    } finally {
+      for (const row of due) waiting.delete(toSessionId(row))
     }
   }
 

@@ -112,9 +112,7 @@ async function readFigures(
        (select count(*)::int from tidemark_lines where text like '%"subtype":"compact_boundary"%') as compactions
      from gateway_calls`,
   )
-  const costs = world.simulator.simulator.requests.map(({ cost }) => cost?.total ?? 0)
-  // Of equal requests, all but the last were cut.
-  const cut = asked.flatMap((hash, index) => (asked.lastIndexOf(hash) > index ? [costs[index] ?? 0] : []))
+  const cut = listCutCosts(world, asked)
   return {
     ...counts,
     cutAnswers: sum(agents.map(({ attempts }) => attempts)) - counts.steps,
@@ -127,20 +125,27 @@ async function readFigures(
   }
 }
 
+/** What the provider billed for answers that were asked for again: of equal requests, all but the last. */
+function listCutCosts({ simulator }: GatewayWorld, asked: readonly string[]): readonly number[] {
+  const costs = simulator.simulator.requests.map(({ cost }) => cost?.total ?? 0)
+  return asked.flatMap((hash, index) => (asked.lastIndexOf(hash) > index ? [costs[index] ?? 0] : []))
+}
+
 async function runUndisturbed(
   createWorld: CreateGatewayWorld,
   options: KillOptions,
   steps: readonly number[],
 ): Promise<number> {
-  const world = await createKillWorld(createWorld, { ...options, pieceMs: 0 }, [])
+  const asked: string[] = []
+  const world = await createKillWorld(createWorld, { ...options, pieceMs: 0 }, asked)
   const { url } = await world.startGateway({ windowTokens: options.window })
   const agents = createAgents(world, url, await world.addKey('team'), options.sessions)
   await Promise.all(
     agents.map(async (agent, index) => {
-      for (let step = 0; step < (steps[index] ?? 0); step += 1) await agent.step()
+      for (let step = 0; step < (steps[index] ?? 0); ) if (await stepOnce(agent)) step += 1
     }),
   )
-  return world.readBill()
+  return world.readBill() - sum(listCutCosts(world, asked))
 }
 
 /** Equal for requests with equal messages: another process may place cache markers elsewhere. */

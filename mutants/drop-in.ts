@@ -435,7 +435,7 @@ export const mutants: readonly Mutant[] = [
     name: 'removal-in-a-moved-message-ignored',
     law: 'so does a secret that the client removes while it drops its oldest messages',
     file: 'packages/tidemark/src/dropin/client-history.ts',
-    find: 'isInPlace || listTextChanges(known, given).length > 0',
+    find: 'isInPlace || listShortenedTexts(known, given).length > 0',
     replace: 'isInPlace',
     tests: [SECRETS],
   },

@@ -67,7 +67,7 @@ const BUILT_IN_AGENTS: readonly AgentDefinition[] = [
 
 interface AgentDefinitions {
   readonly definitions: readonly AgentDefinition[]
-  /** Files that exist and could or may not be read, with the reason. */
+  /** Files that exist and could not, or must not, be read, with the reason. */
   readonly unread: readonly { readonly path: string; readonly why: string }[]
   /** What definitions name and is not there, as sentences for the user. */
   readonly problems: readonly string[]

@@ -218,7 +218,13 @@ export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
         }),
     ...(askUser === undefined
       ? {}
-      : { askUser: (questions, signal) => waitInTurn(() => askUser(questions, signal)) }),
+      : {
+          askUser: (questions, signal) =>
+            waitInTurn(async () => {
+              signal?.throwIfAborted()
+              return await askUser(questions, signal)
+            }),
+        }),
   }
 }
 

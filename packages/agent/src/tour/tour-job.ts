@@ -19,7 +19,7 @@ export const TOUR_PROMPTS: readonly { readonly text: string; readonly minutesBef
 /** The todo that is still open when the job ends. */
 export const OPEN_TODO = 'Send support the list of invoices to correct'
 
-/** A text that only the first test run prints. It leaves the request later. */
+/** A text that only the first test run prints. The tour checks that it has left the request by the end and is found in the log. */
 export const EARLY_RESULT = '1998 !== 1999'
 
 /** The files that the job edits. */

@@ -15,11 +15,11 @@ import {
   type BlockIndex,
   countMessages,
   countSharedMessageBlocks,
-  countTotalsOfBlocks,
   findMessageOfBlock,
   isSameJson,
   messageAt,
   readTotalsBeforeMessage,
+  readTotalsOfFirstBlocks,
   toMessageBlocks,
 } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
@@ -160,9 +160,10 @@ function findLookBackPosition(
   const inMessages = blocks - front.length
   if (inMessages <= 0) return blocks
   const stripped = strips
-    ? countTotalsOfBlocks(blockIndex, Math.min(inMessages, blockIndex.end.blocksBeforePrompt)).thinkingBlocks
+    ? readTotalsOfFirstBlocks(blockIndex, Math.min(inMessages, blockIndex.end.blocksBeforePrompt))
+        .thinkingBlocks
     : 0
-  return front.length + countTotalsOfBlocks(blockIndex, inMessages).positions - stripped
+  return front.length + readTotalsOfFirstBlocks(blockIndex, inMessages).positions - stripped
 }
 
 /**
@@ -383,7 +384,7 @@ function weighBetween({ front, blockIndex }: CacheableRequest, from: number, to:
   const start = Math.max(from - front.length, 0)
   const end = Math.min(to - front.length, blockIndex.end.blocks)
   if (end <= start) return weight
-  const [before, through] = [start, end].map((blocks) => countTotalsOfBlocks(blockIndex, blocks).bytes)
+  const [before, through] = [start, end].map((blocks) => readTotalsOfFirstBlocks(blockIndex, blocks).bytes)
   return before != null && through != null
     ? weight + (through - before) / BYTES_PER_TOKEN
     : weight + weighMessageBlocks(blockIndex, start, end)

@@ -22,6 +22,7 @@ import {
   isKnownRecord,
   type KnownRecord,
   type PrefixSnapshot,
+  readMessageRole,
   type UserRecord,
 } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
@@ -34,12 +35,7 @@ import type { CollectedSources, SourceAttachment } from '../sources/context-sour
 import { type RankedName, rankNames } from '../summary/ledger.ts'
 import { listPieces } from '../summary/local-summary.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
-import {
-  type CompactionForm,
-  type CompactionSpan,
-  listKeptUuids,
-  readMessageRole,
-} from '../summary/select-span.ts'
+import { type CompactionForm, type CompactionSpan, listKeptUuids } from '../summary/select-span.ts'
 import type { SummaryPiece } from '../summary/summary-pieces.ts'
 import { chooseContinuation, createSummaryRecord } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'

@@ -52,7 +52,7 @@ export interface ReachedLimit {
   readonly scope: LimitScope['scope']
   readonly limit: LimitName
   readonly allowed: number
-  /** What was used; null if it cannot be counted. */
+  /** How much of `limit` was used, in its unit: calls, tokens or dollars. Null if it cannot be counted. */
   readonly used: number | null
   readonly message: string
 }

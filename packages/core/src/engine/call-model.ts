@@ -129,7 +129,7 @@ export function findResumeCost(
   return { idleMs, tokens, cachedTokens, price, warmPrice, sentence }
 }
 
-/** Returns how many tokens the API request would read if nothing had expired; a rewrite leaves less of them. */
+/** Returns how many tokens the API request would read from the cache if nothing had expired, without what a rewrite changed. */
 function countReadIfWarm({ read, basis }: CacheForecast): number {
   const { prefixes, request, profile, sizes } = basis
   const hit = prefixes.findLast((prefix) => canReachPrefix(request, prefix.blocks, profile))

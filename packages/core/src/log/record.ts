@@ -243,6 +243,13 @@ export function isSyntheticError(record: KnownRecord): boolean {
   )
 }
 
+/** Returns the role of the message that a record becomes part of; null if the record is not sent. */
+export function readMessageRole(record: KnownRecord): 'user' | 'assistant' | 'system' | null {
+  if (record.type === 'assistant') return isSyntheticError(record) ? null : 'assistant'
+  if (record.type === 'user') return record.message.role
+  return record.type === 'attachment' && record.isScreenOnly !== true ? 'user' : null
+}
+
 /** Returns true for a prompt that the user entered. False for a meta record, a summary, and a tool result. */
 export function isPrompt(record: SessionRecord): record is UserRecord {
   if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return false

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
-import { findNotesLine, judgeCompaction, makeContextPlan } from './context-plan.ts'
+import { findNotesThreshold, judgeCompaction, makeContextPlan } from './context-plan.ts'
 import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
@@ -558,7 +558,7 @@ describe('the line of a compaction with notes', () => {
         const left = Math.round(prefixTokens + (window - prefixTokens) * afterShare)
         const find = (tokens: number) => {
           const scaled = scalePolicy(DEFAULT_POLICY, { window: tokens, maxOutput: 64_000 })
-          const line = findNotesLine(
+          const line = findNotesThreshold(
             { ...base, scaled, prefixTokens, rates, cache: warm({ isWarm }) },
             left,
             growth,

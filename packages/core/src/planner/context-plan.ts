@@ -299,7 +299,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
     context.expectedResult ??
     estimateCompactionResult(prefixTokens, scaled.known ? scaled.lines.target : null)
   const optimal = findOptimal(context, tokens.expected, outlook, growth)
-  const notesLine = findNotesLine(context, outlook.after, growth)
+  const notesLine = findNotesThreshold(context, outlook.after, growth)
   const verdict = (
     act: CompactionVerdict['act'],
     why: string,
@@ -380,7 +380,11 @@ const LINE_WINDOW = 200_000
  * least at C − A = √(2·g·(w − r)·(A − prefix)/r). What costs nothing is not saved: the threshold is then the line. Null if
  * notes cannot be used or the window is unknown.
  */
-export function findNotesLine(context: PlanContext, after: number, growth: number | null): number | null {
+export function findNotesThreshold(
+  context: PlanContext,
+  after: number,
+  growth: number | null,
+): number | null {
   const { policy, clientLimit, scaled, prefixTokens, rates, write, cache, hasNotes = false } = context
   const { enabled, conversationTokens, growthTokens, rootFactor, coldTokens } = {
     ...policy.compact.notesLine,

@@ -66,8 +66,8 @@ export interface ClearPolicy {
   /** Tools whose results may be cleared. Results of other tools are cleared only if `mcp` or the host allows it. */
   readonly tools: readonly string[]
   /**
-   * Names of tools that always count as writing a file, whatever their input. Their large inputs may be cleared if
-   * `tools` names them too.
+   * Names of tools that write a file, unless their input has a command. Their large inputs may be cleared if `tools` names
+   * them too.
    */
   readonly writeTools: readonly string[]
   /** Whether results of MCP tools may be cleared: only if the tool is annotated as read-only, or never. */

@@ -217,9 +217,9 @@ export interface RehydratePolicy {
     readonly lastTokens: number
     /** Maximum tokens of all re-attached files together. A file that does not fit is left out. */
     readonly totalTokens: number
-    /** Names of tools that always count as reading a file. Calls of other tools are recognized by their input. */
+    /** Names of tools that read a file, unless their input has a command. Calls of other tools are recognized by their input. */
     readonly readTools: readonly string[]
-    /** Names of tools that always count as changing a file, whatever their input. */
+    /** Names of tools that change a file, unless their input has a command. */
     readonly writeTools: readonly string[]
   }
   /** Skills in use that are re-attached after a compaction, newest first. */

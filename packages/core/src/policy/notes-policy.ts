@@ -36,8 +36,8 @@ export interface NotesPolicy {
    */
   readonly sectionTokens: number
   /**
-   * Tokens of the section about the task, beside its own, that notes kept from the log reserve for decisions and findings
-   * in the words of the model. Each segment of the session, between two compactions, has an equal share of them.
+   * Maximum tokens for decisions and findings in the words of the model, in notes kept from the log. They stand in the section
+   * about the task, in addition to its `sectionTokens`, and nothing else may use them. Each segment of the session, between two compactions, has an equal share of them.
    */
   readonly decisionTokens: number
   /** Maximum tokens of the notes file. If it is larger, the next update is instructed to shorten the file. */

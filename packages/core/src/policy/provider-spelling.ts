@@ -24,7 +24,7 @@ export interface ProviderSpelling<Profile> {
   readonly editsParameter: string
   /** Returns the request fields that ask for context edits. Edits that the profile does not have are left out. */
   requestEdits(edits: readonly ProviderEdit[], profile: Profile): JsonObject
-  /** Returns the fields with other numbers of kept results and turns; empty if `fields` ask for no context edits. */
+  /** Returns the field of `fields` that asks for context edits, with other numbers of kept results and turns; empty without one. */
   changeKept(fields: JsonObject, change: ChangeKept, profile: Profile): JsonObject
   /** Reads from a response which context edits the provider made; null if it reports none. */
   readEdits(response: ResponseFields, profile: Profile): AppliedEdits | null

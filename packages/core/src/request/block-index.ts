@@ -143,7 +143,7 @@ export function countTotalsThroughBlock(counted: BlockIndex, index: number, bloc
 }
 
 /** Returns the counts over the first `blocks` message blocks of the API request. */
-export function countTotalsOfBlocks(counted: BlockIndex, blocks: number): BlockTotals {
+export function readTotalsOfFirstBlocks(counted: BlockIndex, blocks: number): BlockTotals {
   const index = findMessageOfBlock(counted, blocks)
   return countTotalsThroughBlock(counted, index, blocks - readTotalsBeforeMessage(counted, index).blocks - 1)
 }

@@ -4,6 +4,7 @@ import { type ContextEntry, toMessageParts } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
 import { readUserTypedText } from '../facts/user-input.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
+import { readMessageRole } from '../log/record.ts'
 import type { AcceptanceRules } from './accept-summary.ts'
 import type {
   AttemptDeadlines,
@@ -16,7 +17,6 @@ import type {
   SummaryAttemptsOutcome,
 } from './attempt-types.ts'
 import { limitLocalSummary } from './local-summary.ts'
-import { readMessageRole } from './select-span.ts'
 import {
   buildSummaryRequest,
   countReservedTokens,

@@ -13,7 +13,7 @@ import {
 } from '../context/flatten.ts'
 import { isUserMessage } from '../facts/user-input.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
-import { isPrompt, isSyntheticError, type KnownRecord } from '../log/record.ts'
+import { isPrompt, isSyntheticError, type KnownRecord, readMessageRole } from '../log/record.ts'
 
 /** The part of a conversation that a summary replaces: all of it, the part after a cut, or the part before a cut. */
 export type CompactionForm = 'full' | 'from' | 'up_to'
@@ -271,13 +271,6 @@ export function listKeptUuids({ form, kept, pinned }: CompactionSpan): readonly 
 
 function listUuids(entries: readonly ContextEntry[]): readonly string[] {
   return entries.map((entry) => entry.record.uuid)
-}
-
-/** Returns the role of the message that a record becomes part of; null if the record is not sent. */
-export function readMessageRole(record: KnownRecord): 'user' | 'assistant' | 'system' | null {
-  if (record.type === 'assistant') return isSyntheticError(record) ? null : 'assistant'
-  if (record.type === 'user') return record.message.role
-  return record.type === 'attachment' && record.isScreenOnly !== true ? 'user' : null
 }
 
 /**

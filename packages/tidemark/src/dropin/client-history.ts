@@ -29,7 +29,7 @@ import {
 import type { HistoryChange } from '../session/events.ts'
 import type { KnownHistory } from '../session/open-session.ts'
 import { listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
-import { listTextChanges } from './removed-texts.ts'
+import { listShortenedTexts } from './removed-texts.ts'
 
 export interface HistoryMatch {
   /** Messages that the log does not have yet. If the client changed its history, they follow the shared part. */
@@ -312,7 +312,7 @@ function matchRecords(
   if (tail === null) return { ...branched, keepsCompaction: () => hasShown(lists) }
   const from = known.length - (tail.end - tail.start)
   const isInPlace = known[from]?.message === given[tail.start]?.message
-  if (isInPlace || listTextChanges(known, given).length > 0)
+  if (isInPlace || listShortenedTexts(known, given).length > 0)
     return { ...branched, amends: isShown(shared) ? 'earlier' : 'hidden' }
   const added = listNews(messages, given.slice(tail.end))
   return (

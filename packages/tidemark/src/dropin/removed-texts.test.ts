@@ -3,11 +3,11 @@
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import { describe, expect, it } from 'vitest'
 import { listGivenParts } from '../session/conversation-parts.ts'
-import { createTextChange, listTextChanges } from './removed-texts.ts'
+import { createTextChange, listShortenedTexts } from './removed-texts.ts'
 
 /** Returns a summary as it is after the client has changed its messages. */
 function change(before: readonly ClientMessage[], after: readonly ClientMessage[], summary: string): string {
-  const changes = listTextChanges(listGivenParts(before), listGivenParts(after))
+  const changes = listShortenedTexts(listGivenParts(before), listGivenParts(after))
   const changeText = createTextChange(changes, summary, after)
   return changeText === null ? summary : changeText(summary)
 }

@@ -44,7 +44,7 @@ const encoder = new TextEncoder()
  * stands before and after it is still there and it is as short as a value: clients drop messages to save room, too.
  * `places`: where the given list has each block of the known one.
  */
-export function listTextChanges(
+export function listShortenedTexts(
   known: readonly Part[],
   given: readonly Part[],
   places: readonly (number | null)[] = alignParts(known, given),

@@ -11,7 +11,7 @@ import { alignParts, listGivenParts, listLoggedParts, type Part } from '../sessi
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import type { HistoryMatch } from './client-history.ts'
-import { createTextChange, listTextChanges } from './removed-texts.ts'
+import { createTextChange, listShortenedTexts } from './removed-texts.ts'
 
 /** The newest compaction in effect, before the client's version is recorded. */
 interface StandingCompaction {
@@ -48,7 +48,7 @@ export function readStandingCompaction(
   const toNumbers = (uuids: readonly string[]): ReadonlySet<number> =>
     new Set(uuids.flatMap((uuid) => moved.get(numbers.get(uuid) ?? -1) ?? []))
   const kept = rewrites[0].find(isCompactBoundary)?.compactMetadata?.preservedMessages?.uuids ?? []
-  const changes = listTextChanges(known, given, places)
+  const changes = listShortenedTexts(known, given, places)
   const changeText = createTextChange(changes, rewrites[0].map(readOwnTexts), [system, messages])
   return {
     rewrites,

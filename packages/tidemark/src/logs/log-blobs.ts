@@ -8,7 +8,14 @@ import { type BlobReader, readSpilledParts } from '@tidemark/core/history/spill-
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import type { FileJournal } from '../storage/file-journal.ts'
 import type { FileSystem } from '../storage/file-system.ts'
-import { blobsFolder, isSessionId, resolveHome, sessionPaths, sessionsFolder } from '../storage/home-paths.ts'
+import {
+  blobsFolder,
+  isSessionId,
+  LOCK_EXTENSION,
+  resolveHome,
+  sessionPaths,
+  sessionsFolder,
+} from '../storage/home-paths.ts'
 import type { SplitLine } from '../storage/split-lines.ts'
 import { openFileLines } from './read-lines.ts'
 
@@ -154,7 +161,6 @@ async function searchOtherFiles(
 /** Matches the field of a record that names a blob. In a text of a record, the quotes would be escaped. */
 const BLOB_FIELD = /"blob":"([0-9a-f]{64})"/g
 const BLOB_ID = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g
-const LOCK_EXTENSION = '.lock'
 
 /**
  * Calls `visit` for every line of a file, compressed or not. Returns a sentence if the file cannot be read whole; null

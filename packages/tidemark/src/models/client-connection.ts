@@ -19,8 +19,8 @@ export interface ClientConnection {
 export const clientConnections = new AsyncLocalStorage<ClientConnection>()
 
 /**
- * A `fetch` for a model without an address of its own: that of the client, if a request of one in the same protocol is being
- * answered.
+ * Sends a call of a model without an address of its own. While a client's request in the same protocol is answered, it goes
+ * through the client's `fetch`, to the client's address with its credentials; otherwise through the global `fetch`.
  */
 export const fetchAsClient: typeof globalThis.fetch = (input, init) => {
   const connection = clientConnections.getStore()

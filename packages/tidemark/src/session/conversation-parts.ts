@@ -147,7 +147,7 @@ function toValueKey(part: Part): string | null {
   return toCallKey(part) === null ? toPartKey(part) : null
 }
 
-/** Returns what two blocks that are no calls or results share if `isSamePart` says that they are the same. */
+/** Returns a key that is equal for two blocks that `isSamePart` finds the same. Not for calls and results, which have ids. */
 export function toPartKey({ role, block }: Part): string {
   return isTextBlock(block)
     ? `${role} text ${block.text.trim()}`

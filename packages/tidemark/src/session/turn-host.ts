@@ -37,7 +37,7 @@ export function createTurnContext(
   options: {
     /** Signals that abort the operation; closing the session aborts it as well. Without this option, nothing aborts it. */
     readonly signals?: readonly (AbortSignal | undefined)[]
-    /** True if writes wait while a reply is streamed. */
+    /** True if what the operation writes to the log waits until a reply that is being streamed has ended. */
     readonly waitsForReply?: boolean
     readonly maxCalls?: number
   } = {},

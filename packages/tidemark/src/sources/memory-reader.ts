@@ -67,7 +67,7 @@ interface UnreadMemoryFile {
 /** Memory files in the order in which the model reads them: the nearest to the work last, imports after their importer. */
 export interface MemoryFiles {
   readonly files: readonly LoadedMemoryFile[]
-  /** Files that exist and could or may not be read, with the reason. */
+  /** Files that exist and could not, or must not, be read, with the reason. */
   readonly unread: readonly UnreadMemoryFile[]
   /** Imports that lead nowhere, or are not followed because nobody has trusted the project. */
   readonly skippedImports?: readonly UnreadMemoryFile[]

@@ -49,7 +49,7 @@ export interface PromptFiles {
   readonly files: readonly FoundPromptFile[]
   /** All files in the same order, with those that have the name of an earlier one. */
   readonly all: readonly FoundPromptFile[]
-  /** Files that exist and could or may not be read, with the reason. */
+  /** Files that exist and could not, or must not, be read, with the reason. */
   readonly unread: readonly { readonly path: string; readonly why: string }[]
 }
 

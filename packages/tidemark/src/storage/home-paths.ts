@@ -78,6 +78,7 @@ interface SessionPaths {
 }
 
 export const LOG_EXTENSION = '.jsonl'
+export const LOCK_EXTENSION = '.lock'
 
 export function sessionsFolder(home: string): string {
   return join(home, 'sessions')
@@ -94,5 +95,5 @@ export function blobsFolder(home: string): string {
 export function sessionPaths(home: string, id: string): SessionPaths {
   checkSessionId(id)
   const folder = join(sessionsFolder(home), id)
-  return { log: `${folder}${LOG_EXTENSION}`, lock: `${folder}.lock`, folder }
+  return { log: `${folder}${LOG_EXTENSION}`, lock: `${folder}${LOCK_EXTENSION}`, folder }
 }

@@ -80,7 +80,7 @@ async function createWorld(): Promise<World> {
 
 /** Presses the button and confirms. Returns what the page then says. */
 async function undoOnPage(page: Page): Promise<string> {
-  await page.getByRole('link', { name: 'What left' }).click()
+  await page.getByRole('link', { name: 'What left', exact: true }).click()
   await page.getByRole('button', { name: /Undo the newest/ }).click()
   await page.getByRole('button', { name: 'Undo it' }).click()
   const status = page.locator('.undo [role=status]')

@@ -19,10 +19,20 @@ const executable = findBrowser()
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-'))
 const hostile = join(folder, 'hostile.jsonl')
 const quiet = join(folder, 'quiet.jsonl')
+const broken = join(folder, 'broken.jsonl')
 writeFileSync(hostile, createHostileLog().text)
 writeFileSync(
   quiet,
   new HostileLog('quiet').prompt('A quiet one').answer('Hello.', { read: 0, written: 5_000 }).text,
+)
+
+writeFileSync(
+  broken,
+  new HostileLog('broken')
+    .prompt('The provider lost the cache')
+    .answer('One.', { read: 0, written: 20_000 })
+    .answer('Two.', { read: 20_000, written: 500 })
+    .answer('Three.', { read: 0, written: 21_000 }).text,
 )
 
 function run(...args: readonly string[]): string {
@@ -46,7 +56,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
   let served: ServedPage
   beforeAll(async () => {
     browser = await launchBrowser(executable ?? '')
-    served = await startUi([hostile, quiet])
+    served = await startUi([hostile, quiet, broken])
   })
   afterAll(async () => {
     await browser.close()
@@ -76,6 +86,90 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('searchbox').fill('quiet')
     await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
     expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('adds up the cost by day, project, model and program, of the sessions that the filter leaves', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    const groups = page.getByRole('region', { name: 'Cost by group' })
+    await groups.waitFor()
+    const { sessions }: { sessions: readonly SessionReport[] } = JSON.parse(
+      run('inspect', hostile, quiet, broken, '--json'),
+    )
+    const spending = sessions.flatMap((session) => session.spending)
+    const names = {
+      day: new Set(spending.map(({ day }) => day)),
+      model: new Set(spending.map(({ model }) => model)),
+      project: new Set(sessions.map(({ project }) => project)),
+      program: new Set(sessions.map(({ format }) => format)),
+    }
+    const rows = groups.getByRole('listitem')
+    for (const [grouping, expected] of Object.entries(names)) {
+      await groups.getByRole('button', { name: grouping }).click()
+      await expect.poll(() => groups.locator('[aria-pressed=true]').innerText()).toBe(grouping)
+      expect(await rows.count()).toBe(expected.size)
+      const [text = ''] = await rows.allInnerTexts()
+      expect(text).toContain(dollars(spending.reduce((sum, { pricedUsd }) => sum + pricedUsd, 0)))
+      expect(text).toContain(`${spending.reduce((sum, { apiCalls }) => sum + apiCalls, 0)} calls`)
+    }
+    await page.getByRole('searchbox').fill('quiet')
+    await expect.poll(() => rows.first().innerText()).toContain('1 call')
+    expect(await rows.first().innerText()).toContain(dollars(inspect(quiet).costUsd))
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('is sorted by a choice where the window is too narrow for headings', async () => {
+    const { page, faults } = await openPage(browser, served.url, { viewport: { width: 380, height: 800 } })
+    const firstRow = () => page.locator('tbody tr').first().innerText()
+    await page.getByLabel('Order by').selectOption('Cost')
+    await expect.poll(firstRow).toContain('Fix the login')
+    await page.getByLabel('Order by').selectOption('Session')
+    await expect.poll(firstRow).toContain('The provider lost the cache')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('shows what filled the context: by kind, by tool, the largest blocks and what was read again', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.getByRole('link', { name: 'What filled it' }).click()
+    const view = page.getByRole('region', { name: 'What filled the context' })
+    await view.waitFor()
+    const { byTool, largest, duplicateReads, requests } = inspect(hostile)
+    const tools = view.locator('.card', { hasText: 'By tool' }).locator('tbody tr')
+    expect(await tools.count()).toBe(byTool.length)
+    const [first] = byTool
+    expect((await tools.first().innerText()).split('\t').slice(0, 2)).toEqual([
+      first?.tool,
+      String(first?.calls),
+    ])
+    const blocks = view.locator('.card', { hasText: 'The largest blocks' }).getByRole('listitem')
+    expect(await blocks.count()).toBe(largest.length)
+    const again = view.locator('.card', { hasText: 'Files read more than once' }).getByRole('row')
+    expect(await again.count()).toBe(duplicateReads.length)
+    expect(await again.first().innerText()).toContain(duplicateReads[0]?.path)
+    const shares = await view.locator('.bars .number').allInnerTexts()
+    const system = requests.reduce((sum, { content }) => sum + (content.system ?? 0), 0)
+    const sent = requests.reduce((sum, { tokens }) => sum + tokens, 0)
+    expect(shares[0]).toBe(`${Math.round((100 * system) / sent)}%`)
+    expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('compares other policies with the recording without the cache breaks that a replay leaves out', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /The provider lost the cache/ }).click()
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page.getByRole('button', { name: 'Replay this session' }).click()
+    await page.getByRole('button', { name: 'Replay this session' }).waitFor()
+    const { recorded } = JSON.parse(run('replay', broken, '--json')).sessions[0]
+    expect(recorded.breaksUsd).toBeGreaterThan(0.05)
+    const compared = page.locator('.outcomes > div', { hasText: 'to compare' })
+    expect(await compared.locator('.number').innerText()).toBe(dollars(recorded.usd - recorded.breaksUsd))
+    expect(await compared.innerText()).toContain(`without ${dollars(recorded.breaksUsd)}`)
+    expect(await page.locator('section .headline').innerText()).toContain('No')
+    expect(faults).toEqual([])
     await page.context().close()
   })
 
@@ -125,11 +219,15 @@ describe.skipIf(executable === null)('the page in a browser', () => {
   it('shows what left beside the summary, finds what is gone, and marks what was needed again', async () => {
     const { page, faults } = await openPage(browser, served.url)
     await page.getByRole('link', { name: /Fix the login/ }).click()
-    await page.getByRole('link', { name: 'What left' }).click()
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
     const card = page.locator('.departure')
     await card.waitFor()
     expect(await card.innerText()).toContain('The user wants the login fixed.')
     expect(await card.innerText()).toContain('read again at request 14')
+    const [needed, bad] = await page.evaluate<readonly string[]>(
+      `['.opening em', 'p .bad'].map((path) => getComputedStyle(document.querySelector('.departure ' + path)).color)`,
+    )
+    expect(needed).toBe(bad)
     await card.getByRole('checkbox').check()
     await expect.poll(() => card.locator('.opening').count()).toBe(2)
     await page.getByRole('searchbox').fill('needle5')
@@ -139,7 +237,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(await match.count()).toBe(1)
     await match.first().locator('summary').click()
     await expect.poll(() => match.first().locator('pre').innerText()).toContain(ATTACK)
-    await page.getByRole('link', { name: 'Cache' }).click()
+    await page.getByRole('link', { name: 'Cache', exact: true }).click()
     const report = inspect(hostile)
     await page.locator('.breaks').waitFor()
     const rows = page.locator('.breaks tbody tr')
@@ -152,6 +250,30 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.context().close()
   })
 
+  it('leads from where the money went, and from a compaction, to the view that explains it', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    const current = () => page.locator('.tabs [aria-current]').innerText()
+    await page.getByRole('link', { name: 'Lost to cache breaks' }).click()
+    await expect.poll(current).toBe('Cache')
+    await page.getByRole('link', { name: 'Context carried along' }).click()
+    await expect.poll(current).toBe('What filled it')
+    await page.getByRole('link', { name: 'Tide', exact: true }).click()
+    const chart = page.getByRole('slider')
+    await chart.focus()
+    await page.keyboard.press('End')
+    await page.keyboard.press('ArrowLeft')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: /^Request 14/ })
+    await dialog.locator('.flag-compaction').getByRole('link', { name: 'See what left' }).click()
+    await expect.poll(current).toBe('What left')
+    await expect
+      .poll(async () => (await page.locator('.departure').boundingBox())?.y ?? Number.NaN)
+      .toBeLessThan(200)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   it('replays the session under the chosen policies, at the costs that replay prints', async () => {
     const { page, faults } = await openPage(browser, served.url)
     await page.getByRole('link', { name: /Fix the login/ }).click()
@@ -161,10 +283,14 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('button', { name: 'Replay this session' }).click()
     await page.getByRole('button', { name: 'Replay this session' }).waitFor()
     const printed = JSON.parse(run('replay', hostile, '--policy', 'default,economy,nothing', '--json'))
-    const expected: readonly number[] = printed.sessions[0].policies.map(({ usd }: { usd: number }) => usd)
+    const [{ recorded, policies }] = printed.sessions
+    const expected: readonly number[] = [
+      recorded.usd,
+      recorded.usd - recorded.breaksUsd,
+      ...policies.map(({ usd }: { usd: number }) => usd),
+    ]
     const bars = page.locator('.outcomes .number')
-    await expect.poll(() => bars.count()).toBe(1 + expected.length)
-    expect((await bars.allInnerTexts()).slice(1)).toEqual(expected.map(dollars))
+    await expect.poll(() => bars.allInnerTexts()).toEqual(expected.map(dollars))
     expect([faults, await isAttacked(page)]).toEqual([[], false])
     await page.context().close()
   })
@@ -180,6 +306,14 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const place = (request: number) => box.x + (box.width * (request + 0.5)) / requests.length
     await page.mouse.move(place(4), box.y + 200)
     await expect.poll(() => page.locator('.request-card h2').innerText()).toContain('Request 5')
+    const tip = page.locator('.tip')
+    expect(await tip.innerText()).toContain('Request 5')
+    expect(await tip.innerText()).toContain(dollars(requests[4]?.costUsd ?? null))
+    const [besides, width] = [await tip.boundingBox(), box.x + box.width]
+    expect(besides?.x).toBeGreaterThan(place(4))
+    expect((besides?.x ?? 0) + (besides?.width ?? 0)).toBeLessThan(width)
+    await page.mouse.move(place(4), box.y - 60)
+    await expect.poll(() => tip.count()).toBe(0)
     await page.mouse.move(place(2), box.y + 200)
     await page.mouse.down()
     await page.mouse.move(place(9), box.y + 200, { steps: 4 })
@@ -213,7 +347,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await expect.poll(() => rows.count()).toBe(requests.length)
     const costs = await rows.locator('td:nth-child(5)').allInnerTexts()
     expect(costs).toEqual(requests.map((each) => dollars(each.costUsd)))
-    await page.getByRole('link', { name: 'Cache' }).click()
+    await page.getByRole('link', { name: 'Cache', exact: true }).click()
     await page.locator('.breaks tbody a').first().click()
     const paid = requests.findIndex(({ line }) => line === report.cacheBreaks[0]?.line) + 1
     await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe(String(paid))
@@ -282,10 +416,13 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('dialog').locator('.opening').first().waitFor()
     await look('request')
     await page.keyboard.press('Escape')
-    await page.getByRole('link', { name: 'What left' }).click()
+    await page.getByRole('link', { name: 'What filled it' }).click()
+    await page.getByRole('heading', { name: 'By tool' }).waitFor()
+    await look('content')
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
     await page.locator('.departure').waitFor()
     await look('left')
-    await page.getByRole('link', { name: 'Cache' }).click()
+    await page.getByRole('link', { name: 'Cache', exact: true }).click()
     await page.locator('.breaks').waitFor()
     await look('cache')
     await page.getByRole('link', { name: 'What if' }).click()
@@ -328,7 +465,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const { page, faults } = await openPage(browser, pathToFileURL(out).href)
     await page.getByRole('slider').waitFor()
     expect(await page.locator('.figures dd').first().innerText()).toBe(dollars(inspect(hostile).costUsd))
-    await page.getByRole('link', { name: 'What left' }).click()
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
     await page.locator('.departure').waitFor()
     expect(faults).toEqual([])
     await page.context().close()
@@ -353,7 +490,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const log = join(home, 'sessions', 'undo-me.jsonl')
     const ui = await startUi([log], { TIDEMARK_HOME: home })
     const { page, faults } = await openPage(browser, ui.url)
-    await page.getByRole('link', { name: 'What left' }).click()
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
     const button = page.getByRole('button', { name: 'Undo the newest compaction' })
     await button.waitFor()
     expect(await button.isDisabled()).toBe(true)

@@ -75,6 +75,13 @@ function listBreaks(report: PageReport): readonly ChartFlag[] {
   )
 }
 
+/** The sign of each kind as path data round 0 0, so that kinds differ without their colours. */
+export const FLAG_SIGNS: Readonly<Record<ChartFlag['kind'], string>> = {
+  break: 'M-5 -4h10l-5 8z',
+  compaction: 'M0 -5.5l5 5.5l-5 5.5l-5 -5.5z',
+  clearing: 'M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z',
+}
+
 export function formatCause(cause: string): string {
   return cause.replaceAll('-', ' ')
 }

@@ -105,7 +105,7 @@ async function answerReplay({ session, query }: RouteInput): Promise<PageAnswer>
   const log = await session.readContents()
   if (log === null || !isPresetName(name)) return NO_SESSION
   const replay = await replayLog(log, { policies: [{ name, policy: presets[name] }], withPoints: true })
-  if (replay.ok) return { status: 200, json: replay.policies[0] }
+  if (replay.ok) return { status: 200, json: { ...replay.policies[0], breaksUsd: replay.recorded.breaksUsd } }
   return { status: 422, json: { error: `This session cannot be replayed: ${replay.why}.` } }
 }
 

@@ -2,9 +2,8 @@
  * The picture card of a session: the tide chart, one sentence and four figures as an SVG of 1200 by 630, the size that
  * links are shown at. It has no text of the session, and is made without a browser.
  */
-
 import type { SessionReport } from 'tidemark/logs'
-import { formatFlagLabel } from '../chart/chart-flags.ts'
+import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
 import { listFigures, writeHeadline } from '../chart/headline.ts'
 import { layOutTide, type TideLayout } from '../chart/tide-layout.ts'
@@ -71,7 +70,7 @@ function drawChart(layout: TideLayout): string {
       flag.row === null
         ? ''
         : `<text x="${flag.x}" y="${top}" font-size="16" font-weight="650" text-anchor="middle" fill="${colour}">${escapeXml(formatFlagLabel(flag))}</text>`
-    return `<line x1="${flag.x}" x2="${flag.x}" y1="${top + 4}" y2="${Math.max(flag.y, FLAG_HEIGHT)}" stroke="${colour}" stroke-width="1.4"/>${label}`
+    return `<line x1="${flag.x}" x2="${flag.x}" y1="${top + 4}" y2="${Math.max(flag.y, FLAG_HEIGHT)}" stroke="${colour}" stroke-width="1.4"/><path d="${FLAG_SIGNS[flag.kind]}" transform="translate(${flag.x} ${Math.max(flag.y, FLAG_HEIGHT)})" fill="${colour}"/>${label}`
   })
   return [
     ...areas,

@@ -1,6 +1,6 @@
 /** What left the context: the receipt of each compaction beside its summary, a search over what is gone, and what was needed again. */
 import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type {
   DepartedBlock,
   DepartedMatch,
@@ -19,10 +19,12 @@ import { UndoButton } from './undo-button.tsx'
 interface LeftViewProps {
   readonly source: PageSource
   readonly page: SessionPage
+  /** The request after the rewrite to show, as an index; null for the first. */
+  readonly request: number | null
   readonly onChanged: () => void
 }
 
-export function LeftView({ source, page, onChanged }: LeftViewProps) {
+export function LeftView({ source, page, request, onChanged }: LeftViewProps) {
   const { id, report } = page
   const key = `${id}/${report.compactions.length}/${report.clearings.length}/${report.requests.length}`
   const { value, error } = useLoaded(key, () => source.loadDepartures(id))
@@ -39,7 +41,13 @@ export function LeftView({ source, page, onChanged }: LeftViewProps) {
       ) : null}
       <LeftTotals departures={value} />
       {value.map((departure) => (
-        <DepartureCard key={departure.id} departure={departure} source={source} page={page} />
+        <DepartureCard
+          key={departure.id}
+          departure={departure}
+          source={source}
+          page={page}
+          isSought={departure.request === request}
+        />
       ))}
     </section>
   )
@@ -122,18 +130,24 @@ function GoneSearch({ source, id, departures }: GoneSearchProps) {
 }
 
 interface DepartureCardProps {
+  /** True if a link led to this rewrite. */
+  readonly isSought: boolean
   readonly departure: Departure
   readonly source: PageSource
   readonly page: SessionPage
 }
 
-function DepartureCard({ departure, source, page }: DepartureCardProps) {
+function DepartureCard({ departure, source, page, isSought }: DepartureCardProps) {
+  const card = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (isSought) card.current?.scrollIntoView()
+  }, [isSought])
   const { gone, summary, receipt, kept } = departure
   const needed = gone.filter(({ neededAt }) => neededAt !== null)
   const [onlyNeeded, setOnlyNeeded] = useState(needed.length > 0)
   const shown = (onlyNeeded ? needed : gone).toSorted((one, other) => other.tokens - one.tokens)
   return (
-    <article class="card departure">
+    <article class="card departure" ref={card}>
       <h2>
         {describeDeparture(departure, page.report)}
         {departure.request < page.report.requests.length ? (

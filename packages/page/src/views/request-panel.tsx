@@ -2,19 +2,22 @@
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RequestDetail, ShownBlock } from 'tidemark/report'
+import type { RequestDetail, SessionPage, ShownBlock } from 'tidemark/report'
+import { listFlags } from '../chart/chart-flags.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
+import { FlagLine } from './flag-line.tsx'
 import { Notice } from './notice.tsx'
 
 interface RequestPanelProps {
   readonly source: PageSource
-  readonly id: string
+  readonly page: SessionPage
   readonly index: number
   readonly onClose: () => void
 }
 
-export function RequestPanel({ source, id, index, onClose }: RequestPanelProps) {
+export function RequestPanel({ source, page: { id, report }, index, onClose }: RequestPanelProps) {
+  const flags = listFlags(report).filter(({ request }) => request === index)
   const { value, error } = useLoaded(`${id}/${index}`, () => source.loadRequest(id, index))
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -28,6 +31,9 @@ export function RequestPanel({ source, id, index, onClose }: RequestPanelProps) 
           Close
         </button>
       </div>
+      {flags.map((flag) => (
+        <FlagLine key={`${flag.kind}${flag.title}`} flag={flag} id={id} />
+      ))}
       {error === null ? null : <Notice text={error} isError />}
       {value === null ? (
         error === null ? (

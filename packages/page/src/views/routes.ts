@@ -1,6 +1,6 @@
 /** The addresses of the views, in the part behind `#`. */
 
-export const TABS = ['tide', 'left', 'if', 'cache'] as const
+export const TABS = ['tide', 'content', 'left', 'if', 'cache'] as const
 export type Tab = (typeof TABS)[number]
 
 export type Route =
@@ -28,7 +28,7 @@ export function toSessionAddress(id: string, tab: Tab = 'tide'): string {
   return `#/s/${id}/${tab}`
 }
 
-/** The address of a request on the tide chart. `request`: its index. */
-export function toRequestAddress(id: string, request: number): string {
-  return `${toSessionAddress(id)}/${request + 1}`
+/** The address of a request on the tide chart, or of the rewrite before it on What left. `request`: its index. */
+export function toRequestAddress(id: string, request: number, tab: Tab = 'tide'): string {
+  return `${toSessionAddress(id, tab)}/${request + 1}`
 }

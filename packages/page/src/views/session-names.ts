@@ -19,7 +19,10 @@ export function nameSession({ firstPrompt, sessionId, file }: NamedSession): str
 }
 
 /** The id that a client gave to its session; without one, the last two folders of the project. */
-export function formatPlace({ project, owner }: NamedSession & { readonly owner?: SessionOwner }): string {
+export function formatPlace({
+  project,
+  owner,
+}: Pick<NamedSession, 'project'> & { readonly owner?: SessionOwner }): string {
   if (owner !== undefined) return owner.session
   return (project ?? '').split(/[/\\]/).filter(Boolean).slice(-2).join('/')
 }
@@ -32,6 +35,13 @@ export function formatModel(model: string): string {
 const TIME = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const
 const WHEN = new Intl.DateTimeFormat(undefined, TIME)
 const WHEN_EARLIER = new Intl.DateTimeFormat(undefined, { ...TIME, year: 'numeric' })
+const DAY = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  month: 'short',
+  day: 'numeric',
+  year: 'numeric',
+  timeZone: 'UTC',
+})
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
 export function formatWhen(at: string | null): string {
@@ -39,6 +49,11 @@ export function formatWhen(at: string | null): string {
   const time = new Date(at)
   // The year is news only if it is another one.
   return (time.getFullYear() === new Date().getFullYear() ? WHEN : WHEN_EARLIER).format(time)
+}
+
+/** A day as reports have it, such as 2026-04-11. */
+export function formatDay(day: string): string {
+  return Number.isNaN(Date.parse(day)) ? day : DAY.format(new Date(day))
 }
 
 export function formatClock(at: string | null): string {

@@ -6,6 +6,7 @@ import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { CacheView } from './cache-view.tsx'
+import { ContentView } from './content-view.tsx'
 import { LeftView } from './left-view.tsx'
 import { Notice } from './notice.tsx'
 import { type Tab, toSessionAddress } from './routes.ts'
@@ -24,6 +25,7 @@ interface SessionViewProps {
 
 const TAB_TITLES: Readonly<Record<Tab, string>> = {
   tide: 'Tide',
+  content: 'What filled it',
   left: 'What left',
   if: 'What if',
   cache: 'Cache',
@@ -52,7 +54,7 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
         {value.isLive ? <span class="live-dot">live</span> : null}
       </p>
       <h1>{nameSession(report)}</h1>
-      <Headline report={report} />
+      <Headline id={id} report={report} />
       {report.brokenOff === null ? null : (
         <Notice text={`Figures are partial: ${report.brokenOff}`} isError />
       )}
@@ -73,7 +75,7 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
 }
 
 /** What the session cost and where the money went, in one sentence and one bar. */
-function Headline({ report }: { readonly report: PageReport }) {
+function Headline({ id, report }: { readonly id: string; readonly report: PageReport }) {
   const { costUsd, money, apiCalls } = report
   const parts = listSpending([report])
   const told = writeSpending(parts)
@@ -83,7 +85,15 @@ function Headline({ report }: { readonly report: PageReport }) {
         {formatCost(costUsd, money.pricedUsd)} for {formatCount(apiCalls, 'call')}
         {told === '' ? '' : `: ${told}`}.
       </p>
-      <SpendingBar parts={parts} />
+      <SpendingBar
+        parts={parts}
+        addresses={{
+          carried: toSessionAddress(id, 'content'),
+          added: toSessionAddress(id, 'content'),
+          breaks: toSessionAddress(id, 'cache'),
+          clearings: toSessionAddress(id, 'cache'),
+        }}
+      />
     </>
   )
 }
@@ -113,7 +123,8 @@ interface TabViewProps {
 }
 
 function TabView({ source, page, tab, request, onChanged }: TabViewProps) {
-  if (tab === 'left') return <LeftView source={source} page={page} onChanged={onChanged} />
+  if (tab === 'left') return <LeftView source={source} page={page} request={request} onChanged={onChanged} />
+  if (tab === 'content') return <ContentView report={page.report} />
   if (tab === 'if') return <WhatIfView source={source} page={page} />
   if (tab === 'cache') return <CacheView id={page.id} report={page.report} />
   return <TideView key={request ?? 'newest'} source={source} page={page} request={request} />

@@ -16,6 +16,7 @@ import { Notice } from './notice.tsx'
 import { toSessionAddress } from './routes.ts'
 import { formatModel, formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
 import { SpendingBar } from './spending-bar.tsx'
+import { SpendingGroups } from './spending-groups.tsx'
 
 export function SessionsView({ source }: { readonly source: PageSource }) {
   const { value, error, reload } = useLoaded('list', source.loadList)
@@ -49,8 +50,10 @@ const COLUMNS: readonly Column[] = [
     show: (session) => (
       <>
         <a href={toSessionAddress(session.id)}>{nameSession(session)}</a>
-        {session.isLive ? <span class="live-dot">live</span> : null}
-        <small>{formatPlace(session)}</small>
+        <small>
+          {formatPlace(session)}
+          {session.isLive ? <span class="live-dot">live</span> : null}
+        </small>
       </>
     ),
   },
@@ -171,7 +174,9 @@ function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly i
         </label>
       </div>
       <Totals sessions={rows} pending={list.pending} notRead={list.notRead} isTeam={isTeam} />
+      {isTeam || rows.length === 0 ? null : <SpendingGroups sessions={rows} />}
       {rows.length === 0 && list.pending === 0 ? <Notice text="No session to show." /> : null}
+      <SortChoice columns={columns} sorting={sorting} onSort={setSorting} />
       <table class="sessions stacks">
         <thead>
           <tr>
@@ -202,6 +207,33 @@ function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly i
         ))}
       </ul>
     </>
+  )
+}
+
+/** Sorts where the window is too narrow for the headings of the table. */
+function SortChoice({
+  columns,
+  sorting,
+  onSort,
+}: {
+  readonly columns: readonly Column[]
+  readonly sorting: Sorting
+  readonly onSort: (sorting: Sorting) => void
+}) {
+  return (
+    <label class="choose narrow-only">
+      <span>Order by</span>
+      <select
+        value={sorting.key}
+        onChange={({ currentTarget: { value } }) => onSort({ key: value, isDown: true })}
+      >
+        {columns.map(({ key, title }) => (
+          <option key={key} value={key}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }
 

@@ -2,7 +2,13 @@
 import { formatDollars, formatWholePercent } from '@tidemark/terminal/render/format-numbers'
 import type { SpendingPart } from '../chart/spending.ts'
 
-export function SpendingBar({ parts }: { readonly parts: readonly SpendingPart[] }) {
+interface SpendingBarProps {
+  readonly parts: readonly SpendingPart[]
+  /** Where a part is shown in detail. */
+  readonly addresses?: Readonly<Partial<Record<SpendingPart['key'], string>>>
+}
+
+export function SpendingBar({ parts, addresses = {} }: SpendingBarProps) {
   if (parts.length === 0) return null
   let start = 0
   const placed = parts.map((part) => {
@@ -22,7 +28,8 @@ export function SpendingBar({ parts }: { readonly parts: readonly SpendingPart[]
           <li key={key} title={about}>
             <i class={`swatch part-${key}`} />
             <span>
-              {label} <b>{formatDollars(usd)}</b> <small>{formatWholePercent(share)}</small>
+              {addresses[key] === undefined ? label : <a href={addresses[key]}>{label}</a>}{' '}
+              <b>{formatDollars(usd)}</b> <small>{formatWholePercent(share)}</small>
             </span>
           </li>
         ))}

@@ -7,7 +7,7 @@ import type { RefObject, TargetedPointerEvent } from 'preact'
 import { memo } from 'preact/compat'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
-import { formatFlagLabel } from '../chart/chart-flags.ts'
+import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
 import { layOutCosts } from '../chart/cost-strip.ts'
 import {
@@ -17,6 +17,7 @@ import {
   type PlacedFlag,
   type TideLayout,
 } from '../chart/tide-layout.ts'
+import { RequestTip } from './request-tip.tsx'
 
 interface TideChartProps {
   readonly report: PageReport
@@ -33,14 +34,17 @@ const AXIS_HEIGHT = 20
 
 export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: TideChartProps) {
   const [box, width] = useWidth()
-  const height = width < 600 ? 280 : 400
   const { from, to } = range
+  const at = cursor ?? to - 1
   const place = { width, from, to }
   const [dragFrom, setDragFrom] = useState<number | null>(null)
+  // The tip follows the pointer and the arrow keys; a cursor that a link has set has its card below.
+  const [hasTip, setHasTip] = useState(false)
   const requestAt = (event: TargetedPointerEvent<HTMLDivElement>): number =>
     findRequestAt(event.clientX - event.currentTarget.getBoundingClientRect().left, place)
   const step = width / Math.max(1, to - from)
   const x = cursor === null ? null : (cursor - from + 0.5) * step
+  const dragX = dragFrom === null ? null : (dragFrom - from + 0.5) * step
   return (
     <div
       class="chart"
@@ -50,9 +54,14 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
       aria-label="Context by request"
       aria-valuemin={from + 1}
       aria-valuemax={to}
-      aria-valuenow={(cursor ?? to - 1) + 1}
-      aria-valuetext={describeRequest(report, cursor ?? to - 1)}
-      onPointerMove={(event) => onCursor(requestAt(event))}
+      aria-valuenow={at + 1}
+      aria-valuetext={describeRequest(report, at)}
+      onPointerMove={(event) => {
+        onCursor(requestAt(event))
+        setHasTip(true)
+      }}
+      onPointerLeave={() => setHasTip(false)}
+      onBlur={() => setHasTip(false)}
       onPointerDown={(event) => setDragFrom(requestAt(event))}
       onPointerUp={(event) => {
         const end = requestAt(event)
@@ -64,30 +73,65 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
       }}
       onDblClick={() => onRange(null)}
       onKeyDown={(event) => {
-        const next = moveCursor(event.key, cursor ?? to - 1, range)
-        if (event.key === 'Enter') onOpen(cursor ?? to - 1)
-        else if (next !== null) onCursor(next)
+        const next = moveCursor(event.key, at, range)
+        if (event.key === 'Enter') onOpen(at)
+        else if (next !== null) {
+          onCursor(next)
+          setHasTip(true)
+        } else if (event.key === 'Escape') setHasTip(false)
         else return
         event.preventDefault()
       }}
     >
-      <svg width={width} height={height + COST_HEIGHT + AXIS_HEIGHT} aria-hidden="true">
-        <Curve report={report} from={from} to={to} width={width} height={height} />
-        <CostStrip report={report} from={from} to={to} width={width} top={height + AXIS_HEIGHT} />
-        {dragFrom === null || x === null ? null : (
-          <rect
-            class="drag"
-            x={Math.min(x, (dragFrom - from + 0.5) * step)}
-            y={FLAG_HEIGHT}
-            width={Math.abs(x - (dragFrom - from + 0.5) * step)}
-            height={height - FLAG_HEIGHT}
-          />
-        )}
-        {x === null ? null : (
-          <line class="cursor" x1={x} x2={x} y1={FLAG_HEIGHT} y2={height + AXIS_HEIGHT + COST_HEIGHT} />
-        )}
-      </svg>
+      <Drawing report={report} range={range} width={width} x={x} dragX={dragX} />
+      {hasTip && cursor !== null && x !== null && dragFrom === null ? (
+        <RequestTip report={report} index={cursor} x={x} width={width} />
+      ) : null}
     </div>
+  )
+}
+
+interface DrawingProps {
+  readonly report: PageReport
+  readonly range: ChartRange
+  readonly width: number
+  /** Where the cursor is; null for no cursor. */
+  readonly x: number | null
+  /** Where a drag began; null while there is none. */
+  readonly dragX: number | null
+}
+
+function Drawing({ report, range: { from, to }, width, x, dragX }: DrawingProps) {
+  const height = width < 600 ? 280 : 400
+  return (
+    <svg width={width} height={height + COST_HEIGHT + AXIS_HEIGHT} aria-hidden="true">
+      <Curve report={report} from={from} to={to} width={width} height={height} />
+      <CostStrip report={report} from={from} to={to} width={width} top={height + AXIS_HEIGHT} />
+      {x === null ? null : <Cursor x={x} dragX={dragX} height={height} />}
+    </svg>
+  )
+}
+
+interface CursorProps {
+  readonly x: number
+  readonly dragX: number | null
+  readonly height: number
+}
+
+function Cursor({ x, dragX, height }: CursorProps) {
+  return (
+    <>
+      {dragX === null ? null : (
+        <rect
+          class="drag"
+          x={Math.min(x, dragX)}
+          y={FLAG_HEIGHT}
+          width={Math.abs(x - dragX)}
+          height={height - FLAG_HEIGHT}
+        />
+      )}
+      <line class="cursor" x1={x} x2={x} y1={FLAG_HEIGHT} y2={height + AXIS_HEIGHT + COST_HEIGHT} />
+    </>
   )
 }
 
@@ -194,7 +238,7 @@ function Axes({ layout, width }: { readonly layout: TideLayout; readonly width: 
         </g>
       ))}
       {layout.marks.map(({ x, request }) => (
-        <text key={request} x={x} y={layout.bottom + 14} text-anchor="middle">
+        <text key={request} x={x} y={layout.bottom + 14} text-anchor={x > width - 16 ? 'end' : 'middle'}>
           {request + 1}
         </text>
       ))}
@@ -212,9 +256,8 @@ function Flag({ flag, width }: { readonly flag: PlacedFlag; readonly width: numb
     <g class={`flag flag-${kind}${flag.isUndone ? ' undone' : ''}`}>
       <title>{`${title}: ${detail}`}</title>
       <line x1={x} x2={x} y1={top + (row === null ? 0 : 4)} y2={Math.max(y, FLAG_HEIGHT)} />
-      {row === null ? (
-        <circle cx={x} cy={FLAG_HEIGHT - 4} r={2.5} />
-      ) : (
+      <path d={FLAG_SIGNS[kind]} transform={`translate(${x} ${Math.max(y, FLAG_HEIGHT)})`} />
+      {row === null ? null : (
         <text x={x} y={top} text-anchor={anchor}>
           {formatFlagLabel(flag)}
         </text>
@@ -238,7 +281,7 @@ const CostStrip = memo(function CostStrip({ report, from, to, width, top }: Cost
       <path class="cost-all" d={strip.all} />
       <path class="cost-uncached" d={strip.uncached} />
       <text x={4} y={10}>
-        {strip.most === 0 ? '' : `up to ${formatDollars(strip.most)} a request`}
+        {strip.most === 0 ? '' : `dollars, up to ${formatDollars(strip.most)} a request`}
       </text>
     </g>
   )

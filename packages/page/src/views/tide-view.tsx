@@ -2,10 +2,11 @@
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { PageReport, SessionPage } from 'tidemark/report'
-import { type ChartFlag, listFlags } from '../chart/chart-flags.ts'
+import { listFlags } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { type ChartRange, isColdRequest } from '../chart/tide-layout.ts'
 import type { PageSource } from '../data/page-source.ts'
+import { FlagLine, FlagSign } from './flag-line.tsx'
 import { Notice } from './notice.tsx'
 import { RequestPanel } from './request-panel.tsx'
 import { RequestTable } from './request-table.tsx'
@@ -46,14 +47,20 @@ export function TideView({ source, page, request }: TideViewProps) {
       />
       <Legend report={report} />
       <RangeBar range={shown} count={count} onRange={setRange} />
-      <RequestCard report={report} index={at} onOpen={source.isExported ? null : open} />
+      <RequestCard id={id} report={report} index={at} onOpen={source.isExported ? null : open} />
       {opened === null ? null : (
-        <RequestPanel source={source} id={id} index={opened} onClose={() => setOpened(null)} />
+        <RequestPanel source={source} page={page} index={opened} onClose={() => setOpened(null)} />
       )}
       <RequestTable report={report} onOpen={source.isExported ? null : open} />
     </section>
   )
 }
+
+const FLAG_KINDS = [
+  { kind: 'break', label: 'Cache break' },
+  { kind: 'compaction', label: 'Compaction' },
+  { kind: 'clearing', label: 'Clearing' },
+] as const
 
 function Legend({ report }: { readonly report: PageReport }) {
   const used = useMemo(
@@ -81,15 +88,14 @@ function Legend({ report }: { readonly report: PageReport }) {
       ) : null}
       <li>
         <i class="swatch cost-all" />
-        Dollars of a request
-      </li>
-      <li>
         <i class="swatch cost-uncached" />
-        for what was not in the cache
+        Dollars of a request; red: for what was not in the cache
       </li>
-      {flags.has('break') ? <li class="flag-break">▼ Cache break</li> : null}
-      {flags.has('compaction') ? <li class="flag-compaction">▼ Compaction</li> : null}
-      {flags.has('clearing') ? <li class="flag-clearing">▼ Clearing</li> : null}
+      {FLAG_KINDS.filter(({ kind }) => flags.has(kind)).map(({ kind, label }) => (
+        <li key={kind} class={`flag-${kind}`}>
+          <FlagSign kind={kind} /> {label}
+        </li>
+      ))}
     </ul>
   )
 }
@@ -139,13 +145,14 @@ function RangeBar({ range, count, onRange }: RangeBarProps) {
 }
 
 interface RequestCardProps {
+  readonly id: string
   readonly report: PageReport
   readonly index: number
   readonly onOpen: ((request: number) => void) | null
 }
 
 /** The request under the cursor. */
-function RequestCard({ report, index, onOpen }: RequestCardProps) {
+function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
   const request = report.requests[index]
   const flags = useMemo(() => listFlags(report), [report])
   if (request === undefined) return null
@@ -167,7 +174,7 @@ function RequestCard({ report, index, onOpen }: RequestCardProps) {
           : `, ${formatDollars(uncachedUsd)} of it for what was not in the cache`}
       </p>
       {own.map((flag) => (
-        <FlagLine key={`${flag.kind}${flag.title}`} flag={flag} />
+        <FlagLine key={`${flag.kind}${flag.title}`} flag={flag} id={id} />
       ))}
       <div class="bars">
         {CONTENT_CLASSES.map((kind) => ({ ...kind, part: countClassTokens(request, kind) }))
@@ -195,14 +202,5 @@ function ShareOfRequest({ className, share }: { readonly className: string; read
     <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
       <rect class={className} width={Math.max(0.6, 100 * share)} height="8" />
     </svg>
-  )
-}
-
-function FlagLine({ flag }: { readonly flag: ChartFlag }) {
-  return (
-    <p class={`flag-${flag.kind}`}>
-      ▼ {flag.title}: {flag.detail}
-      {flag.usd === null ? '' : `, ${formatDollars(flag.usd)}`}
-    </p>
   )
 }

@@ -7,6 +7,7 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
+import { type NamedResult, toComparableCost, writeVerdict } from '../chart/policy-verdict.ts'
 import { listMarks, listTicks } from '../chart/tide-layout.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { Notice } from './notice.tsx'
@@ -57,7 +58,7 @@ export function WhatIfView({ source, page }: WhatIfViewProps) {
       set(name, await source.loadReplay(page.id, name).catch((error: Error) => ({ error: error.message })))
     }
   }
-  const isRunning = [...outcomes.values()].includes('running')
+  const running = POLICIES.find(({ name }) => outcomes.get(name) === 'running')
   return (
     <section aria-label="What if">
       {source.isExported ? (
@@ -86,12 +87,12 @@ export function WhatIfView({ source, page }: WhatIfViewProps) {
               </span>
             </label>
           ))}
-          <button type="submit" class="main" disabled={isRunning || chosen.size === 0}>
-            {isRunning ? 'Replaying …' : 'Replay this session'}
+          <button type="submit" class="main" disabled={running !== undefined || chosen.size === 0}>
+            {running === undefined ? 'Replay this session' : `Replaying ${running.title} …`}
           </button>
         </form>
       )}
-      <Results report={page.report} outcomes={outcomes} />
+      <Results report={page.report} outcomes={outcomes} isRunning={running !== undefined} />
     </section>
   )
 }
@@ -105,9 +106,11 @@ function toggle(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
 function Results({
   report,
   outcomes,
+  isRunning,
 }: {
   readonly report: PageReport
   readonly outcomes: ReadonlyMap<string, Outcome>
+  readonly isRunning: boolean
 }) {
   const done = POLICIES.flatMap(({ name, title }) => {
     const outcome = outcomes.get(name)
@@ -116,8 +119,6 @@ function Results({
   const failures = [...outcomes.values()].flatMap((outcome) =>
     outcome !== 'running' && 'error' in outcome ? [outcome] : [],
   )
-  const recorded = report.costUsd
-  const most = Math.max(recorded ?? 0, ...done.map(({ usd }) => usd), 0.000_001)
   return (
     <>
       {failures.map(({ error }) => (
@@ -125,50 +126,53 @@ function Results({
       ))}
       {done.length === 0 ? null : (
         <>
-          <p class="headline">{writeVerdict(report, done)}</p>
+          <p class="headline" role="status">
+            {isRunning ? 'The other policies are being replayed …' : writeVerdict(report, done)}
+          </p>
           <Curves report={report} results={done} />
-          <div class="card bars outcomes" role="status">
-            <Bar
-              kind="recorded"
-              title="As recorded"
-              usd={recorded}
-              most={most}
-              detail={describeRecorded(report)}
-            />
-            {done.map((result, index) => (
-              <Bar
-                key={result.name}
-                kind={`policy-${index}`}
-                title={result.title}
-                usd={result.usd}
-                most={most}
-                detail={describeResult(result, recorded)}
-              />
-            ))}
-          </div>
-          <Notice text="Open loop: the recorded model does not react to what it is shown; sizes are estimates. Cache breaks by changed tools, settings or the server are not repeated." />
+          <OutcomeBars report={report} results={done} />
+          <Notice text="Open loop: the recorded model does not react to what it is shown, and sizes are estimates. The policies have these names in the library (presets) and in docs/policy.md." />
         </>
       )}
     </>
   )
 }
 
-interface NamedResult extends PolicyResult {
-  readonly title: string
-}
-
-/** Says whether another policy would have been cheaper, and what it would have cost in sight. */
-function writeVerdict({ costUsd }: PageReport, results: readonly NamedResult[]): string {
-  const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
-  const [best] = possible.toSorted((one, other) => one.usd - other.usd)
-  if (best === undefined) return 'None of these policies could have made every call.'
-  const { title, usd, anchors } = best
-  const sight =
-    anchors.used === 0 ? '' : `; ${formatSight(anchors)} of edits would still have seen the lines they change`
-  if (costUsd === null) return `Cheapest: ${title}, ${formatDollars(usd)}${sight}.`
-  if (usd >= costUsd)
-    return `No reason to change: the cheapest of these, ${title}, would have cost ${formatDollars(usd)}, and ${formatDollars(costUsd)} was paid.`
-  return `${title} would have cost ${formatDollars(usd)} instead of ${formatDollars(costUsd)}, ${formatWholePercent(1 - usd / costUsd)} less${sight}.`
+/** Dollars side by side: as recorded, what of it is compared, and each policy. */
+function OutcomeBars({
+  report,
+  results,
+}: {
+  readonly report: PageReport
+  readonly results: readonly NamedResult[]
+}) {
+  const recorded = report.costUsd
+  const comparable = toComparableCost(report, results)
+  const most = Math.max(recorded ?? 0, ...results.map(({ usd }) => usd), 0.000_001)
+  return (
+    <div class="card bars outcomes">
+      <Bar kind="recorded" title="As recorded" usd={recorded} most={most} detail={describeRecorded(report)} />
+      {recorded === null || comparable === null || recorded - comparable < 0.005 ? null : (
+        <Bar
+          kind="recorded"
+          title="… to compare"
+          usd={comparable}
+          most={most}
+          detail={`as recorded, without ${formatDollars(recorded - comparable)} for cache breaks by changed tools, settings or the server, which are not replayed`}
+        />
+      )}
+      {results.map((result, index) => (
+        <Bar
+          key={result.name}
+          kind={`policy-${index}`}
+          title={result.title}
+          usd={result.usd}
+          most={most}
+          detail={describeResult(result, comparable)}
+        />
+      ))}
+    </div>
+  )
 }
 
 function formatSight({ seen, used }: PolicyResult['anchors']): string {

@@ -135,6 +135,8 @@ export interface DepartedMatch {
 /** The session under one policy. */
 export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
   readonly points: readonly ReplayPoint[]
+  /** Dollars of the recorded cache breaks that a replay does not repeat: the recording is compared without them. */
+  readonly breaksUsd: number
 }
 
 /** What an undo from the page led to, as one sentence. */

@@ -1,0 +1,43 @@
+/** Whether another policy would have been cheaper: the sentence above the replays of a session. */
+import { formatDollars, formatWholePercent } from '@tidemark/terminal/render/format-numbers'
+import type { PageReport, PolicyResult } from 'tidemark/report'
+
+export interface NamedResult extends PolicyResult {
+  readonly title: string
+}
+
+/**
+ * What the recording is compared with: its cost without the cache breaks that no replay repeats, which no policy would have
+ * avoided either. Null if a price is unknown.
+ */
+export function toComparableCost(
+  { costUsd }: Pick<PageReport, 'costUsd'>,
+  results: readonly NamedResult[],
+): number | null {
+  return costUsd === null ? null : Math.max(0, costUsd - (results[0]?.breaksUsd ?? 0))
+}
+
+/** A replay of a session with nothing changed differs by up to this share from what was recorded. */
+const ERROR_SHARE = 0.05
+
+export function writeVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {
+  const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
+  const [best] = possible.toSorted((one, other) => one.usd - other.usd)
+  if (best === undefined) return 'None of these policies could have made every call.'
+  const { title, usd, anchors } = best
+  const recorded = toComparableCost(report, results)
+  const sight =
+    anchors.used === 0
+      ? ''
+      : ` ${formatWholePercent(anchors.seen / anchors.used)} of edits would still have seen the lines they change.`
+  if (recorded === null) return `Cheapest: ${title}, ${formatDollars(usd)}.${sight}`
+  const left = (report.costUsd ?? 0) - recorded
+  const without =
+    left < 0.005 ? '' : ` (recorded, without ${formatDollars(left)} of cache breaks that are not replayed)`
+  const paid = `${formatDollars(usd)} instead of ${formatDollars(recorded)}${without}`
+  if (usd >= recorded) return `No reason to change: the cheapest of these, ${title}, would have cost ${paid}.`
+  const less = `${title} would have cost ${formatWholePercent(1 - usd / recorded)} less: ${paid}.`
+  if (usd > recorded * (1 - ERROR_SHARE))
+    return `No clear reason to change, since a replay is not that exact. ${less}`
+  return `${less}${sight}`
+}

@@ -1,0 +1,55 @@
+/** What the chart says about the request under the pointer, beside the pointer. Screen readers get it as the slider's value. */
+import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import { useMemo } from 'preact/hooks'
+import type { PageReport } from 'tidemark/report'
+import { listFlags } from '../chart/chart-flags.ts'
+import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
+import { FlagLine } from './flag-line.tsx'
+import { formatClock } from './session-names.ts'
+
+interface RequestTipProps {
+  readonly report: PageReport
+  readonly index: number
+  /** Where the request stands in the chart, and how wide that is. */
+  readonly x: number
+  readonly width: number
+}
+
+const LARGEST_CLASSES = 4
+const DISTANCE = 14
+
+export function RequestTip({ report, index, x, width }: RequestTipProps) {
+  const flags = useMemo(() => listFlags(report), [report])
+  const request = report.requests[index]
+  if (request === undefined) return null
+  const { at, tokens, usage, costUsd } = request
+  const classes = CONTENT_CLASSES.map((kind) => ({ ...kind, part: countClassTokens(request, kind) }))
+    .filter(({ part }) => part > 0)
+    .toSorted((one, other) => other.part - one.part)
+    .slice(0, LARGEST_CLASSES)
+  const place = x > width / 2 ? { right: `${width - x + DISTANCE}px` } : { left: `${x + DISTANCE}px` }
+  return (
+    <div class="tip" aria-hidden="true" style={place}>
+      <p>
+        <b>Request {index + 1}</b> <small>{formatClock(at)}</small>
+      </p>
+      <p>
+        <b>{costUsd === null ? '$?' : formatDollars(costUsd)}</b> · {formatTokens(tokens)} tokens,{' '}
+        {formatPercent(usage.cacheRead / Math.max(1, tokens))} from the cache
+      </p>
+      {flags
+        .filter((flag) => flag.request === index)
+        .map((flag) => (
+          <FlagLine key={`${flag.kind}${flag.title}`} flag={flag} />
+        ))}
+      {classes.map(({ key, label, part }) => (
+        <p key={key} class="tip-class">
+          <i class={`swatch class-${key}`} />
+          <span>{label}</span>
+          <span class="number">{formatTokens(part)}</span>
+        </p>
+      ))}
+      <small>Click: its exact content. Drag: zoom.</small>
+    </div>
+  )
+}

@@ -1,0 +1,83 @@
+/** Where the money of the sessions in view went by day, project, model or program: a bar each, red for cache breaks. */
+import {
+  formatCost,
+  formatCount,
+  formatDollars,
+  formatWholePercent,
+} from '@tidemark/terminal/render/format-numbers'
+import { useState } from 'preact/hooks'
+import type { ListedSession } from 'tidemark/report'
+import { GROUPINGS, type Grouping, groupSpending, type SpendingGroup } from '../chart/spending-groups.ts'
+import { formatDay, formatModel, formatPlace, PROGRAMS } from './session-names.ts'
+
+const FIRST_GROUPS = 7
+
+export function SpendingGroups({ sessions }: { readonly sessions: readonly ListedSession[] }) {
+  const [grouping, setGrouping] = useState<Grouping>('day')
+  const [isWhole, setWhole] = useState(false)
+  const groups = groupSpending(sessions, grouping, {
+    nameProgram: ({ format }) => PROGRAMS[format],
+    nameProject: formatPlace,
+  })
+  const most = Math.max(...groups.map(({ usd }) => usd), 0.000_001)
+  const shown = isWhole ? groups : groups.slice(0, FIRST_GROUPS)
+  return (
+    <section class="card groups" aria-label="Cost by group">
+      <fieldset class="switch">
+        <legend>Cost by</legend>
+        {GROUPINGS.map((each) => (
+          <button
+            key={each}
+            type="button"
+            aria-pressed={each === grouping}
+            onClick={() => {
+              setGrouping(each)
+              setWhole(false)
+            }}
+          >
+            {each}
+          </button>
+        ))}
+      </fieldset>
+      <ul class="bars">
+        {shown.map((group) => (
+          <GroupBar key={group.name} group={group} grouping={grouping} most={most} />
+        ))}
+      </ul>
+      {shown.length === groups.length ? null : (
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {groups.length}
+        </button>
+      )}
+    </section>
+  )
+}
+
+interface GroupBarProps {
+  readonly group: SpendingGroup
+  readonly grouping: Grouping
+  readonly most: number
+}
+
+function GroupBar({ group, grouping, most }: GroupBarProps) {
+  const { name, usd, lostUsd, calls, isPart } = group
+  const title = grouping === 'day' ? formatDay(name) : grouping === 'model' ? formatModel(name) : name
+  const lost =
+    lostUsd < 0.005
+      ? ''
+      : `, ${formatDollars(lostUsd)} lost to breaks (${formatWholePercent(lostUsd / Math.max(usd, lostUsd))})`
+  return (
+    <li>
+      <span class="group-name">{title}</span>
+      <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="part-carried" width={(100 * usd) / most} height="8" />
+        <rect class="part-breaks" width={(100 * lostUsd) / most} height="8" />
+      </svg>
+      <b class="number">{formatCost(isPart ? null : usd, usd)}</b>
+      <small class="number">
+        {formatCount(calls, 'call')}
+        {lost}
+      </small>
+    </li>
+  )
+}

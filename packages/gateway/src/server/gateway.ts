@@ -91,9 +91,11 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   })
   let isDraining = false
+  // A server that takes no more connections has no address, but still requests on open ones.
+  let boundPort = port
   const server = createServer((request, response) => {
     if (answerOperator(request, response, { database, metrics, isDraining, running: client.running })) return
-    if (page?.answer(request, response, (server.address() as AddressInfo).port) === true) return
+    if (page?.answer(request, response, boundPort) === true) return
     const begun = performance.now()
     response.on('close', () => {
       metrics.count('tidemark_gateway_responses_total', { status: String(response.statusCode) })
@@ -108,6 +110,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     throw thrown
   })
   const { address, port: bound } = server.address() as AddressInfo
+  boundPort = bound
   return {
     url: `http://${address.includes(':') ? `[${address}]` : address}:${bound}`,
     get running() {

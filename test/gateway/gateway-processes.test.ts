@@ -1,4 +1,6 @@
 /** Gateways as processes of their own: killed in the middle of work and of a job, and ended by SIGTERM. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { listKeys } from '@tidemark/gateway'
 import { PgBoss } from 'pg-boss'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -91,4 +93,51 @@ describe.skipIf(missing !== null)('a gateway that is a process of its own', () =
     expect(await listKeys(world.pool)).toMatchObject([{ reserved: 0 }])
     expect((await listKeys(world.pool))[0]?.spent).toBeCloseTo(world.readBill(), 8)
   })
+
+  it('a process that ends answers what still comes on an open connection, and ends with 0', async () => {
+    const world = await createWorld({
+      script: () => ({ blocks: [{ type: 'text', text: 'It is 42. '.repeat(100) }], delays: { pieceMs: 20 } }),
+    })
+    const gateway = await start(world)
+    const { port } = new URL(gateway.url)
+    const key = await world.addKey('team')
+    const socket = connect(Number(port), '127.0.0.1')
+    let received = ''
+    socket.on('data', (data) => {
+      received += String(data)
+    })
+    const closed = once(socket, 'close')
+    socket.write(writeRequest(key, port, 'first'))
+    await expect.poll(() => received).toContain('content_block_delta')
+    const ended = gateway.kill('SIGTERM')
+    // The process takes no more connections: it drains.
+    await expect.poll(() => isTaking(gateway.url)).toBe(false)
+    await expect.poll(() => received, { timeout: 20_000 }).toContain('\r\n0\r\n\r\n')
+    socket.write(writeRequest(key, port, 'second'))
+    await Promise.all([closed, ended])
+    expect(received.split('HTTP/1.1 200 OK').length - 1).toBe(2)
+    expect(received.split('event: message_stop').length - 1).toBe(2)
+    expect(gateway.process.exitCode).toBe(0)
+  })
 })
+
+function isTaking(url: string): Promise<boolean> {
+  return fetch(`${url}/healthz`).then(
+    () => true,
+    () => false,
+  )
+}
+
+function writeRequest(key: string, port: string, session: string): string {
+  const messages = [{ role: 'user', content: 'How many?' }]
+  const tools = [{ name: 'look', input_schema: { type: 'object' } }]
+  const body = JSON.stringify({ model: 'claude-sonnet-5-5', max_tokens: 500, stream: true, tools, messages })
+  const head = [
+    'POST /v1/messages HTTP/1.1',
+    `host: 127.0.0.1:${port}`,
+    `x-api-key: ${key}`,
+    `x-session-id: ${session}`,
+  ]
+  const types = ['content-type: application/json', 'anthropic-version: 2023-06-01']
+  return [...head, ...types, `content-length: ${body.length}`, '', body].join('\r\n')
+}

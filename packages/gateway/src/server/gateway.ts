@@ -3,7 +3,7 @@
  * one needs; as many as wanted run side by side.
  */
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { SessionEvent } from 'tidemark'
@@ -93,7 +93,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   let isDraining = false
   // A server that takes no more connections has no address, but still requests on open ones.
   let boundPort = port
-  const server = createServer((request, response) => {
+  const server = serveApart(onLog, async (request, response) => {
     if (answerOperator(request, response, { database, metrics, isDraining, running: client.running })) return
     if (page?.answer(request, response, boundPort) === true) return
     const begun = performance.now()
@@ -103,7 +103,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     })
     // A proxy in front sends the next request of the connection to another process.
     if (isDraining) response.setHeader('connection', 'close')
-    void client.handle(request, response)
+    await client.handle(request, response)
   })
   await listenOn(server, host, port).catch(async (thrown: unknown) => {
     await closeServices(services)
@@ -205,6 +205,20 @@ function noteEvent(
   if (event.type === 'rewritten') metrics.count('tidemark_gateway_rewrites_total')
   if (event.type === 'request-passed' && event.reason !== 'side-call')
     onLog({ level: 'warning', event: 'passed', message: `${session}: ${event.message}` })
+}
+
+/** Returns a server of requests of which each ends alone if its answer fails in a way that nothing expected. */
+function serveApart(
+  onLog: (line: GatewayLogLine) => void,
+  answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+): Server {
+  return createServer((request, response) => {
+    answer(request, response).catch((thrown: unknown) => {
+      response.destroy()
+      const message = thrown instanceof Error ? thrown.message : String(thrown)
+      onLog({ level: 'error', event: 'request', message })
+    })
+  })
 }
 
 interface OperatorView {

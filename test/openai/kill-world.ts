@@ -1,8 +1,11 @@
 /** What a process that is killed and the test that goes on after it have in common: both APIs of OpenAI, and the Messages API. */
+import { randomUUID } from 'node:crypto'
 import Anthropic from '@anthropic-ai/sdk'
-import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
+import { createCoder, withSummaries } from '@tidemark/simulator'
 import OpenAI from 'openai'
 import { anthropic, createTidemark, openai } from 'tidemark'
+import { resolveSettings } from '../../packages/simulator/src/server/options.ts'
+import { createSimulatorFrom } from '../../packages/simulator/src/server/simulator.ts'
 
 export interface KillInput {
   readonly home: string
@@ -22,7 +25,9 @@ function toPlain<T>(value: T): T {
 
 export function createKillWorld({ home, api, way }: KillInput) {
   const coder = createCoder({ turns: 2_000, resultTokens: 900 })
-  const simulator = createSimulator({ script: withSummaries(coder.script), window: WINDOW })
+  // As one provider in both processes: it reads back what it has sealed, and gives no id twice.
+  const settings = resolveSettings({ script: withSummaries(coder.script), window: WINDOW })
+  const simulator = createSimulatorFrom({ ...settings, idSeed: randomUUID() })
   const options = { apiKey: 'any', window: WINDOW, maxOutput: 2_000 }
   const createModel = (fetch: Fetch) =>
     api === 'messages'

@@ -40,7 +40,8 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
   return createSimulatorFrom(resolveSettings(options))
 }
 
-function createSimulatorFrom(settings: SimulatorSettings): Simulator {
+/** A simulator with settings of its own, such as ids that differ from those of another with the same seed. */
+export function createSimulatorFrom(settings: SimulatorSettings): Simulator {
   const state = createSimulatorState(settings)
   const app: SimulatorApp = createRoutes(state)
   return {

@@ -48,8 +48,8 @@ export const mutants: readonly Mutant[] = [
     name: 'used-up-call-id-sent-again',
     law: 'law 2: wire',
     file: 'packages/core/src/context/message-repair.ts',
-    find: 'accepted.id === block.id && !isKnown(block.id)',
-    replace: 'accepted.id === block.id',
+    find: 'accepted.id === block.id && !isRepeated && !isKnown(block.id)',
+    replace: 'accepted.id === block.id && !isRepeated',
     tests: [`${LAWS}/wire`],
   },
   {
@@ -202,8 +202,8 @@ export const mutants: readonly Mutant[] = [
     name: 'cut-between-a-repeated-call-and-its-result',
     law: 'no call or result loses its partner',
     file: 'packages/core/src/context/flatten.ts',
-    find: '.find((at) => at >= index)',
-    replace: '.at(0)',
+    find: '?.filter((at) => at >= index)',
+    replace: '?.slice(0, 1)',
     tests: ['packages/core/test/laws/asking'],
   },
   {

@@ -83,6 +83,10 @@ const CASES: Readonly<Record<string, Partial<ClientHabits>>> = {
   'a tool that comes and goes': { tools: 'toggled' },
   'a tool that comes and goes by the betas for it': { tools: 'toggled', hasToolBetas: true },
   'unknown fields on user messages and another key order': { fields: true, reorders: true },
+  'only the system prompt marked, placeholders for old results, and pauses on a model with few tokens': {
+    ...{ markers: 'system', lifetimes: ['1h', '1h'], cleared: 'batches', gaps: [6, 6, 0.1] },
+    ...{ steps: 40, binding: 'drops' },
+  },
   'a compaction of its own': { compacts: 12 },
   'a tool withdrawn by the betas for it, a history that it changes, and pauses': {
     ...{ markers: 'system', steps: 40, gaps: [0.1, 6], compacts: 12 },

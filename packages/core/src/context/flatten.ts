@@ -472,6 +472,8 @@ interface LastRecords {
   readonly responses: ReadonlyMap<string, number>
   /** Indexes of the records with results, ascending, by call id; several if a model used an id again. */
   readonly results: ReadonlyMap<string, readonly number[]>
+  /** Indexes of the first records of responses, ascending. */
+  readonly newResponses: readonly number[]
   /** Ids of the tool calls that wait for their result. */
   readonly waiting: ReadonlySet<string>
 }
@@ -479,15 +481,19 @@ interface LastRecords {
 function findLastRecords(records: readonly KnownRecord[], waiting: readonly string[]): LastRecords {
   const responses = new Map<string, number>()
   const results = new Map<string, number[]>()
+  const newResponses: number[] = []
   records.forEach((record, index) => {
     if (record.type !== 'user' && record.type !== 'assistant') return
-    if (record.type === 'assistant') responses.set(record.message.id, index)
+    if (record.type === 'assistant') {
+      if (!responses.has(record.message.id)) newResponses.push(index)
+      responses.set(record.message.id, index)
+    }
     for (const block of toBlocks(record.message.content)) {
       const id = isToolResult(block) || isServerToolResult(block) ? block.tool_use_id : null
       if (id !== null) results.set(id, [...(results.get(id) ?? []), index])
     }
   })
-  return { responses, results, waiting: new Set(waiting) }
+  return { responses, results, newResponses, waiting: new Set(waiting) }
 }
 
 /** Returns the indexes of later records that no cut may separate from `record`, which is the record at `index`. */
@@ -497,6 +503,19 @@ function findTiedRecords(record: KnownRecord, index: number, ends: LastRecords):
     isToolUse(block) || isServerToolUse(block) ? [block.id] : [],
   )
   const findResult = (id: string): number =>
-    ends.results.get(id)?.find((at) => at >= index) ?? (ends.waiting.has(id) ? Number.POSITIVE_INFINITY : -1)
+    findLastResult(ends, id, index) ?? (ends.waiting.has(id) ? Number.POSITIVE_INFINITY : -1)
   return [ends.responses.get(record.message.id) ?? -1, ...calls.map(findResult)]
+}
+
+/** Returns the index of the last record with a result for this call: a response may give one id to several calls. */
+function findLastResult(
+  { results, newResponses }: LastRecords,
+  id: string,
+  index: number,
+): number | undefined {
+  const later = results.get(id)?.filter((at) => at >= index) ?? []
+  const [first] = later
+  if (first === undefined || later.length === 1) return first
+  const end = newResponses.find((at) => at > first) ?? Number.POSITIVE_INFINITY
+  return later.findLast((at) => at < end)
 }

@@ -13,7 +13,6 @@ import {
 import { MISSING_RESULT_TEXT } from './message-repair.ts'
 
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })
-const result = (id: string) => ({ type: 'tool_result' as const, tool_use_id: id, content: id })
 const search = (id: string) => ({ type: 'server_tool_use' as const, id, name: 'web_search', input: {} })
 const found = (id: string) => ({ type: 'web_search_tool_result' as const, tool_use_id: id, content: [] })
 
@@ -238,12 +237,30 @@ describe('a call whose id was used before', () => {
     expect([texts[2]?.includes('cleared'), texts[4]?.includes('"m2"')]).toEqual([true, true])
   })
 
-  it('is left out if its own response repeats it', () => {
+  it.each<[string, readonly string[], readonly (readonly [string, string])[]]>([
+    [
+      'has its own result, in the order of the calls',
+      ['one', 'two'],
+      [
+        ['c', 'one'],
+        ['c_2', 'two'],
+      ],
+    ],
+    ['is left out as a copy if there is one result', ['one'], [['c', 'one']]],
+    ['waits with the other one as long as there is none', [], [['c', MISSING_RESULT_TEXT]]],
+  ])('in its own response %s', (_, texts, sent) => {
     const builder = new SessionBuilder()
     builder.user('look')
-    builder.assistant('m1', [call('c'), call('c')])
-    builder.user([result('c'), result('c')])
+    builder.assistant('m1', [call('c')])
+    builder.assistant('m1', [call('c')])
+    for (const text of texts) builder.result('c', text)
     const messages = toApiMessages(flattenContext(builder.view))
-    expect(messages.map(({ content }) => toBlocks(content).length)).toEqual([1, 1, 1])
+    const [, calls = [], results = []] = messages.map(({ content }) => toBlocks(content))
+    expect(calls.map(({ id }) => id)).toEqual(sent.map(([id]) => id))
+    expect(results.map(({ tool_use_id: id, content }) => [id, content])).toEqual(sent)
+    const records = [...builder.view.entries].map(({ record }) => record)
+    expect(findCutPoints(records).filter((cut) => cut > 1)).toEqual(
+      texts.length === 0 ? [] : [records.length],
+    )
   })
 })

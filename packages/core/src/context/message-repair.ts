@@ -5,8 +5,9 @@
  * replaced by an error result, an unpaired result is left out, and each repair is reported.
  *
  * A client tool call waits for its result until a response follows the next user message. A server tool call waits
- * until any user content other than tool results follows. A call that repeats the id of an earlier response, or whose id
- * the provider refuses, gets a new id, and so does its result; the log keeps the id that the model gave.
+ * until any user content other than tool results follows. A call that repeats an id, or whose id the provider refuses,
+ * gets a new id, and so does its result; the log keeps the id that the model gave. Results of calls with one id belong to
+ * them in their order.
  */
 
 import { wrapInReminder } from '../facts/host-texts.ts'
@@ -54,7 +55,7 @@ type MessageRepairKind =
   | 'late-result' // A result arrived after the conversation had continued and was left out.
   | 'duplicate-result'
   | 'orphan-result' // A result without its tool call was left out.
-  | 'duplicate-call' // A tool call with an id used before got another id, or was left out if its own response repeats it.
+  | 'duplicate-call' // A tool call with an id used before got another id, or was left out as a copy in its own response.
   | 'refused-call' // A tool call whose id, name or input the provider refuses was changed.
   | 'open-server-call'
   | 'orphan-server-result'
@@ -158,17 +159,22 @@ function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unk
   const seen = new Set<string>()
   const isKnown = (id: string): boolean => seen.has(id) || known.has(id)
   const paired: MessageDraft[] = []
-  let responses: MessageDraft[] = []
-  let renamed = new Map<string, string>()
+  let given: MessageDraft[] = []
   let following: MessageDraft[] = []
   let waiting: readonly UnansweredCall[] = []
   const waitingServer = findOpenServerCalls(drafts)
   const closeGroup = (): void => {
-    const group = pairGroup({ responses, renamed, following }, isKnown, repairs)
+    const callIds = new Map<string, string[]>()
+    const results = countResults(following)
+    const responses = given.map((draft) => {
+      const unique = withAcceptedCalls(draft, isKnown, { callIds, results, repairs })
+      for (const id of listToolCallIds(unique)) seen.add(id)
+      return unique
+    })
+    const group = pairGroup({ responses, callIds, following }, isKnown, repairs)
     paired.push(...group.drafts)
     waiting = group.open
-    responses = []
-    renamed = new Map()
+    given = []
     following = []
   }
   for (const draft of pairServerTools(drafts, waitingServer, repairs)) {
@@ -177,9 +183,7 @@ function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unk
       continue
     }
     if (following.length > 0) closeGroup()
-    const unique = withAcceptedCalls(draft, isKnown, { renamed, repairs })
-    responses.push(unique)
-    for (const id of listToolCallIds(unique)) seen.add(id)
+    given.push(draft)
   }
   closeGroup()
   return { drafts: paired.filter((draft) => !isEmptyDraft(draft)), repairs, waiting, waitingServer }
@@ -199,35 +203,59 @@ function listToolCallIds(draft: MessageDraft): readonly string[] {
   return draft.parts.toArray().flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
+/** Returns how many results the messages have for each call id. */
+function countResults(drafts: readonly MessageDraft[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const { block } of drafts.flatMap(listToolResults)) {
+    const { tool_use_id: id } = block as ToolResultBlock
+    counts.set(id, (counts.get(id) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** Calls of consecutive responses: the ids to send, in order, by the id that the model gave. */
+type CallIds = Map<string, string[]>
+
 /**
- * Changes tool calls that the provider would refuse, and gives a new id to each call whose id an earlier response used.
- * New ids are added to `renamed`. A call whose id its own response repeats is left out, because its result cannot be told
- * from the result of the other one.
+ * Changes tool calls that the provider would refuse, and gives a new id to each call whose id was used before. The ids are
+ * added to `callIds`. A call whose id its own response repeats is left out as a copy of that call, unless there is one
+ * more of `results` for it.
  */
 function withAcceptedCalls(
   draft: MessageDraft,
   isKnown: (id: string) => boolean,
-  { renamed, repairs }: { readonly renamed: Map<string, string>; readonly repairs: MessageRepair[] },
+  {
+    callIds,
+    results,
+    repairs,
+  }: {
+    readonly callIds: CallIds
+    readonly results: ReadonlyMap<string, number>
+    readonly repairs: MessageRepair[]
+  },
 ): MessageDraft {
   const given = new Set(listToolCallIds(draft))
   if (given.size === 0) return draft
   const own = new Set<string>()
-  const isTaken = (id: string): boolean => given.has(id) || isKnown(id) || [...renamed.values()].includes(id)
+  const isTaken = (id: string): boolean =>
+    given.has(id) || isKnown(id) || [...callIds.values()].some((ids) => ids.includes(id))
   const parts = draft.parts.toArray().flatMap((part): readonly MessagePart[] => {
     const { block, origin } = part
     if (!isToolUse(block)) return [part]
+    const ids = callIds.get(block.id) ?? []
     const isRepeated = own.has(block.id)
+    const isCopy = isRepeated && ids.length >= (results.get(block.id) ?? 0)
     own.add(block.id)
     const accepted = toAcceptedCall(block)
-    const isUnused = accepted.id === block.id && !isKnown(block.id)
-    if (!isRepeated && isUnused && accepted === block) return [part]
-    const kind = isRepeated || accepted === block ? 'duplicate-call' : 'refused-call'
-    repairs.push({ kind, origin, id: block.id })
-    if (isRepeated) return []
-    if (isUnused) return [{ block: accepted, origin }]
-    const id = isTaken(accepted.id) ? findUnusedId(accepted.id, isTaken) : accepted.id
-    renamed.set(block.id, id)
-    return [{ block: { ...accepted, id }, origin }]
+    const isUnused = accepted.id === block.id && !isRepeated && !isKnown(block.id)
+    if (!isUnused || accepted !== block) {
+      const kind = isRepeated || accepted === block ? 'duplicate-call' : 'refused-call'
+      repairs.push({ kind, origin, id: block.id })
+    }
+    if (isCopy) return []
+    const id = isUnused || !isTaken(accepted.id) ? accepted.id : findUnusedId(accepted.id, isTaken)
+    callIds.set(block.id, [...ids, id])
+    return [accepted === block && id === block.id ? part : { block: { ...accepted, id }, origin }]
   })
   return withDraftParts(draft, parts)
 }
@@ -256,10 +284,10 @@ function findUnusedId(id: string, isTaken: (id: string) => boolean): string {
   for (let number = 2; ; number += 1) if (!isTaken(`${id}_${number}`)) return `${id}_${number}`
 }
 
-/** Consecutive responses, the messages up to the next response, and the new ids of repeated tool calls by old id. */
+/** Consecutive responses, the ids of their calls, and the messages up to the next response. */
 interface PairingGroup {
   readonly responses: readonly MessageDraft[]
-  readonly renamed: ReadonlyMap<string, string>
+  readonly callIds: CallIds
   readonly following: readonly MessageDraft[]
 }
 
@@ -268,14 +296,14 @@ interface PairingGroup {
  * right after the calls.
  */
 function pairGroup(
-  { responses, renamed, following }: PairingGroup,
+  { responses, callIds, following }: PairingGroup,
   isKnown: (id: string) => boolean,
   repairs: MessageRepair[],
 ): { readonly drafts: readonly MessageDraft[]; readonly open: readonly UnansweredCall[] } {
   const unanswered = new Set(responses.flatMap(listToolCallIds))
   const results: MessagePart[] = []
   for (const given of following.flatMap(listToolResults)) {
-    const part = withNewCallId(given, renamed, unanswered)
+    const part = withNewCallId(given, callIds, unanswered)
     const { tool_use_id: id } = part.block as ToolResultBlock
     const isAnswered = results.some(({ block }) => (block as ToolResultBlock).tool_use_id === id)
     const kind = isAnswered ? 'duplicate-result' : isKnown(id) ? 'late-result' : 'orphan-result'
@@ -290,21 +318,17 @@ function pairGroup(
     repairs.push({ kind: 'missing-result', origin, id })
     results.push({ block: createInterruptedResult(id), origin })
   }
-  const oldIds = new Map([...renamed].map(([old, id]) => [id, old]))
-  const open = missing.map(({ id, origin }) => ({ id: oldIds.get(id) ?? id, origin }))
+  const givenIds = new Map([...callIds].flatMap(([given, ids]) => ids.map((id) => [id, given] as const)))
+  const open = missing.map(({ id, origin }) => ({ id: givenIds.get(id) ?? id, origin }))
   return { drafts: [...responses, ...insertResults(results, following)], open }
 }
 
-/** Returns a tool result with the new id of its call, if that call was renamed and no other call waits for the result. */
-function withNewCallId(
-  part: MessagePart,
-  renamed: ReadonlyMap<string, string>,
-  unanswered: ReadonlySet<string>,
-): MessagePart {
+/** Returns a tool result with the id of its call: of several to which the model gave one id, the first without a result. */
+function withNewCallId(part: MessagePart, callIds: CallIds, unanswered: ReadonlySet<string>): MessagePart {
   const block = part.block as ToolResultBlock
-  const id = renamed.get(block.tool_use_id)
-  if (id === undefined || unanswered.has(block.tool_use_id)) return part
-  return { block: { ...block, tool_use_id: id }, origin: part.origin }
+  const ids = callIds.get(block.tool_use_id) ?? []
+  const id = ids.find((one) => unanswered.has(one)) ?? ids[0] ?? block.tool_use_id
+  return id === block.tool_use_id ? part : { block: { ...block, tool_use_id: id }, origin: part.origin }
 }
 
 /**

@@ -87,9 +87,10 @@ function assembleAffordable(
   const { calibration } = context.meter
   const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
   const tokens = readContextSize({ ...context, calibration, policy, profile, prefix }).expected
-  const prefixTokens = calibrateSize(calibration, prefix(), policy.estimate).expected
+  const { expected: prefixTokens, high } = calibrateSize(calibration, prefix(), policy.estimate)
+  const question = { tokens, prefixTokens, mostPrefixTokens: Math.max(prefix(), high) }
   for (const choice of others) {
-    if (canAffordCacheWrite(state, host, { ...made, tokens, prefixTokens })) break
+    if (canAffordCacheWrite(state, host, { ...made, ...question })) break
     made = assemble(choice)
   }
   return made
@@ -284,6 +285,8 @@ interface CacheWriteInput {
   /** Tokens of the whole request, and of its system prompt and tools. */
   readonly tokens: number
   readonly prefixTokens: number
+  /** The most tokens that system prompt and tools may have: the messages calibrate their estimate, not they. */
+  readonly mostPrefixTokens: number
 }
 
 /** Returns true if savings and advance pay for what the request would write to the cache. */
@@ -303,13 +306,12 @@ function canAffordCacheWrite(
   const write = rates[findWriteClass(ttl, host.profile.cache)]
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())
-  // What the client caches by itself is not the engine's saving.
-  const cached = countTokensToMarker(
-    question,
-    request.markers.findLast(({ kind }) => kind === 'client'),
-  )
+  // What the client caches by itself is not the engine's saving. An estimate that is too low would be one in every call.
+  const own = request.markers.findLast(({ kind }) => kind === 'client')
+  const cached = countTokensToMarker(question, own)
+  const mostCached = own?.place.zone === 'messages' ? cached : Math.max(cached, question.mostPrefixTokens)
   const calls = totals.calls - totals.unpricedCalls
-  const read = Math.max(0, totals.tokens.cacheRead - calls * cached)
+  const read = Math.max(0, totals.tokens.cacheRead - calls * (own === undefined ? 0 : mostCached))
   const written = totals.tokens.writeShort + totals.tokens.writeLong - cached
   const saved = (read * (input - cacheRead) - Math.max(0, written) * (write - input)) / 1_000_000
   const direct = totals.spent.priced + saved + (tokens * input) / 1_000_000

@@ -348,13 +348,13 @@ class BranchFacts implements FactsKeeper {
     this.#texts.addStart(run)
     const message = this.#messages.at(-1)
     if (message !== undefined) message.hasCalls = true
-    this.#openCalls.set(run.id, run)
+    this.#openCalls.set(run.key, run)
     setNewest(this.#calls, run, MOST_CALLS)
   }
 
   #addRun(run: ToolRun, time: string): void {
-    this.#openCalls.delete(run.id)
-    if (this.#calls.has(run.id)) this.#calls.set(run.id, run)
+    this.#openCalls.delete(run.key)
+    if (this.#calls.has(run.key)) this.#calls.set(run.key, run)
     if (hasOwnResult(run)) setNewest(this.#results, run, MOST_RESULTS)
     // The result of a call of an older response may come after the latest instruction.
     if (this.#turn.hasBegun) this.#turn = { ...this.#turn, calls: this.#turn.calls + 1, last: run }
@@ -380,7 +380,7 @@ class BranchFacts implements FactsKeeper {
 }
 
 function setNewest(runs: Map<string, ToolRun>, run: ToolRun, most: number): void {
-  runs.set(run.id, run)
+  runs.set(run.key, run)
   const [oldest] = runs.keys()
   if (runs.size > most && oldest !== undefined) runs.delete(oldest)
 }

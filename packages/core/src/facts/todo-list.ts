@@ -23,6 +23,8 @@ interface TodoList {
    * wrote the whole list.
    */
   readonly callId: string
+  /** uuid of the record with that call. */
+  readonly callUuid: string
   readonly callIndex: number
   readonly isWhole: boolean
 }
@@ -117,7 +119,7 @@ export function createTodoTracker(todoTools: readonly string[] = TODO_TOOLS): To
         made += 1
         todos.set(readCreatedId(run, made), task)
       } else if (!applyTaskUpdates(todos, run.name, run.input)) return false
-      newest = { callId: run.id, callIndex: run.callIndex, isWhole }
+      newest = { callId: run.id, callUuid: run.uuid, callIndex: run.callIndex, isWhole }
       return true
     },
     read: () => (newest === null ? null : { ...newest, items: [...todos.values()] }),

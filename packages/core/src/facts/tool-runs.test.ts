@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
+import type { Block } from '../log/block.ts'
 import { extractSessionFacts } from './session-facts.ts'
 import { listToolRuns } from './tool-runs.ts'
 
@@ -71,4 +72,30 @@ describe('summaries and notes', () => {
       { command: 'make', isSettled: false },
     ])
   })
+})
+
+it('calls count each, with their own results, where a provider gives one id to all of them', () => {
+  const session = new CodingSession()
+  const write = (path: string): Block => ({
+    type: 'tool_use',
+    id: 'call_0',
+    name: 'Write',
+    input: { file_path: path, content: 'x' },
+  })
+  const done = (content: string): Block => ({ type: 'tool_result', tool_use_id: 'call_0', content })
+  session.builder.assistant('m1', [write('a.ts')])
+  session.builder.user([done('wrote a')])
+  session.builder.assistant('m2', [write('b.ts')])
+  session.builder.assistant('m2', [write('c.ts')])
+  session.builder.user([done('wrote b')])
+  session.builder.user([done('wrote c')])
+  session.builder.assistant('m3', [write('d.ts'), write('e.ts')])
+  session.builder.user([done('wrote d'), done('wrote e')])
+  const runs = listToolRuns(session.history).filter(({ id }) => id === 'call_0')
+  expect(runs.map(({ path, result }) => [path, result])).toEqual(
+    ['a', 'b', 'c', 'd', 'e'].map((name) => [`${name}.ts`, `wrote ${name}`]),
+  )
+  const { files, openCalls } = extractSessionFacts(session.history)
+  expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(['a.ts', 'c.ts', 'e.ts']))
+  expect(openCalls).toEqual([])
 })

@@ -1,6 +1,6 @@
 /** Pairs tool calls with their results, record by record or for a whole history, and tells how each call ended. */
 
-import { isToolResult, isToolUse, type ToolResultBlock, toBlocks } from '../log/block.ts'
+import { isToolResult, isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { UserRecord } from '../log/record.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
@@ -19,11 +19,14 @@ import {
 
 /** A tool call together with its result. */
 export interface ToolRun extends ToolCallFacts {
+  /** The id that the model gave. Some providers give one id to several calls; `key` is unique in a history. */
   readonly id: string
+  readonly key: string
   readonly name: string
   readonly input: unknown
-  /** uuid of the record that contains the tool call. */
+  /** uuid of the record that contains the tool call, and id of its response. */
   readonly uuid: string
+  readonly response: string
   /**
    * Index in the history of the record with the tool call. `resultIndex` is the index of the record with its result, or
    * null.
@@ -60,7 +63,11 @@ export function listPrintedByCall({
   return listPrintedFiles(command, folder ?? null)
 }
 
-/** Pairs calls with results while records are added, in the order of the branch. Holds only the calls without a result. */
+/**
+ * Pairs calls with results while records are added, in the order of the branch. Of several calls with one id, a later
+ * response means its own, and within one response the results belong to the calls in their order. Holds the calls without
+ * a result, and those of the newest response.
+ */
 interface ToolRunTracker {
   /** Returns the tool calls that begin in the record, and those whose result it has. `place`: its index in the history. */
   add(record: KnownRecord, place: number): ToolRunChanges
@@ -76,8 +83,14 @@ interface ToolRunChanges {
 const NO_CHANGES: ToolRunChanges = { started: [], finished: [], continued: [] }
 
 export function createToolRunTracker(tools: FileToolNames = {}): ToolRunTracker {
-  const seen = new Set<string>()
-  const open = new Map<string, ToolRun>()
+  const open = new Map<string, readonly ToolRun[]>()
+  let newest = { response: '', calls: new Map<string, readonly ToolUseBlock[]>() }
+  const isCopy = (call: ToolUseBlock, response: string): boolean => {
+    if (newest.response !== response) newest = { response, calls: new Map() }
+    const others = newest.calls.get(call.id) ?? []
+    newest.calls.set(call.id, [...others, call])
+    return others.some(({ name, input }) => name === call.name && isSameInput(input, call.input))
+  }
   const running = createRunningCommands()
   return {
     add(record, place) {
@@ -85,24 +98,27 @@ export function createToolRunTracker(tools: FileToolNames = {}): ToolRunTracker 
         return NO_CHANGES
       const blocks = toBlocks(record.message.content)
       if (record.type === 'assistant') {
-        const started = blocks.flatMap((block) => {
-          if (!isToolUse(block) || seen.has(block.id)) return []
+        const response = record.message.id
+        const started = blocks.flatMap((block, index) => {
+          if (!isToolUse(block) || isCopy(block, response)) return []
           const { id, input } = block
           const name = readToolName(block)
           const facts = describeToolCall(name, input, tools)
           const cwd = typeof record.cwd === 'string' && record.cwd !== '' ? record.cwd : null
-          const run = { ...NO_RESULT, id, name, input, uuid: record.uuid, cwd, ...facts, callIndex: place }
-          seen.add(id)
-          open.set(id, run)
-          return [run]
+          const key = `${record.uuid} ${index}`
+          const run = { ...NO_RESULT, id, key, response, name, input, uuid: record.uuid, cwd, ...facts }
+          const before = (open.get(id) ?? []).filter((one) => one.response === response)
+          open.set(id, [...before, { ...run, callIndex: place }])
+          return [{ ...run, callIndex: place }]
         })
         return { ...NO_CHANGES, started }
       }
       const continued: ToolRun[] = []
       const finished = blocks.flatMap((block) => {
-        const call = isToolResult(block) ? open.get(block.tool_use_id) : undefined
+        const [call, ...others] = isToolResult(block) ? (open.get(block.tool_use_id) ?? []) : []
         if (call === undefined || !isToolResult(block)) return []
-        open.delete(call.id)
+        if (others.length === 0) open.delete(call.id)
+        else open.set(call.id, others)
         const run = withResult(call, block, { record, place })
         const longer = running.follow(run, (before) => withResult(before, block, { record, place }))
         if (longer !== null) continued.push(longer)
@@ -111,6 +127,10 @@ export function createToolRunTracker(tools: FileToolNames = {}): ToolRunTracker 
       return { started: [], finished, continued }
     },
   }
+}
+
+function isSameInput(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }
 
 const NO_RESULT = {
@@ -190,7 +210,7 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
   const runs = new Map<string, ToolRun>()
   history.forEach((record, place) => {
     const { started, finished, continued } = tracker.add(record, place)
-    for (const run of [...started, ...finished, ...continued]) runs.set(run.id, run)
+    for (const run of [...started, ...finished, ...continued]) runs.set(run.key, run)
   })
   return [...runs.values()]
 }

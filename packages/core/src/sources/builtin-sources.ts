@@ -3,7 +3,6 @@
 import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
 import { readPlanText, readTodoList } from '../facts/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
-import { toBlocks } from '../log/block.ts'
 import { listBranchRecords } from '../log/session-log.ts'
 import type { DroppableSource } from '../policy/compact-policy.ts'
 import { takeHead } from '../text/truncate-text.ts'
@@ -71,7 +70,8 @@ function readPlanFromRecords({ session, kept }: SourceContext): readonly SourceI
   const text = run === undefined ? null : readPlanText(run)
   if (run === undefined || text === null) return []
   const path = `the call ${run.id}`
-  if (isCallKept(kept, run.id)) return [{ id: path, why: `${path} is among the kept messages` }]
+  if (isCallKept(kept, { callId: run.id, callUuid: run.uuid }))
+    return [{ id: path, why: `${path} is among the kept messages` }]
   return [toPlanItem(path, text, run.id)]
 }
 
@@ -126,9 +126,9 @@ function readFromRecords(context: SourceContext): readonly SourceItem[] {
   const { session, policy, kept } = context
   const list = readTodoList(listToolRuns(listBranchRecords(session)), policy.rehydrate.todoTools)
   if (list === null) return []
-  const { items, callId, isWhole } = list
+  const { items, callId, callUuid, isWhole } = list
   // A tool call that updates one task does not show the whole todo list, so the list is attached anyway.
-  if (isWhole && isCallKept(kept, callId))
+  if (isWhole && isCallKept(kept, { callId, callUuid }))
     return [{ id: '', why: `the call ${callId} is among the kept messages` }]
   const todos = items.map(({ text, status }) => ({ content: text, status }))
   return toTodoItems(todos, context, callId)
@@ -150,12 +150,13 @@ function toTodoItems(
  * Returns true if the kept messages contain the tool call with its input. A call whose input was cleared does not
  * count.
  */
-function isCallKept(kept: Iterable<ContextEntry>, callId: string): boolean {
+function isCallKept(
+  kept: Iterable<ContextEntry>,
+  { callId, callUuid }: { readonly callId: string; readonly callUuid: string },
+): boolean {
   return [...kept].some(
     ({ record, cleared }) =>
-      record.type === 'assistant' &&
-      toBlocks(record.message.content).some(({ id }) => id === callId) &&
-      !cleared?.inputs.some(({ toolUseId }) => toolUseId === callId),
+      record.uuid === callUuid && !cleared?.inputs.some(({ toolUseId }) => toolUseId === callId),
   )
 }
 

@@ -11,7 +11,7 @@ import {
   readToolResultText,
 } from '../facts/tool-calls.ts'
 import { hasToolRunSucceeded, listPrintedByCall, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
-import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { isToolResult, toBlocks } from '../log/block.ts'
 import { type Attachment, isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
@@ -245,7 +245,9 @@ function toFileItem(
 interface FocusedTouch {
   readonly path: string
   readonly action: FileTouch['action']
-  readonly callId: string
+  /** uuid of the record with the call; uuid of the record with its result, and id of the call. */
+  readonly uuid: string
+  readonly result: string
   /** Index of the tool call's record in the list of records. */
   readonly index: number
   /** Texts that an edit put into the file, the last one first. */
@@ -256,7 +258,7 @@ interface FocusedTouch {
 
 /** Lists what a call that succeeded did with files. A file that a command printed counts as read. */
 function listTouches(run: ToolRun, folder: string | null): readonly FocusedTouch[] {
-  const call = { callId: run.id, index: run.callIndex }
+  const call = { uuid: run.uuid, result: `${run.resultUuid} ${run.id}`, index: run.callIndex }
   return [
     ...run.touches.map(({ path, action, edits = run.edits }) => ({
       ...call,
@@ -314,20 +316,21 @@ function findShownFiles(
   kept: readonly ContextEntry[],
   isStub: (text: string) => boolean,
 ): ReadonlySet<string> {
-  const answered = listCallsWithContent(kept, isStub)
-  const calls = listCallIds(kept)
+  const answered = listResultsWithContent(kept, isStub)
+  const calls = new Set(kept.map(({ record }) => record.uuid))
   const readAt = new Map<string, number>()
-  for (const { path, action, callId, index, lines } of touches)
-    if (action === 'read' && lines === null && answered.has(callId) && !readAt.has(path))
+  for (const { path, action, result, index, lines } of touches)
+    if (action === 'read' && lines === null && answered.has(result) && !readAt.has(path))
       readAt.set(path, index)
   const isStale = (path: string, at: number): boolean =>
     touches.some(
-      (touch) => touch.path === path && isWrite(touch) && touch.index > at && !calls.has(touch.callId),
+      (touch) => touch.path === path && isWrite(touch) && touch.index > at && !calls.has(touch.uuid),
     )
   return new Set([...readAt].filter(([path, at]) => !isStale(path, at)).map(([path]) => path))
 }
 
-function listCallsWithContent(
+/** Lists results by the uuid of their record and the id of their call, which a provider may give to several calls. */
+function listResultsWithContent(
   kept: readonly ContextEntry[],
   isStub: (text: string) => boolean,
 ): ReadonlySet<string> {
@@ -338,18 +341,7 @@ function listCallsWithContent(
           .filter(isToolResult)
           .filter(({ tool_use_id: id }) => !cleared?.results.some((result) => result.id === id))
           .filter(({ content }) => !isStub(readToolResultText(content)))
-          .map(({ tool_use_id: id }) => id),
-  )
-  return new Set(ids)
-}
-
-function listCallIds(kept: readonly ContextEntry[]): ReadonlySet<string> {
-  const ids = kept.flatMap(({ record }) =>
-    record.type === 'assistant'
-      ? toBlocks(record.message.content)
-          .filter(isToolUse)
-          .map(({ id }) => id)
-      : [],
+          .map(({ tool_use_id: id }) => `${record.uuid} ${id}`),
   )
   return new Set(ids)
 }

@@ -69,15 +69,19 @@ interface HookedCalls {
   readonly endTurn: string[]
 }
 
-/** Splits the calls into groups that run one after another. The calls of a group run at the same time. */
+/**
+ * Splits the calls into groups that run one after another. The calls of a group run at the same time. Calls to which the
+ * model gave one id do not, because their results belong to them in their order.
+ */
 function groupCalls({ host }: TurnContext, calls: readonly ToolCall[]): readonly (readonly ToolCall[])[] {
   const { isParallelTool = () => true } = host
   const groups: ToolCall[][] = []
   let isOpen = false
   for (const each of calls) {
     const isParallel = each.isCut || isParallelTool(each.call.name)
-    if (isParallel && isOpen) groups.at(-1)?.push(each)
-    else groups.push([each])
+    const group = isParallel && isOpen ? groups.at(-1) : undefined
+    if (group === undefined || group.some(({ call }) => call.id === each.call.id)) groups.push([each])
+    else group.push(each)
     isOpen = isParallel
   }
   return groups

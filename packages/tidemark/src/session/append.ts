@@ -253,7 +253,7 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
   const run = createTurnContext(session, { waitsForReply: true })
   const callIds = listAnsweredCalls(messages)
   if (callIds.length > 0) checkNoRun(session)
-  checkResults(callIds, (id) => session.arrivingResults.has(id) || isAnswered(run.state.session, id))
+  checkResults(callIds, (id) => (session.arrivingResults.has(id) ? 0 : countOpenCalls(run.state.session, id)))
   for (const id of callIds) session.arrivingResults.add(id)
   try {
     if (session.client !== null) for (const id of callIds) findCall(run.state.session, id)
@@ -333,40 +333,54 @@ function listAnsweredCalls(messages: readonly WritableMessage[]): readonly strin
 
 /** Checks the results in batches that are written together: their calls are in the log, or in an earlier batch. */
 function checkClientResults({ state, arrivingResults }: OpenSession, batches: readonly Batch[]): void {
-  const made = new Set<string>()
-  const answered = new Set(arrivingResults)
+  const open = new Map<string, number>()
   for (const { reply, messages } of batches) {
-    for (const { id } of toBlocks(reply?.message.content ?? []).filter(isToolUse)) {
-      made.add(id)
-      answered.delete(id)
-    }
+    const calls = toBlocks(reply?.message.content ?? []).filter(isToolUse)
+    for (const { id } of calls) open.set(id, calls.filter((call) => call.id === id).length)
     const ids = listAnsweredCalls(messages)
-    checkResults(ids, (id) => answered.has(id) || (!made.has(id) && isAnswered(state.session, id)))
+    checkResults(
+      ids,
+      (id) => open.get(id) ?? (arrivingResults.has(id) ? 0 : countOpenCalls(state.session, id)),
+    )
     for (const id of ids) {
-      if (!made.has(id)) findCall(state.session, id)
-      answered.add(id)
+      if (!open.has(id)) findCall(state.session, id)
+      open.set(id, (open.get(id) ?? countOpenCalls(state.session, id)) - 1)
     }
   }
 }
 
-/** Throws if a tool call already has a result, because API requests leave out a second result. */
-function checkResults(ids: readonly string[], isAnsweredBefore: (id: string) => boolean): void {
-  for (const [index, id] of ids.entries())
-    if (ids.indexOf(id) !== index || isAnsweredBefore(id))
+/**
+ * Throws if a result is one more than its tool call needs, because API requests leave out a second result. `countOpen`: the
+ * calls with this id that have no result yet.
+ */
+function checkResults(ids: readonly string[], countOpen: (id: string) => number): void {
+  const left = new Map<string, number>()
+  for (const id of ids) {
+    const open = left.get(id) ?? countOpen(id)
+    if (open < 1)
       throw new TidemarkError(
         'bad-record',
         `append: the tool call ${id} has a result already, and the model would not see a second one. A turn that continues without a result answers the call itself.`,
         { details: { id } },
       )
+    left.set(id, open - 1)
+  }
 }
 
-function isAnswered(session: SessionLog, id: string): boolean {
-  for (const { message } of messagesBackwards(session))
+/** Returns how many calls of the newest response with this call id wait for a result; 1 if there is no such call. */
+function countOpenCalls(session: SessionLog, id: string): number {
+  let [calls, results] = [0, 0]
+  let response: string | null = null
+  for (const { type, message } of messagesBackwards(session)) {
+    if (type === 'assistant' && response !== null && message.id !== response) break
     for (const block of toBlocks(message.content)) {
-      if (isToolResult(block) && block.tool_use_id === id) return true
-      if (isToolUse(block) && block.id === id) return false
+      if (isToolResult(block) && block.tool_use_id === id && response === null) results += 1
+      if (type !== 'assistant' || !isToolUse(block) || block.id !== id) continue
+      calls += 1
+      response = message.id
     }
-  return false
+  }
+  return calls === 0 ? 1 - results : calls - results
 }
 
 function* messagesBackwards({ records }: SessionLog) {

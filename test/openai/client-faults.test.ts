@@ -7,6 +7,8 @@ import { describe, expect, it } from 'vitest'
 type Item = OpenAI.Responses.ResponseInputItem
 type Api = 'responses' | 'chat'
 
+const PIXEL =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const PROMPT = 'The sum of an order is wrong by a cent. Fix it.'
 
 interface WorldOptions extends Pick<SimulatorOptions, 'openai'> {
@@ -59,8 +61,14 @@ function toPlain<T>(value: T): T {
 }
 
 /** The loop of a streaming agent on the Responses API; returns the number of answers. */
-async function workOnResponses(world: World, client: OpenAI, rounds = 100, prompt = PROMPT): Promise<number> {
-  const input: Item[] = [{ role: 'user', content: prompt }]
+async function workOnResponses(
+  world: World,
+  client: OpenAI,
+  rounds = 100,
+  prompt = PROMPT,
+  system: readonly Item[] = [],
+): Promise<number> {
+  const input: Item[] = [...system, { role: 'user', content: prompt }]
   for (let answers = 1; ; answers += 1) {
     const body = {
       model: 'gpt-5.4',
@@ -180,6 +188,20 @@ describe.each(['responses', 'chat'] as const)('on the %s API', (api) => {
     // A prompt of just the window is refused once, and made shorter.
     expect(world.simulator.requests.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(1)
   })
+})
+
+it('a system prompt with an image stays as the client wrote it, and the run goes on past the window', async () => {
+  const world = createWorld('responses')
+  const image = { type: 'input_image' as const, image_url: PIXEL, detail: 'low' as const }
+  const content = [{ type: 'input_text' as const, text: 'Be kind. Our logo:' }, image]
+  const system: Item = { role: 'developer', content }
+  expect(await workOnResponses(world, world.connect('client'), 100, PROMPT, [system])).toBeGreaterThanOrEqual(
+    40,
+  )
+  expect(world.events.some(({ type }) => type === 'compact')).toBe(true)
+  expect(world.events.filter(({ type }) => type === 'request-passed')).toEqual([])
+  const firsts = world.bodies.map((body) => JSON.parse(body).input[0])
+  expect(new Set(firsts.map((first) => JSON.stringify(first)))).toEqual(new Set([JSON.stringify(system)]))
 })
 
 describe('a conversation that is stored at the provider', () => {

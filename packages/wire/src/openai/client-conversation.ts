@@ -52,23 +52,21 @@ export function splitList(items: readonly JsonObject[] | string, system: readonl
   return { system: items.slice(0, system.length), items: items.slice(system.length) }
 }
 
-/** The messages of the system at the beginning are the system prompt. */
+/**
+ * The messages of the system at the beginning are the system prompt. What a part has beside its text, such as an image or a mark
+ * for the cache, goes back with the client's own list.
+ */
 export function splitSystem(
   messages: readonly ClientMessage[],
 ): Pick<ClientRequest, 'messages'> & { readonly system: readonly string[] } {
   const first = messages.findIndex(({ role }) => role !== 'system')
   const count = first === -1 ? messages.length : first
-  const texts = messages.slice(0, count).map(readPlainText)
-  // A prompt with more than text stays where it is.
-  return texts.every((text) => text !== null)
-    ? { system: texts, messages: messages.slice(count) }
-    : { system: [], messages }
+  return { system: messages.slice(0, count).map(readPlainText), messages: messages.slice(count) }
 }
 
-function readPlainText({ content }: ClientMessage): string | null {
+function readPlainText({ content }: ClientMessage): string {
   if (typeof content === 'string') return content
-  // What a part has beside its text, such as a mark for the cache, goes back with the client's own list.
-  return content.every(isTextBlock) ? content.map(({ text }) => String(text)).join('\n') : null
+  return content.map((block) => (isTextBlock(block) ? String(block.text) : `[${block.type}]`)).join('\n')
 }
 
 /** A conversation begins with a request that may go on: with tools or an answer. */

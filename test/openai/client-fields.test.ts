@@ -146,3 +146,52 @@ describe('what a client of OpenAI sends', () => {
     },
   )
 })
+
+describe('the usage of a stream on Chat Completions, which a client did not ask for', () => {
+  const body = {
+    model: 'gpt-4.1',
+    messages: [{ role: 'user' as const, content: 'Hello.' }],
+    tools: [{ type: 'function' as const, function: { name: 'read' } }],
+    stream: true as const,
+  }
+  const readChoices = async (client: OpenAI): Promise<readonly number[]> => {
+    const counts = new Set<number>()
+    for await (const { choices } of await client.chat.completions.create(body)) counts.add(choices.length)
+    return [...counts]
+  }
+
+  it('is known to the session, and no chunk without a choice reaches the client', async () => {
+    const { client, simulator, tide } = createWorld(ofOpenai('chat'), DONE)
+    expect(await readChoices(client)).toEqual([1])
+    const session = await tide.open('client')
+    expect(session.money().spent.total).toBeCloseTo(simulator.requests[0]?.cost?.total ?? -1, 9)
+    expect(session.money().spent.total).toBeGreaterThan(0)
+  })
+
+  it('reaches a client that asks for it', async () => {
+    const { client } = createWorld(ofOpenai('chat'), DONE)
+    const chunks: number[] = []
+    const asking = { ...body, stream_options: { include_usage: true } }
+    for await (const { choices } of await client.chat.completions.create(asking)) chunks.push(choices.length)
+    expect(chunks.at(-1)).toBe(0)
+  })
+
+  it('is not asked for again from a server that does not know the question', async () => {
+    const { simulator, tide } = createWorld(ofOpenai('chat'), DONE)
+    const asked: boolean[] = []
+    const server: typeof globalThis.fetch = async (input, init) => {
+      asked.push(String(init?.body).includes('stream_options'))
+      if (asked.at(-1) !== true) return simulator.fetch(input, init)
+      const error = {
+        message: 'Unrecognized request argument supplied: stream_options',
+        type: 'invalid_request_error',
+      }
+      return Response.json({ error }, { status: 400 })
+    }
+    const fetch = tide.fetch({ session: 'older', fetch: server })
+    const client = new OpenAI({ apiKey: 'any', baseURL: ADDRESS, fetch, maxRetries: 0 })
+    expect(await readChoices(client)).toEqual([1])
+    expect(await readChoices(client)).toEqual([1])
+    expect(asked).toEqual([true, false, false])
+  })
+})

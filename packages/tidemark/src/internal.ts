@@ -13,6 +13,7 @@ export type {
   WrittenLog,
 } from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
+export { withoutAddedUsage, withUsageAsked } from './dropin/added-usage.ts'
 export { copyHead, isEventStream } from './dropin/client-response.ts'
 export {
   findDepartedText,

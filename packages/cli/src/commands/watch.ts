@@ -221,10 +221,14 @@ function shortenId(id: string): string {
   )
 }
 
+const NO_USAGE =
+  'tokens and cost unknown: the answer has no usage, which clients of Chat Completions ask for with stream_options.include_usage'
+
 function describeCall({ call, totals }: EventOf<'priced'>): string {
   const { input, cacheRead, writeShort, writeLong, output } = call.tokens
   const written = writeShort + writeLong
   const prompt = input + cacheRead + written
+  if (prompt + output === 0) return `${NO_USAGE} (${formatCount(totals.calls, 'call')})`
   const cost = call.money.total === null ? 'price unknown' : formatDollars(call.money.total)
   const parts = [
     `${formatTokens(prompt)} tokens in, ${formatWholePercent(prompt === 0 ? 0 : cacheRead / prompt)} from the cache${cacheRead === 0 && written > 0 ? `, which is being written (${formatTokens(written)})` : ''}`,

@@ -7,10 +7,10 @@ import {
   PROVIDERS,
   type RefusedRequest,
   sendUpstream,
+  withoutAddedUsage,
 } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
 import { containsGatewayKey, findKey, type GatewayKey } from '../keys/keys.ts'
-import { withoutAddedUsage } from '../spending/added-usage.ts'
 import { type CallAccounts, createMeteredSend } from '../spending/metered-send.ts'
 import {
   type CallerCredentials,
@@ -64,10 +64,20 @@ export function createAdmission(options: AdmissionOptions): Admit {
           const fetch = hideCredential(sendUpstream, caller.isOwn ? null : credential, codec)
           const send = createMeteredSend({ key: known, accounts, readFailure, fetch })
           const answer = await options.tenants.find(known.id).answer(address, init, send)
-          return withoutAddedUsage(answer, findRouteByPath(new URL(address).pathname)?.codec ?? codec, init)
+          return withoutAddedUsage(
+            answer,
+            findRouteByPath(new URL(address).pathname)?.codec ?? codec,
+            readUsageFields(init),
+          )
         }),
     }
   }
+}
+
+/** Returns the fields that decide whether a client gets the usage of its stream, without reading its whole request. */
+function readUsageFields({ body }: RequestInit): { readonly stream_options?: unknown } {
+  const hasAsked = typeof body === 'string' && /"include_usage"\s*:\s*true/.test(body)
+  return hasAsked ? { stream_options: { include_usage: true } } : {}
 }
 
 /** Without a database there are no keys: what a caller sends is a credential for the provider, and sessions are kept by it. */

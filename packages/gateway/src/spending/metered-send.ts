@@ -12,9 +12,9 @@ import {
   isEventStream,
   LIMIT_STATUS,
   sendUpstream,
+  withUsageAsked,
 } from 'tidemark/internal'
 import { allowsModel, type GatewayKey } from '../keys/keys.ts'
-import { withUsageAsked } from './added-usage.ts'
 import { type Reservation, WARNING_SHARE } from './budget.ts'
 import {
   boundCallCost,

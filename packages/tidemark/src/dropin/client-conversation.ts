@@ -35,6 +35,8 @@ export interface ClientConversation {
   readonly recording: Promise<void>
   /** Requests of the engine in a row that the provider refused although it took the client's own. */
   strikes: number
+  /** True if the server does not know the question for the usage of a stream. */
+  refusesUsage: boolean
   /** True if the awaited response answers the engine's request, and not one that the client wrote. */
   readonly isManaged: boolean
 
@@ -75,6 +77,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     open,
     close,
     strikes: 0,
+    refusesUsage: false,
     isInFlight: false,
     usedAt: Date.now(),
     recording: Promise.resolve(),

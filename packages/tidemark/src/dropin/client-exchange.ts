@@ -13,6 +13,7 @@ import { readClientError } from '../models/client-error.ts'
 import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { recordRefusal } from '../session/refused.ts'
+import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
 import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
@@ -75,7 +76,8 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       conversation.strikes = 0
       const { response: held, cut } = await holdCutAnswer(conversation.open, response)
       if (cut !== null && changes < MAX_CHANGES && (await makeRoomForAnswer(conversation, cut))) continue
-      return recordResponse(conversation, call, held)
+      const passed = await recordResponse(conversation, call, held)
+      return withoutAddedUsage(passed, call.codec, call.request.ownFields)
     }
     const text = await response.text()
     const failure = readClientError(
@@ -84,10 +86,20 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       Date.now(),
     )
     if (failure.retryable || !isAboutRequest(failure)) return abandon(conversation, response, text)
+    if (changes < MAX_CHANGES && !conversation.refusesUsage && isAboutUsage(failure, call)) {
+      conversation.refusesUsage = true
+      conversation.withdraw()
+      continue
+    }
     const refused = await recordRefusal(conversation.open, failure)
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
     return canPass(call) ? retryUnchanged(conversation, call, failure) : abandon(conversation, response, text)
   }
+}
+
+/** True if a server refused the question for the usage of a stream, which it does not know. */
+function isAboutUsage({ message }: ModelFailure, { request, codec }: ClientCall): boolean {
+  return message.includes('stream_options') && withOwnUsageAsked(request, codec) !== request
 }
 
 /** True if the provider can read the client's own request: it knows nothing of our compactions. */
@@ -197,7 +209,8 @@ async function sendRequest(
   const sent = new Headers(headers)
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
   const encoded = await encodeReadyRequest(conversation.open, pending, list)
-  const { text, headers: changed } = codec.client.writeRequest(encoded, request)
+  const asking = conversation.refusesUsage ? request : withOwnUsageAsked(request, codec)
+  const { text, headers: changed } = codec.client.writeRequest(encoded, asking)
   for (const [name, value] of Object.entries(changed))
     if (value === null) sent.delete(name)
     else sent.set(name, value)

@@ -1,0 +1,65 @@
+/**
+ * A server of Chat Completions reports the usage of a stream only if it is asked to, in a frame without a choice. Requests that
+ * are managed ask for it always, and the frame is taken out again where the client did not: clients read the first choice of
+ * every frame.
+ */
+import { isObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
+import type { ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import { copyHead, isEventStream } from './client-response.ts'
+
+const CHAT_PATH = '/chat/completions'
+
+/** Returns a request that asks for the usage of its stream. */
+export function withUsageAsked(init: RequestInit, codec: ProviderCodec, body: unknown): RequestInit {
+  if (!isObject(body) || body.stream !== true || !lacksUsage(codec, body)) return init
+  return { ...init, body: JSON.stringify({ ...body, ...askUsage(body as JsonObject) }) }
+}
+
+/** The same for a request that the engine writes. */
+export function withOwnUsageAsked(request: ClientRequest, codec: ProviderCodec): ClientRequest {
+  const { isStream, ownFields } = request
+  if (!isStream || !lacksUsage(codec, ownFields)) return request
+  return { ...request, ownFields: { ...ownFields, ...askUsage(ownFields) } }
+}
+
+function lacksUsage({ paths }: ProviderCodec, { stream_options: options }: UsageFields): boolean {
+  return paths.reply === CHAT_PATH && !(isObject(options) && options.include_usage === true)
+}
+
+interface UsageFields {
+  readonly stream_options?: unknown
+}
+
+function askUsage({ stream_options: options }: JsonObject): JsonObject {
+  return { stream_options: { ...(isObject(options) ? (options as JsonObject) : {}), include_usage: true } }
+}
+
+/** Returns the answer to a client without usage that it did not ask for. `sent`: the fields of its request. */
+export function withoutAddedUsage(answer: Response, codec: ProviderCodec, sent: UsageFields): Response {
+  if (!lacksUsage(codec, sent) || answer.body === null || !isEventStream(answer)) return answer
+  return new Response(answer.body.pipeThrough(createUsageFilter()), copyHead(answer))
+}
+
+/** Takes out frames with usage and without a choice. A frame that is not complete waits for the next chunk. */
+function createUsageFilter(): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  return new TransformStream({
+    transform(chunk, controller) {
+      const frames = (rest + decoder.decode(chunk, { stream: true })).split(/(?<=\n\r?\n)/)
+      rest = /\n\r?\n$/.test(frames.at(-1) ?? '') ? '' : (frames.pop() ?? '')
+      const kept = frames.filter((frame) => !isUsageFrame(frame)).join('')
+      if (kept !== '') controller.enqueue(Buffer.from(kept))
+    },
+    flush(controller) {
+      if (rest !== '') controller.enqueue(Buffer.from(rest))
+    },
+  })
+}
+
+function isUsageFrame(frame: string): boolean {
+  if (!frame.startsWith('data:') || !frame.includes('"usage"')) return false
+  const data = parseJson(frame.slice('data:'.length))
+  return isObject(data) && Array.isArray(data.choices) && data.choices.length === 0 && isObject(data.usage)
+}

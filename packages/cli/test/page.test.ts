@@ -165,7 +165,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('button', { name: 'Replay this session' }).waitFor()
     const { recorded } = JSON.parse(run('replay', broken, '--json')).sessions[0]
     expect(recorded.breaksUsd).toBeGreaterThan(0.05)
-    const compared = page.locator('.outcomes > div', { hasText: 'to compare' })
+    const compared = page.locator('.outcomes > div', { hasText: 'comparable' })
     expect(await compared.locator('.number').innerText()).toBe(dollars(recorded.usd - recorded.breaksUsd))
     expect(await compared.innerText()).toContain(`without ${dollars(recorded.breaksUsd)}`)
     expect(await page.locator('section .headline').innerText()).toContain('No')

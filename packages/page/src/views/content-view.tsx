@@ -6,6 +6,7 @@ import {
   formatTokens,
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
+import { useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { Notice } from './notice.tsx'
@@ -71,7 +72,11 @@ function SentBars({ report }: { readonly report: PageReport }) {
   )
 }
 
+const FIRST_TOOLS = 8
+
 function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? tools : tools.slice(0, FIRST_TOOLS)
   const total = tools.reduce((sum, { requestTokens, resultTokens }) => sum + requestTokens + resultTokens, 0)
   return (
     <div class="card">
@@ -88,7 +93,7 @@ function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
           </tr>
         </thead>
         <tbody>
-          {tools.map(({ tool, calls, requestTokens, resultTokens }) => (
+          {shown.map(({ tool, calls, requestTokens, resultTokens }) => (
             <tr key={tool}>
               <td class="any-text">{tool}</td>
               <td class="number">{calls}</td>
@@ -101,6 +106,11 @@ function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
           ))}
         </tbody>
       </table>
+      {shown.length === tools.length ? null : (
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {tools.length} tools
+        </button>
+      )}
     </div>
   )
 }
@@ -150,7 +160,7 @@ function RepeatedReads({ reads }: { readonly reads: PageReport['duplicateReads']
   return (
     <div class="card">
       <h2>
-        Files read more than once <small>{formatTokens(tokens)} tokens would not have been read again</small>
+        Files read more than once <small>{formatTokens(tokens)} tokens read again</small>
       </h2>
       <table class="plain">
         <tbody>

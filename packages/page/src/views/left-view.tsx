@@ -246,10 +246,17 @@ function ReceiptLists({ receipt, id }: ReceiptListsProps) {
       <FactList id={id} title="Errors" facts={errors} />
       <FactList id={id} title="Texts of the user" facts={userMessages} />
       <p class="where">
-        {carried.length === 0 ? 'Nothing was attached again.' : `Attached again: ${carried.join(', ')}.`}
+        {carried.length === 0 ? 'Nothing was attached again.' : `Attached again: ${countNames(carried)}.`}
       </p>
     </div>
   )
+}
+
+/** Names in order, such as "file × 4, todo". */
+function countNames(names: readonly string[]): string {
+  return [...Map.groupBy(names, (name) => name)]
+    .map(([name, { length }]) => (length === 1 ? name : `${name} × ${length}`))
+    .join(', ')
 }
 
 interface FactListProps {
@@ -310,6 +317,11 @@ function GoneBlock({ source, id, block, excerpt }: GoneBlockProps) {
     )
   return (
     <Opening summary={<BlockSummary block={block} mark={mark} preview={excerpt ?? block.what} />}>
+      {block.neededAt === null ? null : (
+        <p>
+          <a href={toRequestAddress(id, block.neededAt)}>Show request {block.neededAt + 1} on the chart</a>
+        </p>
+      )}
       <GoneText source={source} id={id} blockKey={block.key} />
     </Opening>
   )

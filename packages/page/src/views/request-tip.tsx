@@ -27,9 +27,11 @@ export function RequestTip({ report, index, x, width }: RequestTipProps) {
     .filter(({ part }) => part > 0)
     .toSorted((one, other) => other.part - one.part)
     .slice(0, LARGEST_CLASSES)
-  const place = x > width / 2 ? { right: `${width - x + DISTANCE}px` } : { left: `${x + DISTANCE}px` }
+  // Moved, and not laid out anew: the browser keeps what is painted below.
+  const place =
+    x > width / 2 ? `translateX(${x - DISTANCE}px) translateX(-100%)` : `translateX(${x + DISTANCE}px)`
   return (
-    <div class="tip" aria-hidden="true" style={place}>
+    <div class="tip" aria-hidden="true" style={{ transform: place }}>
       <p>
         <b>Request {index + 1}</b> <small>{formatClock(at)}</small>
       </p>

@@ -42,6 +42,7 @@ const DAY = new Intl.DateTimeFormat(undefined, {
   year: 'numeric',
   timeZone: 'UTC',
 })
+const MOMENT = new Intl.DateTimeFormat(undefined, { ...TIME, second: '2-digit' })
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
 export function formatWhen(at: string | null): string {
@@ -49,6 +50,11 @@ export function formatWhen(at: string | null): string {
   const time = new Date(at)
   // The year is news only if it is another one.
   return (time.getFullYear() === new Date().getFullYear() ? WHEN : WHEN_EARLIER).format(time)
+}
+
+/** A time to the second. */
+export function formatMoment(at: string | null): string {
+  return at === null || Number.isNaN(Date.parse(at)) ? '' : MOMENT.format(new Date(at))
 }
 
 /** A day as reports have it, such as 2026-04-11. */

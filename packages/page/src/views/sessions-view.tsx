@@ -296,13 +296,14 @@ interface TotalsProps {
 /** What the sessions in view cost together, and where the money went. */
 function Totals({ sessions, pending, notRead, isTeam }: TotalsProps) {
   const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
-  const isPart = sessions.some(({ costUsd }) => costUsd === null)
+  const unpriced = sessions.filter(({ costUsd }) => costUsd === null).length
   const parts = listSpending(sessions)
   const told = writeSpending(parts)
   return (
     <>
       <p class="headline" role="status">
-        {`${isPart ? '>' : ''}${formatDollars(cost)} for ${formatCount(sessions.length, 'session')}`}
+        {`${unpriced === 0 ? '' : 'At least '}${formatDollars(cost)} for ${formatCount(sessions.length, 'session')}`}
+        {unpriced === 0 ? '' : ` (${unpriced} with calls of unknown price)`}
         {told === '' ? '' : `: ${told}`}.
       </p>
       <SpendingBar parts={parts} />

@@ -1,6 +1,6 @@
 /**
  * Draws the tide chart, with a strip of dollars below it. The curve is drawn when the report, the range or the width
- * changes; the cursor alone moves with the pointer. Usable with the keyboard: arrows, page keys, Enter.
+ * changes; the cursor and the tip, which are layers of their own, move with the pointer. Usable with the keyboard: arrows, page keys, Enter.
  */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { RefObject, TargetedPointerEvent } from 'preact'
@@ -36,6 +36,7 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
   const [box, width] = useWidth()
   const { from, to } = range
   const at = cursor ?? to - 1
+  const height = width < 600 ? 280 : 400
   const place = { width, from, to }
   const [dragFrom, setDragFrom] = useState<number | null>(null)
   // The tip follows the pointer and the arrow keys; a cursor that a link has set has its card below.
@@ -83,7 +84,8 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
         event.preventDefault()
       }}
     >
-      <Drawing report={report} range={range} width={width} x={x} dragX={dragX} />
+      <Drawing report={report} from={from} to={to} width={width} height={height} />
+      {x === null ? null : <Cursor x={x} dragX={dragX} height={height} />}
       {hasTip && cursor !== null && x !== null && dragFrom === null ? (
         <RequestTip report={report} index={cursor} x={x} width={width} />
       ) : null}
@@ -91,46 +93,39 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
   )
 }
 
-interface DrawingProps {
-  readonly report: PageReport
-  readonly range: ChartRange
-  readonly width: number
-  /** Where the cursor is; null for no cursor. */
-  readonly x: number | null
-  /** Where a drag began; null while there is none. */
-  readonly dragX: number | null
-}
-
-function Drawing({ report, range: { from, to }, width, x, dragX }: DrawingProps) {
-  const height = width < 600 ? 280 : 400
+/** Drawn when the report, the range or the width changes, and not when the cursor moves. */
+const Drawing = memo(function Drawing({ report, from, to, width, height }: CurveProps) {
   return (
     <svg width={width} height={height + COST_HEIGHT + AXIS_HEIGHT} aria-hidden="true">
       <Curve report={report} from={from} to={to} width={width} height={height} />
       <CostStrip report={report} from={from} to={to} width={width} top={height + AXIS_HEIGHT} />
-      {x === null ? null : <Cursor x={x} dragX={dragX} height={height} />}
     </svg>
   )
-}
+})
 
 interface CursorProps {
   readonly x: number
+  /** Where a drag began; null while there is none. */
   readonly dragX: number | null
   readonly height: number
 }
 
+/** A layer above the drawing: the browser moves it without painting the drawing again. */
 function Cursor({ x, dragX, height }: CursorProps) {
   return (
     <>
       {dragX === null ? null : (
-        <rect
+        <div
           class="drag"
-          x={Math.min(x, dragX)}
-          y={FLAG_HEIGHT}
-          width={Math.abs(x - dragX)}
-          height={height - FLAG_HEIGHT}
+          style={{
+            left: `${Math.min(x, dragX)}px`,
+            width: `${Math.abs(x - dragX)}px`,
+            top: `${FLAG_HEIGHT}px`,
+            height: `${height - FLAG_HEIGHT}px`,
+          }}
         />
       )}
-      <line class="cursor" x1={x} x2={x} y1={FLAG_HEIGHT} y2={height + AXIS_HEIGHT + COST_HEIGHT} />
+      <div class="cursor" style={{ top: `${FLAG_HEIGHT}px`, transform: `translateX(${x}px)` }} />
     </>
   )
 }
@@ -180,7 +175,7 @@ interface CurveProps {
   readonly height: number
 }
 
-const Curve = memo(function Curve({ report, from, to, width, height }: CurveProps) {
+function Curve({ report, from, to, width, height }: CurveProps) {
   const layout = useMemo(
     () => layOutTide(report, { width, height, from, to, flagHeight: FLAG_HEIGHT }),
     [report, from, to, width, height],
@@ -219,7 +214,7 @@ const Curve = memo(function Curve({ report, from, to, width, height }: CurveProp
       ))}
     </g>
   )
-})
+}
 
 function Axes({ layout, width }: { readonly layout: TideLayout; readonly width: number }) {
   return (
@@ -271,7 +266,7 @@ interface CostStripProps extends Omit<CurveProps, 'height'> {
 }
 
 /** What each request cost, with the part for tokens that were not in the cache. */
-const CostStrip = memo(function CostStrip({ report, from, to, width, top }: CostStripProps) {
+function CostStrip({ report, from, to, width, top }: CostStripProps) {
   const strip = useMemo(
     () => layOutCosts(report.requests, { width, height: COST_HEIGHT, from, to }),
     [report, from, to, width],
@@ -285,4 +280,4 @@ const CostStrip = memo(function CostStrip({ report, from, to, width, top }: Cost
       </text>
     </g>
   )
-})
+}

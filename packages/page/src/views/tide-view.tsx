@@ -10,7 +10,7 @@ import { FlagLine, FlagSign } from './flag-line.tsx'
 import { Notice } from './notice.tsx'
 import { RequestPanel } from './request-panel.tsx'
 import { RequestTable } from './request-table.tsx'
-import { formatClock, formatWhen } from './session-names.ts'
+import { formatMoment } from './session-names.ts'
 import { TideChart } from './tide-chart.tsx'
 
 interface TideViewProps {
@@ -163,7 +163,7 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
       <h2>
         Request {index + 1}
         <small>
-          {formatWhen(request.at)}, {formatClock(request.at)} · {request.model} · line {request.line}
+          {formatMoment(request.at)} · {request.model} · line {request.line}
         </small>
       </h2>
       <p>

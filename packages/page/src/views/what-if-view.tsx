@@ -131,7 +131,7 @@ function Results({
           </p>
           <Curves report={report} results={done} />
           <OutcomeBars report={report} results={done} />
-          <Notice text="Open loop: the recorded model does not react to what it is shown, and sizes are estimates. The policies have these names in the library (presets) and in docs/policy.md." />
+          <Notice text="Open loop: the recorded model does not react to what it is shown, and sizes are estimates. To use a policy: the library has presets with these names (docs/policy.md); an agent that you only run gets Tidemark's through tidemark watch (docs/drop-in.md)." />
         </>
       )}
     </>
@@ -155,7 +155,7 @@ function OutcomeBars({
       {recorded === null || comparable === null || recorded - comparable < 0.005 ? null : (
         <Bar
           kind="recorded"
-          title="… to compare"
+          title="… comparable"
           usd={comparable}
           most={most}
           detail={`as recorded, without ${formatDollars(recorded - comparable)} for cache breaks by changed tools, settings or the server, which are not replayed`}

@@ -51,9 +51,14 @@ export class HostileLog {
   }
 
   /** A call that reads a file: the request, and the result with its text. */
-  read(path: string, text: string, usage: { readonly read: number; readonly written: number }): this {
+  read(
+    path: string,
+    text: string,
+    usage: { readonly read: number; readonly written: number },
+    name = 'Read',
+  ): this {
     const id = `t${this.#lines.length}`
-    return this.#answer([{ type: 'tool_use', id, name: 'Read', input: { file_path: path } }], usage).#add({
+    return this.#answer([{ type: 'tool_use', id, name, input: { file_path: path } }], usage).#add({
       type: 'user',
       message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text }] },
     })

@@ -20,3 +20,19 @@ export function measureOverflow(page: Page): Promise<number> {
 export function readFocus(page: Page): Promise<{ readonly name: string; readonly isShown: boolean }> {
   return page.evaluate(`${script}\nreadFocus()`)
 }
+
+/** The names of Chromium's accessibility tree by role, each once and sorted. */
+export async function readAccessibleNames(page: Page): Promise<Readonly<Record<string, readonly string[]>>> {
+  const session = await page.context().newCDPSession(page)
+  const { nodes } = await session.send('Accessibility.getFullAXTree')
+  await session.detach()
+  const names: Record<string, string[]> = {}
+  for (const { ignored, role, name } of nodes) {
+    if (ignored || role === undefined) continue
+    const kind = String(role.value)
+    names[kind] = [...(names[kind] ?? []), String(name?.value ?? '')]
+  }
+  return Object.fromEntries(
+    Object.entries(names).map(([kind, texts]) => [kind, [...new Set(texts)].toSorted()]),
+  )
+}

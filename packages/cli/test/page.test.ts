@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
 import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
-import { listFaintTexts, measureOverflow, readFocus } from './page-look.ts'
+import { listFaintTexts, measureOverflow, readAccessibleNames, readFocus } from './page-look.ts'
 
 const executable = findBrowser()
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-'))
@@ -327,6 +327,117 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const whole = `export const needle0 = '${ATTACK}'\n`.repeat(40)
     expect((await result.locator('pre').textContent())?.trim()).toBe(whole.trim())
     expect([faults, await isAttacked(page)]).toEqual([[], false])
+    await page.context().close()
+  })
+
+  it('moves the cursor and the tip over the drawing of the chart without changing it', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    const chart = page.getByRole('slider')
+    await page.locator('.chart .edge').waitFor()
+    const box = await chart.boundingBox()
+    if (box === null) throw new Error('The chart has no place.')
+    await page.evaluate(
+      `window.drawn = 0; new MutationObserver((changes) => { window.drawn += changes.length }).observe(document.querySelector('.chart svg'), { subtree: true, childList: true, attributes: true, characterData: true })`,
+    )
+    const places: (string | null)[] = []
+    for (const share of [0.1, 0.3, 0.5, 0.7, 0.9]) {
+      await page.mouse.move(box.x + box.width * share, box.y + 200)
+      const request = Math.floor(share * 15) + 1
+      await expect.poll(() => page.locator('.tip').innerText()).toContain(`Request ${request}`)
+      places.push(await page.locator('.cursor').getAttribute('style'))
+    }
+    expect(new Set(places).size).toBe(places.length)
+    expect(await page.evaluate('window.drawn')).toBe(0)
+    // A layer that is only moved costs no painting.
+    const layers = await page.evaluate(
+      `['.cursor', '.tip'].map((path) => getComputedStyle(document.querySelector('.chart ' + path)).willChange)`,
+    )
+    expect(layers).toEqual(['transform', 'transform'])
+    await page.getByRole('button', { name: 'Zoom in' }).click()
+    await expect.poll(() => page.evaluate('window.drawn')).not.toBe(0)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('shows the largest groups and tools first, and all of them when asked', async () => {
+    const log = join(folder, 'many.jsonl')
+    const many = new HostileLog('many').prompt('Many days')
+    for (let day = 0; day < 9; day += 1)
+      many.wait(24 * 60).read(`/home/user/${day}.ts`, 'text', { read: 0, written: 5_000 }, `tool${day}`)
+    writeFileSync(log, many.text)
+    const ui = await startUi([log, broken])
+    const { page, faults } = await openPage(browser, ui.url)
+    const days = page.getByRole('region', { name: 'Cost by group' }).getByRole('listitem')
+    await expect.poll(() => days.count()).toBe(7)
+    await page.getByRole('button', { name: 'Show all 10' }).click()
+    await expect.poll(() => days.count()).toBe(10)
+    await page.getByRole('link', { name: /Many days/ }).click()
+    await page.getByRole('link', { name: 'What filled it' }).click()
+    const tools = page.getByRole('table', { name: 'By tool' }).locator('tbody tr')
+    await expect.poll(() => tools.count()).toBe(8)
+    await page.getByRole('button', { name: 'Show all 9 tools' }).click()
+    await expect.poll(() => tools.count()).toBe(9)
+    expect(await page.getByRole('button', { name: /Show all/ }).count()).toBe(0)
+    expect(faults).toEqual([])
+    await page.context().close()
+    await ui.stop()
+  })
+
+  it('saves the files that inspect writes: the page without texts, and the picture', async () => {
+    const ui = await startUi([hostile])
+    const { page, faults } = await openPage(browser, ui.url)
+    await page.getByRole('slider').waitFor()
+    const save = async (name: string): Promise<string> => {
+      const saved = page.waitForEvent('download')
+      await page.getByRole('link', { name }).click()
+      return readFileSync(await (await saved).path(), 'utf8')
+    }
+    const [html, card] = [join(folder, 'saved.html'), join(folder, 'saved.svg')]
+    run('inspect', hostile, '--html', html, '--card', card)
+    expect(await save('Save the picture')).toBe(readFileSync(card, 'utf8'))
+    expect(await save('Save as one file')).toBe(readFileSync(html, 'utf8'))
+    expect(faults).toEqual([])
+    await page.context().close()
+    await ui.stop()
+  })
+
+  it('has a name and a role for everything that a screen reader meets', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    const link = page.getByRole('link', { name: /Fix the login/ })
+    await link.waitFor()
+    const list = await readAccessibleNames(page)
+    expect(list).toMatchObject({ table: ['Sessions'], searchbox: ['Filter'], group: ['Cost by'] })
+    await link.click()
+    await page.locator('.chart .edge').waitFor()
+    await page.getByText('All requests as a table').click()
+    await page.getByRole('table').waitFor()
+    expect(await readAccessibleNames(page)).toMatchObject({
+      slider: ['Context by request'],
+      list: expect.arrayContaining(['Legend']),
+      region: ['Tide chart', 'Where the money went'],
+      navigation: ['Main', 'Views of this session'],
+      table: ['All requests'],
+      columnheader: ['Cost', 'From the cache', 'Request', 'Time', 'Tokens', 'What happened before it'],
+    })
+    await page.getByRole('slider').press('Enter')
+    await page.getByRole('dialog').locator('.opening').first().waitFor()
+    // Nothing but the dialog: what is behind it cannot be reached.
+    expect(await readAccessibleNames(page)).toMatchObject({ dialog: ['Request 15'], button: ['Close'] })
+    await page.keyboard.press('Escape')
+    for (const [view, tables] of [
+      ['What filled it', ['By tool', 'Files read more than once']],
+      ['Cache', ['Cache breaks']],
+    ] as const) {
+      await page.getByRole('link', { name: view, exact: true }).click()
+      await expect.poll(async () => (await readAccessibleNames(page)).table).toEqual(tables)
+      const names = await readAccessibleNames(page)
+      const unnamed = ['link', 'button', 'combobox', 'columnheader', 'heading'].filter((role) =>
+        names[role]?.includes(''),
+      )
+      expect([view, unnamed]).toEqual([view, []])
+    }
+    expect(faults).toEqual([])
     await page.context().close()
   })
 

@@ -122,7 +122,7 @@ function BreakTable({ id, report }: CacheViewProps) {
         </select>
       </label>
       <div class="scroll">
-        <table class="breaks stacks">
+        <table class="breaks stacks" aria-label="Cache breaks">
           <thead>
             <tr>
               {BREAK_COLUMNS.map((title) => (
@@ -180,7 +180,7 @@ function ClearingTable({ report }: { readonly report: PageReport }) {
     <>
       <h3>Clearings, which are made on purpose</h3>
       <div class="scroll">
-        <table>
+        <table aria-label="Clearings">
           <thead>
             <tr>
               {['Time', 'By', 'Tokens again', 'Price', 'Pays after'].map((title) => (

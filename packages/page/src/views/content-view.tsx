@@ -81,7 +81,7 @@ function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
   return (
     <div class="card">
       <h2>By tool</h2>
-      <table class="plain">
+      <table class="plain" aria-label="By tool">
         <thead>
           <tr>
             <th scope="col">Tool</th>
@@ -128,7 +128,7 @@ function AgentTable({ report }: { readonly report: PageReport }) {
           {formatWholePercent(known / Math.max(money.pricedUsd, known, 0.000_001))} of the cost
         </small>
       </h2>
-      <table class="plain">
+      <table class="plain" aria-label="Subagents">
         <thead>
           <tr>
             <th scope="col">Subagent</th>
@@ -162,7 +162,7 @@ function RepeatedReads({ reads }: { readonly reads: PageReport['duplicateReads']
       <h2>
         Files read more than once <small>{formatTokens(tokens)} tokens read again</small>
       </h2>
-      <table class="plain">
+      <table class="plain" aria-label="Files read more than once">
         <tbody>
           {reads.map((read) => (
             <tr key={read.path}>

@@ -149,7 +149,7 @@ function DepartureCard({ departure, source, page, isSought }: DepartureCardProps
   return (
     <article class="card departure" ref={card}>
       <h2>
-        {describeDeparture(departure, page.report)}
+        {describeDeparture(departure, page.report)}{' '}
         {departure.request < page.report.requests.length ? (
           <small>
             <a href={toRequestAddress(page.id, departure.request)}>Show on the chart</a>

@@ -31,7 +31,7 @@ function Rows({ report, onOpen }: RequestTableProps) {
   return (
     <>
       <div class="scroll">
-        <table>
+        <table aria-label="All requests">
           <thead>
             <tr>
               {COLUMNS.map((title) => (

@@ -177,7 +177,7 @@ function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly i
       {isTeam || rows.length === 0 ? null : <SpendingGroups sessions={rows} />}
       {rows.length === 0 && list.pending === 0 ? <Notice text="No session to show." /> : null}
       <SortChoice columns={columns} sorting={sorting} onSort={setSorting} />
-      <table class="sessions stacks">
+      <table class="sessions stacks" aria-label="Sessions">
         <thead>
           <tr>
             {columns.map(({ key, title, isNumber }) => (

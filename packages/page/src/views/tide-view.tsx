@@ -161,7 +161,7 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
   return (
     <div class="request-card">
       <h2>
-        Request {index + 1}
+        Request {index + 1}{' '}
         <small>
           {formatMoment(request.at)} · {request.model} · line {request.line}
         </small>

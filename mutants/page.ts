@@ -67,6 +67,6 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/page/src/page.css',
     find: 'will-change: transform;',
     replace: 'will-change: auto;',
-    tests: PAGE_TEST,
+    tests: ['packages/cli/test/page-use.test'],
   },
 ]

@@ -50,7 +50,7 @@ function hashOf(content: string): string {
 export function withoutTexts(report: SessionReport): SessionReport {
   return {
     ...report,
-    file: 'session',
+    file: 'A session, without its texts',
     sessionId: null,
     project: null,
     firstPrompt: null,

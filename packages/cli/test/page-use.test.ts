@@ -1,0 +1,180 @@
+/** The page of `tidemark ui` for hands, eyes and screen readers: keyboard, pointer, contrast, narrow windows, names and roles. */
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createHostileLog, HostileLog } from './hostile-log.ts'
+import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
+import { listFaintTexts, measureOverflow, readAccessibleNames, readFocus } from './page-look.ts'
+
+const executable = findBrowser()
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-use-'))
+const hostile = join(folder, 'hostile.jsonl')
+const quiet = join(folder, 'quiet.jsonl')
+writeFileSync(hostile, createHostileLog().text)
+writeFileSync(
+  quiet,
+  new HostileLog('quiet').prompt('A quiet one').answer('Hello.', { read: 0, written: 5_000 }).text,
+)
+
+describe.skipIf(executable === null)('the page in use', () => {
+  let browser: Browser
+  let served: ServedPage
+  beforeAll(async () => {
+    browser = await launchBrowser(executable ?? '')
+    served = await startUi([hostile, quiet])
+  })
+  afterAll(async () => {
+    await browser.close()
+    await served.stop()
+  })
+
+  it('moves the cursor and the tip over the drawing of the chart without changing it', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    const chart = page.getByRole('slider')
+    await page.locator('.chart .edge').waitFor()
+    const box = await chart.boundingBox()
+    if (box === null) throw new Error('The chart has no place.')
+    await page.evaluate(
+      `window.drawn = 0; new MutationObserver((changes) => { window.drawn += changes.length }).observe(document.querySelector('.chart svg'), { subtree: true, childList: true, attributes: true, characterData: true })`,
+    )
+    const places: (string | null)[] = []
+    for (const share of [0.1, 0.3, 0.5, 0.7, 0.9]) {
+      await page.mouse.move(box.x + box.width * share, box.y + 200)
+      const request = Math.floor(share * 15) + 1
+      await expect.poll(() => page.locator('.tip').innerText()).toContain(`Request ${request}`)
+      places.push(await page.locator('.cursor').getAttribute('style'))
+    }
+    expect(new Set(places).size).toBe(places.length)
+    expect(await page.evaluate('window.drawn')).toBe(0)
+    // A layer that is only moved costs no painting.
+    const layers = await page.evaluate(
+      `['.cursor', '.tip'].map((path) => getComputedStyle(document.querySelector('.chart ' + path)).willChange)`,
+    )
+    expect(layers).toEqual(['transform', 'transform'])
+    await page.getByRole('button', { name: 'Zoom in' }).click()
+    await expect.poll(() => page.evaluate('window.drawn')).not.toBe(0)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('can be used with the keyboard alone, with the focus always in sight', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('row', { name: /Fix the login/ }).waitFor()
+    const hidden: string[] = []
+    const goTo = async (name: RegExp): Promise<void> => {
+      for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press('Tab')
+        const focus = await readFocus(page)
+        if (!focus.isShown) hidden.push(focus.name)
+        if (name.test(focus.name)) return
+      }
+      throw new Error(`Tab does not reach ${name}.`)
+    }
+    await goTo(/^Skip to content/)
+    await goTo(/^Colours/)
+    await goTo(/^INPUT/)
+    await page.keyboard.type('login')
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
+    await goTo(/^Cost/)
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.locator('th[aria-sort=descending]').innerText()).toContain('Cost')
+    await goTo(/^Fix the login/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('slider').waitFor()
+    await goTo(/^Context by request/)
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog')
+    await dialog.locator('.opening').first().waitFor()
+    await goTo(/^(?:Read|reply)\b/)
+    await page.keyboard.press('Enter')
+    await expect.poll(() => dialog.locator('pre').count()).toBe(1)
+    await page.keyboard.press('Escape')
+    await expect.poll(() => dialog.count()).toBe(0)
+    expect((await readFocus(page)).name).toBe('Context by request')
+    expect([hidden, faults]).toEqual([[], []])
+    await page.context().close()
+  })
+
+  it.each([
+    ['light', { colorScheme: 'light' }],
+    ['dark', { colorScheme: 'dark' }],
+    ['narrow', { viewport: { width: 380, height: 800 } }],
+    ['narrow and dark', { viewport: { width: 380, height: 800 }, colorScheme: 'dark' }],
+  ] as const)('is as wide as the window and can be read: %s', async (_, options) => {
+    const { page, faults } = await openPage(browser, served.url, options)
+    const look = async (view: string): Promise<void> =>
+      expect({ view, faint: await listFaintTexts(page), tooWide: await measureOverflow(page) }).toEqual({
+        view,
+        faint: [],
+        tooWide: 0,
+      })
+    await page.getByRole('link', { name: /Fix the login/ }).waitFor()
+    await look('list')
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.locator('.flag-break').first().waitFor()
+    await look('tide')
+    await page.getByRole('slider').press('Enter')
+    await page.getByRole('dialog').locator('.opening').first().waitFor()
+    await look('request')
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'What filled it' }).click()
+    await page.getByRole('heading', { name: 'By tool' }).waitFor()
+    await look('content')
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
+    await page.locator('.departure').waitFor()
+    await look('left')
+    await page.getByRole('link', { name: 'Cache', exact: true }).click()
+    await page.locator('.breaks').waitFor()
+    await look('cache')
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page
+      .getByRole('checkbox', { name: /Economy|Claude/ })
+      .first()
+      .uncheck()
+    await look('if')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('has a name and a role for everything that a screen reader meets', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    const link = page.getByRole('link', { name: /Fix the login/ })
+    await link.waitFor()
+    const list = await readAccessibleNames(page)
+    expect(list).toMatchObject({ table: ['Sessions'], searchbox: ['Filter'], group: ['Cost by'] })
+    await link.click()
+    await page.locator('.chart .edge').waitFor()
+    await page.getByText('All requests as a table').click()
+    await page.getByRole('table').waitFor()
+    expect(await readAccessibleNames(page)).toMatchObject({
+      slider: ['Context by request'],
+      list: expect.arrayContaining(['Legend']),
+      region: ['Tide chart', 'Where the money went'],
+      navigation: ['Main', 'Views of this session'],
+      table: ['All requests'],
+      columnheader: ['Cost', 'From the cache', 'Request', 'Time', 'Tokens', 'What happened before it'],
+    })
+    await page.getByRole('slider').press('Enter')
+    await page.getByRole('dialog').locator('.opening').first().waitFor()
+    // Nothing but the dialog: what is behind it cannot be reached.
+    expect(await readAccessibleNames(page)).toMatchObject({ dialog: ['Request 15'], button: ['Close'] })
+    await page.keyboard.press('Escape')
+    for (const [view, tables] of [
+      ['What filled it', ['By tool', 'Files read more than once']],
+      ['Cache', ['Cache breaks']],
+    ] as const) {
+      await page.getByRole('link', { name: view, exact: true }).click()
+      await expect.poll(async () => (await readAccessibleNames(page)).table).toEqual(tables)
+      const names = await readAccessibleNames(page)
+      const unnamed = ['link', 'button', 'combobox', 'columnheader', 'heading'].filter((role) =>
+        names[role]?.includes(''),
+      )
+      expect([view, unnamed]).toEqual([view, []])
+    }
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+})

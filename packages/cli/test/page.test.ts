@@ -9,7 +9,7 @@ import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator
 import type { Browser, Page } from 'playwright-core'
 import { anthropic, createTidemark } from 'tidemark'
 import type { SessionReport } from 'tidemark/logs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
 import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
@@ -44,6 +44,13 @@ function inspect(path: string): SessionReport {
 
 function dollars(amount: number | null): string {
   return amount !== null && amount < 0.005 ? '<$0.01' : `$${(amount ?? 0).toFixed(2)}`
+}
+
+/** A server for one test, which ends with it, also if it fails. */
+async function serve(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<ServedPage> {
+  const ui = await startUi(args, env)
+  onTestFinished(() => ui.stop())
+  return ui
 }
 
 async function isAttacked(page: Page): Promise<boolean> {
@@ -335,7 +342,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     for (let day = 0; day < 9; day += 1)
       many.wait(24 * 60).read(`/home/user/${day}.ts`, 'text', { read: 0, written: 5_000 }, `tool${day}`)
     writeFileSync(log, many.text)
-    const ui = await startUi([log, broken])
+    const ui = await serve([log, broken])
     const { page, faults } = await openPage(browser, ui.url)
     const days = page.getByRole('region', { name: 'Cost by group' }).getByRole('listitem')
     await expect.poll(() => days.count()).toBe(7)
@@ -350,11 +357,10 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(await page.getByRole('button', { name: /Show all/ }).count()).toBe(0)
     expect(faults).toEqual([])
     await page.context().close()
-    await ui.stop()
   })
 
   it('saves the files that inspect writes: the page without texts, and the picture', async () => {
-    const ui = await startUi([hostile])
+    const ui = await serve([hostile])
     const { page, faults } = await openPage(browser, ui.url)
     await page.getByRole('slider').waitFor()
     const save = async (name: string): Promise<string> => {
@@ -368,7 +374,6 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(await save('Save as one file')).toBe(readFileSync(html, 'utf8'))
     expect(faults).toEqual([])
     await page.context().close()
-    await ui.stop()
   })
 
   it('has the figures of inspect on every view, and leads from a cache break to its request', async () => {
@@ -451,7 +456,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     }));
     expect(await session.compact()).toMatchObject({ ok: true })
     const log = join(home, 'sessions', 'undo-me.jsonl')
-    const ui = await startUi([log], { TIDEMARK_HOME: home })
+    const ui = await serve([log], { TIDEMARK_HOME: home })
     const { page, faults } = await openPage(browser, ui.url)
     await page.getByRole('link', { name: 'What left', exact: true }).click()
     const button = page.getByRole('button', { name: 'Undo the newest compaction' })
@@ -469,7 +474,6 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(inspect(log).compactions[0]?.isUndone).toBe(true)
     expect(faults).toEqual([])
     await page.context().close()
-    await ui.stop()
   })
 })
 

@@ -112,6 +112,20 @@ describe('the countdown of the cache', () => {
     expect(clock.expiresAt).toBe(320_000)
   })
 
+  it('is the half hour or the twelve hours of a model of OpenAI, also when its session is resumed', () => {
+    const clock = createCacheClock()
+    clock.apply(send('30m'), 0)
+    clock.apply(answer(900, 0), 1_000)
+    expect(clock.expiresAt).toBe(HOUR / 2)
+    clock.apply(send('12h'), 0)
+    clock.apply(answer(0, 900), 1_000)
+    expect(clock.expiresAt).toBe(12 * HOUR)
+    const base = { uuid: 'u', parentUuid: null, sessionId: 's', timestamp: '2026-01-01T00:00:00.000Z' }
+    const epoch = { ...base, type: 'system', subtype: 'epoch', epoch: { ttl: { name: '30m', because: 'x' } } }
+    clock.replay([epoch, { ...base, type: 'assistant', message: {}, usage: usage(9, 0) }] as never)
+    expect(clock.expiresAt).toBe(Date.parse('2026-01-01T00:30:00.000Z'))
+  })
+
   it('is cold after a compaction and after a switch of the model, until the next answer', () => {
     for (const type of ['compact', 'model-switched']) {
       const clock = createCacheClock()

@@ -24,24 +24,32 @@ export interface CacheClock {
   readonly notes: 'none' | 'ready' | 'failing'
 }
 
-/** Lifetimes that a request can ask for. */
-const TTL_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_600_000 }
-/** The same, of what a response wrote. */
-const WRITTEN_MS = { short: 300_000, long: 3_600_000 }
+/** Lifetimes between which requests to a provider can choose: a response says which of the two it wrote. */
+const ANTHROPIC_TTLS = { short: '5m', long: '1h' }
+const OPENAI_TTLS = { short: '30m', long: '12h' }
+/** In milliseconds. What a provider caches by itself has no lifetime that it promises. */
+const TTL_MS: Readonly<Record<string, number>> = {
+  '5m': 300_000,
+  '30m': 1_800_000,
+  '1h': 3_600_000,
+  '12h': 43_200_000,
+}
 
 /** What the clock says after a rewrite of the context, which the cache does not have. */
 const COLD = 0
 
 /** `hasNotes`: true if notes of the session are kept from before. */
 export function createCacheClock(hasNotes = false): CacheClock {
-  let ttlMs: number | null = null
+  let ttl: string | null = null
   let sentAt = 0
   let expiresAt: number | null = null
   let notes: CacheClock['notes'] = hasNotes ? 'ready' : 'none'
   const renew = (at: number, usage: Parameters<typeof readCacheLifetime>[0]): void => {
     const written = readCacheLifetime(usage)
-    if (written !== null) ttlMs = WRITTEN_MS[written]
-    if (ttlMs !== null) expiresAt = at + ttlMs
+    const own = Object.values(OPENAI_TTLS).includes(ttl ?? '') ? OPENAI_TTLS : ANTHROPIC_TTLS
+    if (written !== null) ttl = own[written]
+    const ttlMs = TTL_MS[ttl ?? '']
+    if (ttlMs !== undefined) expiresAt = at + ttlMs
   }
   return {
     get expiresAt() {
@@ -54,7 +62,7 @@ export function createCacheClock(hasNotes = false): CacheClock {
       switch (event.type) {
         case 'request-sent':
           sentAt = now
-          ttlMs = event.request.ttl === null ? null : (TTL_MS[event.request.ttl] ?? null)
+          ttl = event.request.ttl
           break
         case 'answered':
           renew(sentAt, event.reply.usage)
@@ -81,8 +89,7 @@ export function createCacheClock(hasNotes = false): CacheClock {
     },
     replay(records) {
       for (const record of records.filter(isKnownRecord)) {
-        if (record.type === 'system' && record.epoch !== undefined)
-          ttlMs = TTL_MS[record.epoch.ttl?.name ?? ''] ?? null
+        if (record.type === 'system' && record.epoch !== undefined) ttl = record.epoch.ttl?.name ?? null
         if (record.type === 'assistant') renew(Date.parse(record.timestamp), record.usage)
         if (isCompactBoundary(record)) expiresAt = COLD
       }

@@ -11,6 +11,9 @@ const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const PROMPT = 'The sum of an order is wrong by a cent. Fix it.'
 
+const readTool = { type: 'function' as const, name: 'read', parameters: {}, strict: false }
+const chatTool = { type: 'function' as const, function: { name: 'read', parameters: {} } }
+
 interface WorldOptions extends Pick<SimulatorOptions, 'openai'> {
   /** Window that Tidemark believes in. */
   readonly believed?: number
@@ -42,7 +45,7 @@ function createWorld(api: Api, { believed = 30_000, isBuffered = false, ...optio
   }
   const runTool = (id: string, name: string, text: string) =>
     String(coder.toolResult({ type: 'tool_use', id, name, input: JSON.parse(text) }).content)
-  return { coder, simulator, tide, events, sessions, bodies, connect, runTool }
+  return { coder, simulator, server, tide, events, sessions, bodies, connect, runTool }
 }
 
 type World = ReturnType<typeof createWorld>
@@ -190,6 +193,62 @@ describe.each(['responses', 'chat'] as const)('on the %s API', (api) => {
   })
 })
 
+it.each(['manage', 'observe', 'off'] as const)(
+  'a Request object given to fetch is answered once: %s',
+  async (mode) => {
+    const { simulator, tide } = createWorld('responses')
+    const sent: string[] = []
+    const upstream: typeof globalThis.fetch = async (input, init) => {
+      const request = new Request(input, init)
+      sent.push(await request.clone().text())
+      return simulator.fetch(request)
+    }
+    const fetch = tide.fetch({ session: 'requests', fetch: upstream, mode })
+    const body = { model: 'gpt-5.4', input: PROMPT, tools: [readTool] }
+    const headers = { authorization: 'Bearer any', 'content-type': 'application/json' }
+    const request = new Request('http://simulator.test/v1/responses', {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    })
+    const response = await fetch(request)
+    expect(await response.json()).toMatchObject({ status: 'completed' })
+    expect(sent.map((text) => JSON.parse(text).input)).toEqual([PROMPT])
+    expect(simulator.requests.map(({ status }) => status)).toEqual([200])
+  },
+)
+
+it.each(['responses', 'chat'] as const)(
+  'a request on the %s API that the client aborts is in the bill',
+  async (api) => {
+    const { simulator, tide } = createWorld(api)
+    const session = await tide.open('aborted')
+    const stop = new AbortController()
+    const waiting: typeof globalThis.fetch = async (input, init) => {
+      const { signal, ...rest } = init ?? {}
+      await simulator.fetch(input, rest)
+      stop.abort()
+      signal?.throwIfAborted()
+      throw new Error('The request had no signal.')
+    }
+    const fetch = tide.fetch({ session, fetch: waiting })
+    const client = new OpenAI({ apiKey: 'any', baseURL: 'http://simulator.test/v1', fetch, maxRetries: 0 })
+    const answer =
+      api === 'responses'
+        ? client.responses.create(
+            { model: 'gpt-5.4', input: PROMPT, tools: [readTool] },
+            { signal: stop.signal },
+          )
+        : client.chat.completions.create(
+            { model: 'gpt-5.4', messages: [{ role: 'user', content: PROMPT }], tools: [chatTool] },
+            { signal: stop.signal },
+          )
+    await expect(answer).rejects.toThrow()
+    await expect.poll(() => session.money().calls).toBe(1)
+    expect(session.money().spent.priced).toBeGreaterThan(0)
+  },
+)
+
 it('a system prompt with an image stays as the client wrote it, and the run goes on past the window', async () => {
   const world = createWorld('responses')
   const image = { type: 'input_image' as const, image_url: PIXEL, detail: 'low' as const }
@@ -287,6 +346,37 @@ describe('a conversation that is stored at the provider', () => {
       expect(world.bodies.at(-1)).not.toContain('Try one.')
     },
   )
+
+  it('can have its compaction undone: the next answer is to the whole list again', async () => {
+    const world = createWorld('responses')
+    const session = await world.tide.open('stored')
+    const fetch = world.tide.fetch({ session, fetch: world.server })
+    const client = new OpenAI({ apiKey: 'any', baseURL: 'http://simulator.test/v1', fetch, maxRetries: 0 })
+    const tools = [{ ...readTool, name: 'forecast_weather' }]
+    let previous: string | undefined
+    const ask = async (input: string): Promise<string> => {
+      const chain = previous === undefined ? {} : { previous_response_id: previous }
+      const { id, output_text } = await client.responses.create({ model: 'gpt-5.4', input, tools, ...chain })
+      previous = id
+      return output_text
+    }
+    for (let round = 0; round < 8; round += 1)
+      await ask(`Question ${round}. ${'It rains in the north. '.repeat(200)}`)
+    expect(world.bodies.slice(1).every((body) => body.includes('previous_response_id'))).toBe(true)
+    const whole = session.messages()
+    expect(await session.compact()).toMatchObject({ ok: true })
+    expect(session.messages()).not.toEqual(whole)
+    expect((await session.undo(undefined, { force: true })).ok).toBe(true)
+    expect(session.messages()).toEqual(whole)
+    await ask('And now?')
+    const { input, ...rest } = JSON.parse(world.bodies.at(-1) ?? '{}')
+    expect(rest).not.toHaveProperty('previous_response_id')
+    expect(input).toHaveLength(whole.length + 1)
+    await ask('And then?')
+    expect(session.messages()).toHaveLength(whole.length + 4)
+    expect(world.simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+    expect(world.events.filter(({ type }) => type === 'host-history-changed')).toEqual([])
+  })
 
   it('whose beginning was never seen is passed on, which is said once', async () => {
     const world = createWorld('responses')

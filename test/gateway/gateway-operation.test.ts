@@ -1,7 +1,8 @@
 /** Running the gateway: its tables, retention, and dead processes. */
 import { randomUUID } from 'node:crypto'
-import { listAudit, listKeys, migrateDatabase } from '@tidemark/gateway'
-import { describe, expect, it } from 'vitest'
+import { deleteSession, listAudit, listKeys, migrateDatabase } from '@tidemark/gateway'
+import pg from 'pg'
+import { describe, expect, it, vi } from 'vitest'
 import { runUpkeep } from '../../packages/gateway/src/operation/retention.ts'
 import { explainMissingPostgres } from '../support/postgres-server.ts'
 import { SdkAgent, useGatewayWorlds } from './gateway-world.ts'
@@ -47,6 +48,28 @@ describe.skipIf(missing !== null)('running the gateway', () => {
       ['session-deleted', 'retention'],
       ['key-added', 'test'],
     ])
+  })
+
+  it('the last use of a session is not stored by every call, but again by one after the session was deleted', async () => {
+    const world = await createWorld()
+    const { url } = await world.startGateway()
+    const agent = new SdkAgent(url, await world.addKey('team'), world.coder, 'job')
+    agent.messages.push({ role: 'user', content: 'Fix the sums.' })
+    const query = vi.spyOn(pg.Client.prototype, 'query')
+    for (let step = 0; step < 6; step += 1) await agent.step()
+    const stored = query.mock.calls.filter(([given]) =>
+      JSON.stringify(given).includes('into gateway_sessions'),
+    )
+    query.mockRestore()
+    expect([stored.length > 0, stored.length < 6]).toEqual([true, true])
+    const [key] = await listKeys(world.pool)
+    const deleted = { scope: key?.id ?? '', session: 'job', actor: 'test' }
+    expect(await deleteSession(world.pool, deleted)).not.toBeNull()
+    await agent.step()
+    const { rows } = await world.pool.query(
+      'select (select count(*)::int from gateway_sessions) as sessions, count(*)::int > 0 as kept from tidemark_lines',
+    )
+    expect(rows).toEqual([{ sessions: 1, kept: true }])
   })
 
   it('what clients send is in the log, however large: none of it is stored beside it', async () => {

@@ -5,6 +5,7 @@ import { anthropic, createTidemark } from 'tidemark'
 import {
   createPostgresBlobs,
   createPostgresJournal,
+  createPostgresLocks,
   createPostgresTables,
   type PostgresJournal,
 } from 'tidemark/postgres'
@@ -93,6 +94,51 @@ describe.skipIf(missing !== null)('in Postgres', () => {
     const late = await first.append('s', 1, [record('late')])
     expect(late).toEqual({ ok: false, reason: 'conflict', position: 2 })
     await Promise.all([first.close(), second.close()])
+    await ownPool.end()
+  })
+
+  it('locks are spread among their connections, and one that is lost loses only its own', async () => {
+    const ownPool = createPool()
+    let lost = 0
+    ownPool.on('remove', () => {
+      lost += 1
+    })
+    const locks = createPostgresLocks(ownPool, { program: 'spread', connections: 3 })
+    const journal = createPostgresJournal(ownPool, { scope: 'spread', locks })
+    const other = createPostgresJournal(pool, { scope: 'spread', program: 'other' })
+    const record = (uuid: string, session: string) =>
+      ({
+        type: 'custom',
+        uuid,
+        parentUuid: null,
+        sessionId: session,
+        timestamp: '2026-01-01T00:00:00Z',
+      }) as never
+    const sessions = Array.from({ length: 24 }, (_, number) => `session-${number}`)
+    await Promise.all(sessions.map((session) => journal.append(session, 0, [record('a', session)])))
+    const readHolders = async () =>
+      (
+        await pool.query(
+          `select pid from pg_locks join pg_stat_activity using (pid)
+           where locktype = 'advisory' and application_name = 'spread' group by pid`,
+        )
+      ).rows.map(({ pid }) => Number(pid))
+    const holders = await readHolders()
+    expect(holders).toHaveLength(3)
+    await pool.query('select pg_terminate_backend($1)', [holders[0]])
+    await expect.poll(readHolders).toHaveLength(2)
+    await expect.poll(() => lost).toBeGreaterThan(0)
+    const taken = await Promise.all(
+      sessions.map((session) => other.append(session, 1, [record('b', session)])),
+    )
+    const won = taken.filter(({ ok }) => ok).length
+    expect([won > 0, won < sessions.length]).toEqual([true, true])
+    // What the other one wrote is noticed by the number of lines, and everybody else goes on.
+    const late = await Promise.all(
+      sessions.map((session) => journal.append(session, 1, [record('c', session)])),
+    )
+    expect(late.map(({ ok }) => ok)).toEqual(taken.map(({ ok }) => !ok))
+    await Promise.all([other.close(), locks.close()])
     await ownPool.end()
   })
 

@@ -4,7 +4,7 @@ import pg from 'pg'
 
 export type Database = pg.Pool
 
-/** Connections of one process: one for the locks of sessions, one for jobs, the others for queries. */
+/** Connections of one process: four for the locks of sessions, one for jobs, the others for queries. */
 const MOST_CONNECTIONS = 12
 const CONNECT_MS = 5_000
 
@@ -31,14 +31,19 @@ export function openDatabase(url: string, options: { readonly connections?: numb
 /** A client waits for these answers: a server that hangs is as one that is away. */
 const PROMPT_MS = 5_000
 
-/** Runs a short query for which a request waits. Rejects if the server does not answer within some seconds. */
+/**
+ * Runs a short query for which a request waits. Rejects if the server does not answer within some seconds. One with a name is
+ * planned once on each connection: it must name its columns, since a newer version may add some.
+ */
 export function queryPromptly(
   pool: Pick<Database, 'query'>,
   text: string,
   values: readonly unknown[] = [],
+  name?: string,
 ): Promise<pg.QueryResult> {
   // A connection has this option, its types do not.
   const query: pg.QueryConfig & { readonly query_timeout: number } = {
+    ...(name === undefined ? {} : { name }),
     text,
     values: [...values],
     query_timeout: PROMPT_MS,

@@ -21,6 +21,9 @@ export interface SessionStoreOptions {
 /** Milliseconds in which the last use of a session is stored once. */
 const TOUCH_MS = 10_000
 
+/** Sessions whose last use is remembered; those that are forgotten are stored once more. */
+const MOST_TOUCHED = 10_000
+
 export function createSessionJournal(pool: Database, options: SessionStoreOptions): Journal {
   const { scope, locks, waitSeconds, onFailure } = options
   const journal = createPostgresJournal(pool, { scope, locks, waitSeconds })
@@ -29,27 +32,28 @@ export function createSessionJournal(pool: Database, options: SessionStoreOption
     onFailure(thrown instanceof Error ? thrown.message : String(thrown))
     throw thrown
   }
-  async function touch(session: string): Promise<void> {
+  async function touch(session: string, after: number): Promise<void> {
     const now = performance.now()
-    if (now - (touched.get(session) ?? Number.NEGATIVE_INFINITY) < TOUCH_MS) return
+    if (after > 0 && now - (touched.get(session) ?? Number.NEGATIVE_INFINITY) < TOUCH_MS) return
     await pool.query(
       `insert into gateway_sessions (scope, session) values ($1, $2)
        on conflict (scope, session) do update set used_at = now()`,
       [scope, session],
     )
+    if (touched.size >= MOST_TOUCHED) touched.clear()
     touched.set(session, now)
   }
   return {
     read: (session, visit, from) => journal.read(session, visit, from).catch(report),
     list: () => journal.list().catch(report),
-    async release(session) {
-      touched.delete(session)
-      await journal.release(session)
-    },
+    release: (session) => journal.release(session),
     async append(session, after, records) {
-      const [outcome] = await Promise.all([journal.append(session, after, records), touch(session)]).catch(
-        report,
-      )
+      const [outcome] = await Promise.all([
+        journal.append(session, after, records),
+        touch(session, after),
+      ]).catch(report)
+      // Its log may have been deleted meanwhile, with its last use.
+      if (!outcome.ok) touched.delete(session)
       if (!outcome.ok && outcome.reason === 'locked') onFailure(outcome.message)
       return outcome
     },

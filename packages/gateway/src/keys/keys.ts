@@ -143,7 +143,8 @@ export function sqlPeriod(period: string): string {
 /** Returns the key with this secret, also if it is revoked or only opens the page; null if there is none. */
 export async function findKey(pool: Pick<Database, 'query'>, secret: string): Promise<GatewayKey | null> {
   if (!isGatewayKey(secret)) return null
-  const { rows } = await queryPromptly(pool, 'select * from gateway_keys where hash = $1', [hashKey(secret)])
+  const text = `select id, name, budget, period, models, revoked_at, team, is_viewer from gateway_keys where hash = $1`
+  const { rows } = await queryPromptly(pool, text, [hashKey(secret)], 'find-key')
   return rows[0] === undefined ? null : toKey(rows[0])
 }
 

@@ -37,11 +37,17 @@ interface RequestState {
   failure: string | null
 }
 
+/** Connections for locks and appends: each does one after the other, and waits for the disk at each append. */
+const LOCK_CONNECTIONS = 4
+
 export function createTenants(options: TenantOptions): Tenants {
   const { database } = options
   const byScope = new Map<string, ClientTidemark>()
   const requests = new AsyncLocalStorage<RequestState>()
-  const locks = database === null ? null : createPostgresLocks(database, { program: 'tidemark gateway' })
+  const locks =
+    database === null
+      ? null
+      : createPostgresLocks(database, { program: 'tidemark gateway', connections: LOCK_CONNECTIONS })
   const onFailure = (message: string): void => {
     const state = requests.getStore()
     if (state !== undefined) state.failure ??= message

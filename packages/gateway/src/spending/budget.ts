@@ -40,6 +40,7 @@ export async function reserveCall(
        select $2::uuid, $1, period, $4::uuid, $5, $3::numeric from held
      ) select spent from held`,
     [key.id, id, call.amount.toFixed(10), call.process, call.model.slice(0, 200)],
+    'reserve-call',
   )
   return rows[0] === undefined ? null : { id, amount: call.amount, spent: Number(rows[0].spent) }
 }
@@ -58,8 +59,9 @@ export async function settleCall(
   id: string,
   { cost, isEstimated, input, cacheRead, cacheWrite, output }: CallCost,
 ): Promise<SettledCall | null> {
-  const { rows } = await pool.query(
-    `with before as (select * from gateway_calls where id = $1 for update), done as (
+  const { rows } = await pool.query({
+    name: 'settle-call',
+    text: `with before as (select * from gateway_calls where id = $1 for update), done as (
        update gateway_calls c set settled_at = now(), cost = $2::numeric, is_estimated = $3,
          input = $4, cache_read = $5, cache_write = $6, output = $7
        from before where c.id = before.id
@@ -68,8 +70,8 @@ export async function settleCall(
        from before where s.key = before.key and s.period = before.period
        returning s.key, s.period, s.spent, s.warned_at,
          (select budget from gateway_keys k where k.id = s.key) as budget`,
-    [id, cost.toFixed(10), isEstimated, input, cacheRead, cacheWrite, output],
-  )
+    values: [id, cost.toFixed(10), isEstimated, input, cacheRead, cacheWrite, output],
+  })
   const [row] = rows
   if (row === undefined) return null
   const [spent, budget] = [Number(row.spent), row.budget === null ? null : Number(row.budget)]

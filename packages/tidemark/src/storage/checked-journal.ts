@@ -32,6 +32,8 @@ export interface RawJournal {
    * are any. Returns an empty list at the end, and for a session without lines.
    */
   read(session: string, from: number): Promise<readonly string[]>
+  /** Lines that each read returns unless the log ends before, if that is known: then no further read looks for the end. */
+  readonly readSize?: number
   /**
    * Stores all lines behind the first `after`, or none. They are durable when the call returns. Returns false, and
    * stores nothing, if the session does not have exactly `after` lines: another writer was faster.
@@ -178,10 +180,10 @@ class CheckedLog {
     let { line } = start
     for (;;) {
       const lines = await this.#store.read(this.#session, line)
-      if (lines.length === 0) break
       line += lines.length
       const records = lines.flatMap((text) => reader.readLine(text))
       if (records.length > 0) visit(records)
+      if (lines.length < (this.#store.readSize ?? 1)) break
     }
     const { records, position, version, damage, resume } = reader.finish()
     if (records.length > 0) visit(records)

@@ -35,13 +35,18 @@ export interface PostgresJournalOptions {
   readonly program?: string
   /** Seconds for which an append waits while another process writes the session. Default: 0, it is refused at once. */
   readonly waitSeconds?: number
-  /** Locks that several journals share, so that all of them need one connection. Default: its own. */
+  /** Locks that several journals share, so that all of them need the same few connections. Default: its own. */
   readonly locks?: PostgresLocks
 }
 
-/** Write locks of the sessions of several journals, on one connection. */
+export interface PostgresLocksOptions extends Pick<PostgresJournalOptions, 'program'> {
+  /** Connections among which the sessions are spread: those on one wait for each other. Default: 1. */
+  readonly connections?: number
+}
+
+/** Write locks of the sessions of several journals. */
 export interface PostgresLocks {
-  /** Releases all write locks, with the connection that holds them. */
+  /** Releases all write locks, with the connections that hold them. */
   close(): Promise<void>
 }
 
@@ -89,23 +94,36 @@ export function createPostgresJournal(
   const { scope = '', waitSeconds = 0 } = options
   const program = checkProgramName(options.program ?? 'tidemark')
   const locks =
-    options.locks === undefined ? new AdvisoryLocks(pool, program, false) : findLocks(options.locks)
+    options.locks === undefined
+      ? new AdvisoryLocks([new LockConnection(pool, program, false)])
+      : findLocks(options.locks)
   const toKey = (session: string): string => `tidemark ${scope} ${session}`
   const store: RawJournal = {
-    ...createLineTable((session) => locks.findConnection(toKey(session)) ?? pool, pool, scope),
-    lock: (session) => takeWithin(waitSeconds * 1000, () => locks.take(toKey(session))),
-    unlock: (session) => locks.release(toKey(session)),
+    ...createLineTable(
+      (session) => locks.find(toKey(session)).findHolding(toKey(session)) ?? pool,
+      pool,
+      scope,
+    ),
+    lock: (session) => takeWithin(waitSeconds * 1000, locks.find(toKey(session)), toKey(session)),
+    unlock: (session) => locks.find(toKey(session)).release(toKey(session)),
   }
   const close = options.locks === undefined ? () => locks.close() : async () => {}
   return { ...checkedJournal(store), close }
 }
 
-/** Returns locks for `createPostgresJournal`. They keep a connection of `pool` from the first write until `close`. */
+/** Returns locks for `createPostgresJournal`. They keep connections of `pool` from the first write until `close`. */
 export function createPostgresLocks(
   pool: Pick<PostgresPool, 'connect'>,
-  options: Pick<PostgresJournalOptions, 'program'> = {},
+  options: PostgresLocksOptions = {},
 ): PostgresLocks {
-  return new AdvisoryLocks(pool, checkProgramName(options.program ?? 'tidemark'), true)
+  const { connections: length = 1 } = options
+  if (!Number.isInteger(length) || length < 1)
+    throw badOptionError(
+      'connections',
+      'createPostgresLocks: connections: expected a whole number from 1 on.',
+    )
+  const program = checkProgramName(options.program ?? 'tidemark')
+  return new AdvisoryLocks(Array.from({ length }, () => new LockConnection(pool, program, true)))
 }
 
 function findLocks(locks: PostgresLocks): AdvisoryLocks {
@@ -117,13 +135,13 @@ function findLocks(locks: PostgresLocks): AdvisoryLocks {
 const RETRY_MS = 25
 
 /** Takes a lock, again and again while another process holds it. Returns null, or the name of the last holder. */
-async function takeWithin(ms: number, take: () => Promise<string | null>): Promise<string | null> {
+async function takeWithin(ms: number, connection: LockConnection, key: string): Promise<string | null> {
   const end = performance.now() + ms
-  for (;;) {
-    const holder = await take()
-    if (holder === null || performance.now() >= end) return holder
+  while (!(await connection.take(key))) {
+    if (performance.now() >= end) return connection.describeHolder(key)
     await setTimeout(RETRY_MS)
   }
+  return null
 }
 
 /** Lines that one read returns at most. */
@@ -136,8 +154,9 @@ function createLineTable(
   choose: (session: string) => Pick<PostgresPool, 'query'>,
   pool: Pick<PostgresPool, 'query'>,
   scope: string,
-): Pick<RawJournal, 'read' | 'append' | 'list'> {
+): Pick<RawJournal, 'read' | 'readSize' | 'append' | 'list'> {
   return {
+    readSize: CHUNK,
     async read(session, from) {
       const { rows } = await choose(session).query(
         'select text from tidemark_lines where scope = $1 and session = $2 and line > $3 order by line limit $4',
@@ -179,11 +198,31 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
+/** Write locks of sessions, spread among connections: those of a session are always on the same one. */
+class AdvisoryLocks implements PostgresLocks {
+  readonly #connections: readonly LockConnection[]
+
+  constructor(connections: readonly LockConnection[]) {
+    this.#connections = connections
+  }
+
+  /** Returns the connection for a lock. */
+  find(key: string): LockConnection {
+    let hash = 0
+    for (let index = 0; index < key.length; index += 1) hash = (hash * 31 + key.charCodeAt(index)) >>> 0
+    return this.#connections[hash % this.#connections.length] as LockConnection
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()))
+  }
+}
+
 /**
  * Write locks of sessions, held by one connection for all: Postgres releases them when the process or the connection
  * dies. A lost lock is noticed at the next append, which takes it again.
  */
-class AdvisoryLocks implements PostgresLocks {
+class LockConnection {
   readonly #pool: Pick<PostgresPool, 'connect'>
   readonly #program: string
   readonly #keepsConnection: boolean
@@ -198,18 +237,18 @@ class AdvisoryLocks implements PostgresLocks {
     this.#keepsConnection = keepsConnection
   }
 
-  /** Takes the lock. Returns null if it is held now, otherwise the name of the holder. */
-  take(key: string): Promise<string | null> {
+  /** Takes the lock. Returns false if another connection holds it. */
+  take(key: string): Promise<boolean> {
     return this.#inTurn(async () => {
       const connection = await this.#connect()
-      if (this.#held.has(key)) return null
+      if (this.#held.has(key)) return true
       const { rows } = await connection.query(
         'select pg_try_advisory_lock(hashtextextended($1, 0)) as taken',
         [key],
       )
-      if (rows[0]?.taken !== true) return this.#findHolder(connection, key)
-      this.#held.add(key)
-      return null
+      const isTaken = rows[0]?.taken === true
+      if (isTaken) this.#held.add(key)
+      return isTaken
     })
   }
 
@@ -231,8 +270,23 @@ class AdvisoryLocks implements PostgresLocks {
   }
 
   /** Returns the connection that holds the lock; null if it is not held here. */
-  findConnection(key: string): PostgresConnection | null {
+  findHolding(key: string): PostgresConnection | null {
     return this.#held.has(key) ? this.#opened : null
+  }
+
+  /** Returns the name of the program that holds the lock. */
+  describeHolder(key: string): Promise<string> {
+    return this.#inTurn(async () => {
+      const { rows } = await (await this.#connect()).query(
+        `select application_name as name, client_addr as address from pg_locks join pg_stat_activity using (pid)
+         where locktype = 'advisory' and granted and objsubid = 1
+           and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)`,
+        [key],
+      )
+      const name = String(rows[0]?.name ?? 'another process')
+      const address = rows[0]?.address
+      return typeof address === 'string' ? `${name} (${address})` : name
+    })
   }
 
   close(): Promise<void> {
@@ -273,18 +327,6 @@ class AdvisoryLocks implements PostgresLocks {
     this.#connection = null
     this.#held.clear()
     connection.release(true)
-  }
-
-  async #findHolder(connection: PostgresConnection, key: string): Promise<string> {
-    const { rows } = await connection.query(
-      `select application_name as name, client_addr as address from pg_locks join pg_stat_activity using (pid)
-       where locktype = 'advisory' and granted and objsubid = 1
-         and (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)`,
-      [key],
-    )
-    const name = String(rows[0]?.name ?? 'another process')
-    const address = rows[0]?.address
-    return typeof address === 'string' ? `${name} (${address})` : name
   }
 }
 

@@ -72,6 +72,28 @@ describe.skipIf(missing !== null)('running the gateway', () => {
     expect(rows).toEqual([{ sessions: 1, kept: true }])
   })
 
+  it('a conversation begins without a look at all the others of its key', async () => {
+    const world = await createWorld()
+    const { url } = await world.startGateway()
+    const key = await world.addKey('team')
+    const begin = async (session: string, text = `Fix the sums of ${session}.`) => {
+      const agent = new SdkAgent(url, key, world.coder, session)
+      agent.messages.push({ role: 'user', content: text })
+      await agent.step()
+    }
+    for (const session of ['job', 'job-2', 'other']) await begin(session)
+    const query = vi.spyOn(pg.Client.prototype, 'query')
+    // Another conversation under the id of the first one.
+    await begin('job', 'What is the weather?')
+    const texts = query.mock.calls.map(([given]) => JSON.stringify(given))
+    query.mockRestore()
+    expect(texts.filter((text) => text.includes('recursive'))).toEqual([])
+    const { rows } = await world.pool.query(
+      'select session from gateway_sessions order by session collate "C"',
+    )
+    expect(rows.map(({ session }) => session)).toEqual(['job', 'job-2', 'job.2', 'other'])
+  })
+
   it('what clients send is in the log, however large: none of it is stored beside it', async () => {
     const world = await createWorld({ script: () => ({ blocks: [{ type: 'text', text: 'Seen.' }] }) })
     const { url } = await world.startGateway()

@@ -60,8 +60,8 @@ export interface Journal {
    * are allowed, and those that wait together share one flush to disk.
    */
   append(session: string, after: number, records: readonly NewRecord[]): Promise<AppendOutcome>
-  /** Returns the ids of all sessions, in no particular order. */
-  list(): Promise<readonly string[]>
+  /** Returns the ids of all sessions, in no particular order. A store may leave out those that do not begin with `prefix`. */
+  list(prefix?: string): Promise<readonly string[]>
   /** Releases the lock of the session, so that another writer can open it. */
   release(session: string): Promise<void>
   /**

@@ -71,6 +71,11 @@ export const MIGRATIONS: readonly Migration[] = [
         foreign key (scope, session) references gateway_sessions (scope, session) on delete cascade
       );`,
   },
+  {
+    number: 3,
+    name: 'sessions by the beginning of their ids',
+    sql: 'create index gateway_sessions_by_id on gateway_sessions (scope, (session collate "C"))',
+  },
 ]
 
 /** Number of the advisory lock under which steps run: processes that start together wait for each other. */

@@ -45,7 +45,8 @@ export function createSessionJournal(pool: Database, options: SessionStoreOption
   }
   return {
     read: (session, visit, from) => journal.read(session, visit, from).catch(report),
-    list: () => journal.list().catch(report),
+    list: (prefix) =>
+      (prefix === undefined ? journal.list() : listBeginning(pool, scope, prefix)).catch(report),
     release: (session) => journal.release(session),
     async append(session, after, records) {
       const [outcome] = await Promise.all([
@@ -59,6 +60,17 @@ export function createSessionJournal(pool: Database, options: SessionStoreOption
     },
     findRecent: (texts) => findRecent(pool, scope, texts).catch(report),
   }
+}
+
+/** A key may have very many sessions, and each new conversation asks whose ids begin with its own. */
+async function listBeginning(pool: Database, scope: string, prefix: string): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ session: string }>(
+    // Behind all ids that begin so: ids have no such character.
+    `select session from gateway_sessions
+     where scope = $1 and session collate "C" >= $2 and session collate "C" < $2 || '~'`,
+    [scope, prefix],
+  )
+  return rows.map(({ session }) => session)
 }
 
 /** Sessions that are searched for a conversation that names none, and lines of each. */

@@ -39,7 +39,8 @@ export type SessionChoice = string | ((request: RequestIdentity) => string | nul
 export interface SessionSource {
   /** Returns the session with this id, which is opened if it is not open yet. */
   readonly open: (id: string) => Promise<ClosableSession>
-  readonly list: () => Promise<readonly string[]>
+  /** Returns the sessions of the store that begin with `prefix`, perhaps with others. */
+  readonly list: (prefix: string) => Promise<readonly string[]>
   /** Runs `use` with a session, which is opened only for that if it is not open yet. */
   readonly borrow: <T>(id: string, use: (session: OpenSession) => Promise<T>) => Promise<T>
   /** Returns the sessions that no `fetch` has open and whose logs have one of these texts near the end, the newest first. */
@@ -145,7 +146,7 @@ async function copyConversation(
   source: SessionSource,
 ): Promise<ClientConversation | null> {
   const { session: from } = request.compacted
-  if (!(await source.list()).includes(from)) return null
+  if (!(await source.list(from)).includes(from)) return null
   return source.borrow(from, async (session) =>
     matchRequest(session, request) === null
       ? null
@@ -299,7 +300,7 @@ async function listNumbered(
   key: string,
   source: SessionSource,
 ): Promise<readonly { readonly id: string; readonly number: number }[]> {
-  const ids = (await source.list()).filter((id) => id === key || isNumbered(id, key))
+  const ids = (await source.list(key)).filter((id) => id === key || isNumbered(id, key))
   return ids.map((id) => ({ id, number: id === key ? 1 : Number(id.slice(key.length + 1)) }))
 }
 
@@ -316,7 +317,7 @@ async function findStored(
   const ids =
     compacted === undefined
       ? await source.findRecent(listLastTexts(request))
-      : (await source.list()).filter((id) => id === compacted.session)
+      : (await source.list(compacted.session)).filter((id) => id === compacted.session)
   for (const id of ids) {
     const stored = await openConversation(id, source)
     const isKnown = all.list.some(({ open }) => open === stored.open)

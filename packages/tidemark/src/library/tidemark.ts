@@ -267,7 +267,7 @@ function createFetchServices(
   return {
     open,
     codec: findCodec(model.choice),
-    list: () => journal.list(),
+    list: (prefix) => journal.list(prefix),
     async borrow(id, use) {
       const isOpen = sessions.has(id)
       const { open: session, close } = await open(id)

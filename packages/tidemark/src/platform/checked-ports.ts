@@ -79,7 +79,7 @@ export function withCheckedRecords(journal: Journal): Journal {
       const outcome = await name('append', () => journal.append(session, after, stored))
       return outcome.ok ? { ...outcome, records: outcome.records.map(fromStoredRecord) } : outcome
     },
-    list: () => name('list', () => journal.list()),
+    list: (...prefix) => name('list', () => journal.list(...prefix)),
     release: (session) => name('release', () => journal.release(session)),
   }
 }

@@ -126,6 +126,26 @@ describe('what a client of OpenAI sends', () => {
     expect([text.includes('I look at the file of the sum.'), text.includes('sum.ts')]).toEqual([true, true])
   })
 
+  it('that only names stored items is sent as it came after it has changed an old result', async () => {
+    let turn = 0
+    const script: Script = () => {
+      turn += 1
+      return {
+        blocks: [{ type: 'tool_use', id: `call_${turn}`, name: 'read', input: { path: `${turn}.ts` } }],
+      }
+    }
+    const { client, bodies, events } = createWorld(ofOpenai('responses'), script)
+    const input: ResponseInput = [{ role: 'user', content: 'Read them.' }]
+    for (let asked = 1; asked <= 6; asked += 1) {
+      if (asked === 3) input[2] = { type: 'function_call_output', call_id: 'call_1', output: '(shortened)' }
+      const { output } = await client.responses.create({ model: 'gpt-5.4', input, tools: [readTool] })
+      expect(bodies.at(-1)?.input).toEqual(input)
+      for (const { id } of output) input.push({ type: 'item_reference', id: String(id) })
+      input.push({ type: 'function_call_output', call_id: `call_${asked}`, output: `text ${asked}` })
+    }
+    expect(events.filter((type) => type === 'host-history-changed')).toHaveLength(1)
+  })
+
   it.each([
     ['a model of the Responses API', ofOpenai('responses')],
     ['a model of Claude', ofClaude],

@@ -49,12 +49,19 @@ export type WorkerReply =
 /** The thread ends after so long without a question, with the log that it holds. */
 const IDLE_MS = 60_000
 const MOST_HEAP_MB = 1_024
+/** Questions that may wait. More are refused, so that what one asks for does not keep all others waiting. */
+const MOST_WAITING = 20
+
+/** What the log itself is the reason of: it is damaged, or too large. Asked again, the answer would be the same. */
+export class UnreadableLog extends Error {}
 
 export function createLogReader(): LogReader {
   let worker: Worker | null = null
   let held: { readonly id: string; readonly version: number } | null = null
   let last: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
+  let waiting = 0
+  let isClosed = false
 
   async function stop(): Promise<void> {
     const ending = worker
@@ -64,6 +71,7 @@ export function createLogReader(): LogReader {
   }
 
   async function run(question: LogQuestion, readLines: () => Promise<readonly string[]>): Promise<unknown> {
+    if (isClosed) throw new Error('The gateway is ending.')
     clearTimeout(idle)
     try {
       const isHeld = worker !== null && held?.id === question.id && held.version === question.version
@@ -71,7 +79,7 @@ export function createLogReader(): LogReader {
       worker ??= startWorker()
       held = null
       const reply = await askWorker(worker, { question, lines })
-      if (!reply.ok) throw new Error(reply.why)
+      if (!reply.ok) throw new UnreadableLog(reply.why)
       held = { id: question.id, version: question.version }
       return reply.answer
     } catch (thrown) {
@@ -85,11 +93,19 @@ export function createLogReader(): LogReader {
 
   return {
     ask(question, readLines) {
-      const answer = last.then(() => run(question, readLines)) as Promise<never>
+      if (waiting >= MOST_WAITING)
+        return Promise.reject(new Error('Too many sessions are being read. Try again soon.'))
+      waiting += 1
+      const answer = last
+        .then(() => run(question, readLines))
+        .finally(() => {
+          waiting -= 1
+        }) as Promise<never>
       last = answer.catch(() => {})
       return answer
     },
     async close() {
+      isClosed = true
       clearTimeout(idle)
       await stop()
       await last
@@ -122,9 +138,10 @@ function askWorker(worker: Worker, task: WorkerTask): Promise<WorkerReply> {
       end()
       resolve(reply)
     }
-    const onError = (error: Error): void => {
+    const onError = (error: Error & { readonly code?: string }): void => {
       end()
-      reject(error)
+      const isTooLarge = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+      reject(isTooLarge ? new UnreadableLog('its log is too large for the page.') : error)
     }
     const onExit = (): void => onError(new Error('The reader of logs was stopped.'))
     worker.on('message', onMessage).on('error', onError).on('exit', onExit)

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { PageAnswer, PageSessions, SessionQuestion } from '@tidemark/page/server/page-routes'
 import type { ListedSession, SessionList, SessionOwner } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
-import { createLogReader, type LogQuestion, type LogReader } from './log-reader.ts'
+import { createLogReader, type LogQuestion, type LogReader, UnreadableLog } from './log-reader.ts'
 import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 
 /** Counts up with what is stored of a log: reports of another format are made again. */
@@ -189,7 +189,10 @@ async function answerAbout(
 async function makeReport(pool: Database, reader: LogReader, row: SessionRow): Promise<void> {
   const made = await reader
     .ask(toQuestion(row, null), () => readLines(pool, row))
-    .catch((thrown: unknown) => ({ listed: null, losses: '[]', why: describe(thrown) }))
+    .catch((thrown: unknown) => {
+      if (thrown instanceof UnreadableLog) return { listed: null, losses: '[]', why: thrown.message }
+      throw thrown
+    })
   const why = 'why' in made ? made.why : null
   await pool.query(
     `insert into gateway_reports (scope, session, format, lines, listed, why, losses)
@@ -204,7 +207,8 @@ async function readLines(pool: Database, { scope, session, lines }: SessionRow):
   const given = [scope, session, lines ?? 0]
   const which = 'from tidemark_lines where scope = $1 and session = $2 and line <= $3'
   const size = await pool.query(`select coalesce(sum(octet_length(text)), 0) as bytes ${which}`, given)
-  if (Number(size.rows[0]?.bytes) > MOST_LOG_BYTES) throw new Error('its log is too large for the page.')
+  if (Number(size.rows[0]?.bytes) > MOST_LOG_BYTES)
+    throw new UnreadableLog('its log is too large for the page.')
   const { rows } = await pool.query<{ text: string }>(`select text ${which} order by line`, given)
   return rows.map(({ text }) => text)
 }

@@ -118,8 +118,8 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     },
     async close() {
       isDraining = true
-      await page?.close()
-      await closeServer(server, (options.drainSeconds ?? DEFAULT_DRAIN_SECONDS) * 1000)
+      const drainMs = (options.drainSeconds ?? DEFAULT_DRAIN_SECONDS) * 1000
+      await Promise.all([page?.close(), closeServer(server, drainMs)])
       await closeServices(services)
     },
   }

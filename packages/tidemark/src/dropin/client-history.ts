@@ -547,13 +547,17 @@ interface StoredItems {
 function readStoredItems(log: SessionLog): StoredItems {
   const items = new Map<string, Block[]>()
   const exactTexts = new Map<unknown, string>()
+  // An answer that a branch repeats is recorded again: an item is what one record of it says.
+  const recordOfItem = new Map<string, string>()
   for (const record of log.records.toArray()) {
     if (!isKnownRecord(record) || record.type !== 'assistant') continue
     const blocks = toBlocks(record.message.content)
     for (const { index, text } of record.rawBlocks ?? []) exactTexts.set(blocks[index]?.id, text)
     for (const block of blocks) {
       const id = readBlockOrigin(block)?.id
-      if (id !== undefined) items.set(id, [...(items.get(id) ?? []), block])
+      if (id === undefined) continue
+      items.set(id, recordOfItem.get(id) === record.uuid ? [...(items.get(id) ?? []), block] : [block])
+      recordOfItem.set(id, record.uuid)
     }
   }
   return { items, exactTexts }

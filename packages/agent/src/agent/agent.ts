@@ -234,7 +234,7 @@ function offerTools(
   return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(options, name)))
 }
 
-/** Events at which hooks run in a subagent. Its start and end are told to the main conversation. */
+/** Events at which hooks run in a subagent. Its start and end are reported to the main conversation. */
 const SUBAGENT_EVENTS: readonly (keyof HookSettings)[] = [
   'PreToolUse',
   'PermissionRequest',

@@ -163,7 +163,7 @@ function toItem({ key, value }: ConfigEntry, place: GitPlace): TrustItem {
 const HOOK_NAME = /^(?:update|[a-z0-9]+(?:-[a-z0-9]+)+)$/
 const MOST_HOOKS = 200
 
-/** Returns an item for each hook. With husky, those that run are beside the folder that Git is told of. */
+/** Returns an item for each hook. With husky, those that run are beside the folder that Git is configured with. */
 function listHooks(folder: string, root: string): readonly TrustItem[] {
   const folders = basename(folder) === '_' ? [folder, dirname(folder)] : [folder]
   const paths = folders.flatMap((each) =>

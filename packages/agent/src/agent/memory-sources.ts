@@ -1,4 +1,4 @@
-/** Memory files in the agent: which of them it reads, and how hooks are told of them. */
+/** Memory files in the agent: which of them it reads, and what hooks get to know of them. */
 import { homedir } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { memoryFiles, type Session } from 'tidemark'
@@ -14,7 +14,7 @@ interface MemorySourcesOptions {
   readonly onUnread?: (file: { readonly path: string; readonly why: string }) => void
 }
 
-/** A memory file as the InstructionsLoaded hooks are told of it. */
+/** A memory file as the InstructionsLoaded hooks receive it. */
 export interface LoadedInstructions {
   readonly filePath: string
   readonly memoryType: 'User' | 'Project' | 'Local'
@@ -82,7 +82,7 @@ export function createMemoryHooks(
   return {
     onMemoryLoaded(file: LoadedInstructions): void {
       onLoaded(file)
-      // A hook that fails is told by an event of the session.
+      // A hook that fails is reported by an event of the session.
       const session = findSession()
       running = running.then(() => session?.runHooks('instructionsLoaded', file)).catch(() => undefined)
     },

@@ -144,7 +144,7 @@ export function decidePermission(
   return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestions }
 }
 
-/** What the model is told about a call that the user refused. What the user said follows. */
+/** The text that the model gets for a call that the user refused. What the user said follows. */
 export const REFUSED_BY_USER = 'The user refused it.'
 /** The tool with which the model submits a plan. */
 export const PLAN_TOOL = 'ExitPlanMode'
@@ -357,7 +357,7 @@ function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolde
   )
 }
 
-/** Tools that a rule about another tool covers: whoever may edit a file may also write it. */
+/** Tools that a rule about another tool covers: a permission to edit a file is one to write it. */
 const COVERED_TOOLS: Readonly<Record<string, readonly string[]>> = {
   Edit: ['Edit', 'Write', 'MultiEdit'],
   Read: ['Read', 'Grep', 'Glob'],

@@ -81,7 +81,7 @@ export function createSubagents(options: SubagentsOptions): Subagents {
   const noteDelivered = (id: string | undefined): void => {
     const record = records.find(id ?? '')
     if (record === null || record.isDelivered || record.status === 'running') return
-    // If it cannot be stored, a resumed session is told the result once more.
+    // If it cannot be stored, a resumed session gets the result once more.
     records.save({ ...record, isDelivered: true }).catch(() => undefined)
   }
   return {
@@ -243,7 +243,7 @@ function createChildOptions(
   }
 }
 
-// What the starting conversation is told.
+// Messages to the starting conversation.
 
 /** Ended agents that are listed after a compaction; they can be asked again. */
 const LISTED = 20
@@ -267,7 +267,7 @@ function createStatusSource(listOwn: () => readonly SubagentRecord[]): ContextSo
 }
 
 const RESULT_TYPE = 'agent_result'
-/** Characters of a result that the conversation is told at once. TaskOutput returns the whole. */
+/** Characters of a result that the conversation gets at once. TaskOutput returns the whole. */
 const RESULT_CHARACTERS = 10_000
 
 /** Tells the results of agents that have ended and that no tool call has returned, each once. */

@@ -44,7 +44,7 @@ import { editQueued, openQueue, runPrompt, sendQueued, submitPrompt } from './su
 
 /** Runs the chat. Returns the exit code. */
 export async function runChat(start: ChatStart): Promise<number> {
-  // A missing key is told before the screen opens.
+  // A missing key is reported before the screen opens.
   chooseChatModel(start)
   const chat = createChat(start)
   const { screen } = chat

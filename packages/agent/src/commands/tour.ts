@@ -162,7 +162,7 @@ function createStepPrinter(terminal: Terminal): StepPrinter {
 
 const ANSWERS: Readonly<Record<string, UserAnswer>> = { enter: 'next', s: 'skip', q: 'stop' }
 
-/** Waits for a key with which the user goes on or stops. Without a terminal, nobody is asked. */
+/** Waits for a key with which the user goes on or stops. Without a terminal, there is no question. */
 async function waitForUser(terminal: Terminal, question: string): Promise<UserAnswer> {
   if (!terminal.isTty || terminal.isInputTty !== true || terminal.askKey === undefined) return 'next'
   const keys = Object.keys(ANSWERS).filter((key) => key !== 's' || question === NEXT_QUESTION)

@@ -1,5 +1,5 @@
 /**
- * One MCP server: started in the background, and started again when it has ended and is needed. Faults are told to the
+ * One MCP server: started in the background, and started again when it has ended and is needed. Faults are reported to the
  * user once; the model sees them as results of its calls.
  */
 import type { Sandbox } from '../sandbox/sandbox.ts'

@@ -1,5 +1,5 @@
 /**
- * Gives the terminal back as it was, however the process ends: a normal exit, an exception that nobody caught, or a
+ * Gives the terminal back as it was, however the process ends: a normal exit, an uncaught exception, or a
  * signal. What the library could not undo itself is undone with a few control sequences.
  */
 

@@ -19,7 +19,7 @@ export interface AgentEnvironment {
   readonly sandbox?: Sandbox
   /** Removes the key of the model from what is written to files beside a result. Default: nothing is removed. */
   readonly hideKey?: (text: string) => string
-  /** Asks the user. If omitted, nobody can answer, and the model is told so. */
+  /** Asks the user. If omitted, no user can answer, and the model gets a message that says so. */
   readonly askUser?: AskUser
   /** The skills that the model can load. If omitted, there is no tool for them. */
   readonly skills?: SkillLoader

@@ -34,7 +34,7 @@ interface ToolOptions extends Required<Pick<TidemarkOptions, 'policy' | 'cleanup
 /**
  * Returns the options that a session with these tools needs. Read answers "unchanged" only while the earlier text is in
  * the context, so it must hear of every rewrite, and its results, which it limits itself, must not be spilled. What the
- * shell is doing is told again after a compaction.
+ * shell is doing is repeated after a compaction.
  */
 export function createToolOptions({
   readState,

@@ -93,7 +93,7 @@ interface TextFile {
 
 interface FileChange {
   readonly text: string
-  /** What the model is told. */
+  /** The text for the model. */
   readonly report: string
 }
 

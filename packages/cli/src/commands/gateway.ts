@@ -97,7 +97,7 @@ function formatGreeting(url: string, page: string | null): string {
       : 'Serving one process on files, without keys: callers send their own credentials. For a team, give --database.',
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=KEY your-agent`,
     `  OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=KEY your-agent`,
-    ...(page === null ? [] : [`Sessions and costs, for whoever has a key: ${page}`]),
+    ...(page === null ? [] : [`Sessions and costs, for everyone with a key: ${page}`]),
     '',
   ].join('\n')
 }

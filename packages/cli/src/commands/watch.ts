@@ -197,7 +197,7 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
   }
 }
 
-/** Calls in a row without the cache after which a client is told that it asks for none. */
+/** Calls in a row without the cache after which one line says that a client asks for none. */
 const UNCACHED_CALLS = 3
 const NO_MARKERS =
   'This agent does not ask for the prompt cache, so each request is paid in full. Without --observe, Tidemark asks for it.'

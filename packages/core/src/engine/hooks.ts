@@ -120,7 +120,7 @@ interface StopInput {
 }
 
 interface StopOutput extends Pick<HookContextOutput, 'userDisplayMessage'>, EndTurnOutput {
-  /** What is left to do. The model is told, and the turn goes on, unless a hook ends it. */
+  /** What is left to do. The model gets it as a message, and the turn goes on, unless a hook ends it. */
   readonly block?: string
 }
 

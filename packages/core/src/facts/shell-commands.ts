@@ -52,7 +52,7 @@ export function isPassingCommand(command: string): boolean {
   return PASSING_COMMAND.test(command) || isLookingCommand(command)
 }
 
-/** Longer commands are told apart by their ends and their length, so that no list of commands holds scripts. */
+/** Longer commands are compared by their ends and their length, so that no list of commands holds scripts. */
 const KEY_CHARACTERS = 1_000
 const SHELL_PREFIX = /^bash -lc /
 

@@ -107,7 +107,7 @@ function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInpu
 /**
  * Creates the field `userInputs` of a message that the user sends. `typed`: what of it the user typed, if a host has put
  * texts of its own beside that. Without it, every text of the message is the user's, whatever it looks like; only a slash
- * command, which the engine wrote out, and texts beside tool results are told apart by their form.
+ * command, which the engine wrote out, and texts beside tool results are recognised by their form.
  */
 export function createUserInputs(
   content: MessageContent,

@@ -79,7 +79,7 @@ export interface UserRecord extends RecordBase {
   /**
    * What in the record is the user's, as the engine or its host recorded it. Present on every prompt and tool result of
    * Tidemark's own sessions: a refusal or an answer in a tool result is the user's only if it is listed here. Absent in
-   * logs of other programs, under drop-in and in older logs, whose texts are told apart by their form.
+   * logs of other programs, under drop-in and in older logs, whose texts are recognised by their form.
    */
   readonly userInputs?: readonly RecordedUserInput[]
 }

@@ -104,7 +104,7 @@ export function appendRecord(session: SessionLog, record: SessionRecord, line?: 
   return appendRecordAsIs(session, repairRecordText(record), line)
 }
 
-/** As `appendRecord`, but does not look for lone surrogates. For logs that are only read: they are sent to nobody. */
+/** As `appendRecord`, but does not look for lone surrogates. For logs that are only read: they are never sent. */
 export function appendRecordAsIs(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
   const at = line ?? session.records.length + 1
   if (!isConversationRecord(record)) return storeRecord(session, record, NOT_IN_CONVERSATION)

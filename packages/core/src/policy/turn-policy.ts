@@ -149,7 +149,7 @@ export const historyFields: FieldSpecs<HistoryPolicy> = {
 export interface DropInPolicy {
   /**
    * When old content may be cleared or summarized. `when-full`: only if the client's own request would no longer fit the
-   * context window, because nobody knows whether the client goes on long enough for an earlier rewrite to pay for itself.
+   * context window, because it is not known whether the client goes on long enough for an earlier rewrite to pay for itself.
    * `early`: at the thresholds of `ladder`, as in other sessions.
    */
   readonly rewrite: 'when-full' | 'early'

@@ -108,7 +108,7 @@ function markLine(line: string, isUsers: (quotation: string) => boolean): string
   return marked + line.slice(end)
 }
 
-/** A single word of ASCII, such as "utf8", is a name or a value and quotes nobody. */
+/** A single word of ASCII, such as "utf8", is a name or a value and is no quotation. */
 function isProse(quotation: string): boolean {
   const words = quotation.slice(1, -1).trim()
   return /\p{L}/u.test(words) && /\s|(?![a-z])\p{L}/iu.test(words)

@@ -36,7 +36,7 @@ export interface NewKey {
   readonly actor: string
 }
 
-/** What a key begins with, by which it is told apart from the credentials of providers. */
+/** What a key begins with, which distinguishes it from the credentials of providers. */
 const KEY_PREFIX = 'tmk_'
 const KEY_PATTERN = /^tmk_[\w-]{43}$/
 const UNIQUE_VIOLATION = '23505'

@@ -1,5 +1,5 @@
 /**
- * Work that no request waits for, as jobs of pg-boss in the same database: sessions that nobody has used for long are deleted,
+ * Work that no request waits for, as jobs of pg-boss in the same database: sessions without requests for long are deleted,
  * and calls of dead processes are settled. A job of a process that is killed is taken up by another one.
  */
 import { PgBoss } from 'pg-boss'

@@ -1,5 +1,5 @@
 /**
- * The page of `tidemark ui` for a team, served by the gateway to whoever has a key. It only reads: a viewer sees all sessions or
+ * The page of `tidemark ui` for a team, served by the gateway to everyone with a key. It only reads: a viewer sees all sessions or
  * those of a team, any other key its own. Each request asks the database whose cookie it is, so that a revoked key sees nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'

@@ -99,7 +99,7 @@ export async function noteProcess(pool: Pick<Database, 'query'>, process: string
 export const DEAD_AFTER_SECONDS = 60
 
 /**
- * Settles the calls of dead processes: nobody knows what the provider billed for them, which is at most what was reserved.
+ * Settles the calls of dead processes: what the provider billed for them is not known, which is at most what was reserved.
  * Returns their number. If such a process lives after all, its own settling replaces this one.
  */
 export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promise<number> {

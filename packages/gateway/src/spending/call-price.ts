@@ -156,7 +156,7 @@ export function priceReply(reply: Reply, model: string, codec: ProviderCodec): C
   return usage === undefined ? null : toCost(usage, model, reply.stop === undefined)
 }
 
-/** Returns the cost of a call of which nobody knows what the provider billed: what was reserved for it, so that no budget is exceeded. */
+/** Returns the cost of a call whose bill is not known: what was reserved for it, so that no budget is exceeded. */
 export function chargeReserved(reserved: number, bytes: number): CallCost {
   return { ...FREE_CALL, cost: reserved, isEstimated: true, input: Math.ceil(bytes / 4) }
 }

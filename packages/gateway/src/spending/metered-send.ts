@@ -150,7 +150,7 @@ async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<
   try {
     response = await send()
   } catch (thrown) {
-    // The provider works on what it was sent, and bills it, although nobody waits any longer.
+    // The provider works on what it was sent, and bills it, although the client has gone.
     const cause =
       thrown instanceof Error ? (thrown.cause as { readonly code?: unknown } | undefined) : undefined
     await charge(NOT_SENT.has(cause?.code) ? FREE_CALL : lost)

@@ -127,7 +127,7 @@ function countCommonChains(one: readonly string[], other: readonly string[]): nu
 }
 
 /**
- * Hashes either the tools or the system prompt. Blocks are told apart by their type, because web tools are stored
+ * Hashes either the tools or the system prompt. Blocks are distinguished by their type, because web tools are stored
  * among the system blocks.
  */
 function hashFront({ positions, starts }: Prompt, part: 'tools' | 'system'): string {

@@ -67,7 +67,7 @@ function chooseOtherWords(event: SessionEvent): Words {
       ]
     }
     case 'sm-compact-refused': {
-      // Other reasons say that there are no notes yet, or are told by the refusal itself.
+      // Other reasons say that there are no notes yet, or are in the refusal itself.
       const isTold = event.reason === 'refused' || event.reason === 'error'
       return ['quiet', isTold ? `The notes are not used: ${event.message}` : null]
     }

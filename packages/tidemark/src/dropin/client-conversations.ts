@@ -1,5 +1,5 @@
 /**
- * Finds the session that a client's request belongs to. One client may hold several conversations: they are told apart by
+ * Finds the session that a client's request belongs to. One client may hold several conversations: they are distinguished by
  * an id in the request, and by the messages and tool calls that it shares with the logs.
  */
 import type { WriteLock } from '@tidemark/core/engine/session-writer'

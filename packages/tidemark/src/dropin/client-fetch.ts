@@ -288,7 +288,7 @@ async function countPassed(
   else await owner.count(reply)
 }
 
-/** Returns the conversation of a request; null if there is none, which is told; a refusal if it could not be counted. */
+/** Returns the conversation of a request; null if there is none, which is reported by an event; a refusal if it could not be counted. */
 async function enterConversation(
   conversations: ClientConversations,
   call: ClientCall,

@@ -39,7 +39,7 @@ function killRunningGroups(): void {
   for (const group of runningGroups) signalGroup(group, 'SIGKILL')
 }
 
-/** Runs a command to its end. Rejects if it cannot be started. Once `signal` is aborted, nobody waits for the result. */
+/** Runs a command to its end. Rejects if it cannot be started. Once `signal` is aborted, the result is not awaited. */
 export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd> {
   const { command, args, cwd, env, input, signal, wrap = (...call) => call } = given
   const [program, programArguments] = wrap(

@@ -1,5 +1,5 @@
 /**
- * Serves clients over HTTP for whoever decides which of them are answered: `tidemark watch` on loopback, and the gateway.
+ * Serves clients over HTTP for a host that decides which of them are answered: `tidemark watch` on loopback, or the gateway.
  * Reads a request, has it answered, and passes the response on as it comes.
  */
 import { isUtf8 } from 'node:buffer'

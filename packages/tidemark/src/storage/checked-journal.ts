@@ -43,7 +43,7 @@ export interface RawJournal {
   list(): Promise<readonly string[]>
   /**
    * Takes or confirms the write lock of the session, before every append. Returns null if this store holds it, otherwise
-   * the name of the holder. Without it, writers are told apart by the number of lines only.
+   * the name of the holder. Without it, writers are distinguished by the number of lines only.
    */
   lock?(session: string): Promise<string | null>
   /** Releases the write lock. Does nothing if this store does not hold it. */

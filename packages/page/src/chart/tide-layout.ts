@@ -2,6 +2,7 @@
  * Where everything of the tide chart stands, for a range of requests and a size in pixels. Pure: the page draws it with
  * elements, the picture card with a string. With more requests than pixels, each column shows its largest request.
  */
+import { formatLimit } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, PageRequest } from 'tidemark/report'
 import { type ChartFlag, listFlags } from './chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from './content-classes.ts'
@@ -26,6 +27,8 @@ export interface TideLayout {
   readonly areas: readonly string[]
   /** The upper edge of all areas together. */
   readonly edge: string
+  /** All areas together, to which cold bands are cut. */
+  readonly whole: string
   /** Where few tokens came from the cache. */
   readonly coldBands: readonly { readonly x: number; readonly width: number }[]
   readonly flags: readonly PlacedFlag[]
@@ -56,7 +59,7 @@ export function isColdRequest({ tokens, usage }: PageRequest): boolean {
 
 export function layOutTide(report: PageReport, options: TideOptions): TideLayout {
   const { width, height, from, to, flagHeight } = options
-  const { requests, context } = report
+  const { requests } = report
   const most = findScale(report)
   const [top, bottom] = [flagHeight, height]
   const toX = createRequestScale({ width, from, to })
@@ -79,26 +82,35 @@ export function layOutTide(report: PageReport, options: TideOptions): TideLayout
     points,
     stacks.map((stack) => toY(stack[total] ?? 0)),
   )
+  const whole = drawArea(
+    points,
+    stacks.map((stack) => toY(stack[total] ?? 0)),
+    stacks.map(() => bottom),
+  )
   const flags = listFlags(report).filter(({ request }) => request >= from && request < to)
   return {
     top,
     bottom,
     areas,
     edge,
+    whole,
     coldBands: findColdBands(requests, options, toX),
     flags: placeFlags(flags, toX, (request) => toY(requests[request]?.tokens ?? 0), width),
     ticks: listTicks(most).map((tokens) => ({ tokens, y: toY(tokens) })),
-    limits: [
-      ...(context.window !== null && context.window <= most
-        ? [{ y: toY(context.window), label: 'window', kind: 'window' as const }]
-        : []),
-      ...(context.autoCompact !== null && context.autoCompact <= most
-        ? [{ y: toY(context.autoCompact), label: 'auto-compact', kind: 'compact' as const }]
-        : []),
-    ],
+    limits: listLimits(report.context, most).map((limit) => ({ ...limit, y: toY(limit.tokens) })),
     marks: listMarks(from, to, width).map((request) => ({ request, x: toX(request) })),
     most,
   }
+}
+
+/** The sizes that end a session, if the chart is high enough for them. */
+function listLimits({ window, autoCompact }: PageReport['context'], most: number) {
+  return [
+    { kind: 'window' as const, name: 'window', tokens: window },
+    { kind: 'compact' as const, name: 'auto-compact', tokens: autoCompact },
+  ].flatMap(({ kind, name, tokens }) =>
+    tokens === null || tokens > most ? [] : [{ kind, tokens, label: `${name} ${formatLimit(tokens)}` }],
+  )
 }
 
 interface RequestScale extends ChartRange {
@@ -248,7 +260,7 @@ export function listTicks(most: number): readonly number[] {
 
 /** Lists the requests that are numbered below a chart. */
 export function listMarks(from: number, to: number, width: number): readonly number[] {
-  const wanted = Math.max(2, Math.floor(width / 90))
+  const wanted = Math.max(3, Math.floor(width / 90))
   const rough = Math.max(1, (to - from) / wanted)
   const power = 10 ** Math.floor(Math.log10(rough))
   const step = Math.max(

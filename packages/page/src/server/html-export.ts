@@ -3,6 +3,7 @@
  * paths and names of the session are left out unless they are asked for.
  */
 import { createHash } from 'node:crypto'
+import { lookUpModel, modelCatalogue } from 'tidemark/catalogue'
 import type { Departure, SessionPage } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 import { createPageDocument, readBuiltFile } from './page-files.ts'
@@ -54,20 +55,39 @@ export function withoutTexts(report: SessionReport): SessionReport {
     sessionId: null,
     project: null,
     firstPrompt: null,
+    models: listCommonModels(report.models),
+    requests: report.requests.map(withCommonModel),
+    spending: report.spending.map(withCommonModel),
+    clearingCosts: report.clearingCosts.map(withCommonModel),
     brokenOff: report.brokenOff === null ? null : 'the log could not be read to its end',
     largest: report.largest.map((block) => ({ ...block, what: '', tool: toCommonTool(block.tool) })),
     byTool: report.byTool.map((share) => ({ ...share, tool: toCommonTool(share.tool) ?? 'tool' })),
     duplicateReads: report.duplicateReads.map((read, index) => ({ ...read, path: `file ${index + 1}` })),
+    money: { ...report.money, missing: [], assumed: [] },
     cacheBreaks: report.cacheBreaks.map(({ agent, ...each }) => ({
-      ...each,
+      ...withCommonModel(each),
       evidence: '',
       ...(agent === undefined ? {} : { agent: 'subagent' }),
     })),
     agents: report.agents.map((agent, index) => ({ ...agent, id: `subagent ${index + 1}` })),
     damaged: report.damaged.map(({ kind, line }) => ({ kind, line, why: '' })),
-    compactions: report.compactions.map((each) => ({ ...each, trigger: toCommonTrigger(each.trigger) })),
-    clearings: report.clearings.map((each) => ({ ...each, trigger: toCommonTrigger(each.trigger) })),
+    compactions: report.compactions.map(withoutNames),
+    clearings: report.clearings.map(withoutNames),
   }
+}
+
+/** Names of models that the catalogue has. Others may be named after a company, an account or a host. */
+export function listCommonModels(models: readonly string[]): readonly string[] {
+  return [...new Set(models.map(toCommonModel))]
+}
+
+function toCommonModel(model: string): string {
+  const found = lookUpModel(modelCatalogue, model)
+  return found.found ? found.model.id : 'another model'
+}
+
+function withCommonModel<Row extends { readonly model: string }>(row: Row): Row {
+  return { ...row, model: toCommonModel(row.model) }
 }
 
 /** Tools that agents come with. Others may be named after a company, a host or a project. */
@@ -78,6 +98,21 @@ function toCommonTool(tool: string | null): string | null {
   return tool === null || COMMON_TOOLS.test(tool) ? tool : 'other tool'
 }
 
+interface NamedRewrite {
+  readonly id: string | null
+  readonly trigger: string | null
+  readonly afterCall: number
+}
+
+function withoutNames<Rewrite extends NamedRewrite>(rewrite: Rewrite): Rewrite {
+  return { ...rewrite, id: hideId(rewrite.id), trigger: toCommonTrigger(rewrite.trigger) }
+}
+
+/** A rewrite keeps an id by which the page finds it, but not that of the log. */
+function hideId<Id extends string | null>(id: Id): Id | string {
+  return id === null ? id : createHash('sha256').update(id).digest('hex').slice(0, 12)
+}
+
 function toCommonTrigger(trigger: string | null): string | null {
   return trigger !== null && /^(?:auto|manual)$/.test(trigger) ? trigger : null
 }
@@ -85,7 +120,7 @@ function toCommonTrigger(trigger: string | null): string | null {
 function withoutDepartedTexts({ receipt, gone, ...departure }: Departure): Departure {
   return {
     ...departure,
-    id: departure.id,
+    id: hideId(departure.id),
     summary: null,
     receipt:
       receipt === null
@@ -98,7 +133,12 @@ function withoutDepartedTexts({ receipt, gone, ...departure }: Departure): Depar
             identifiers: hideTexts(receipt.identifiers, 'name'),
             carried: receipt.carried.map((name) => name.replace(/:.*/s, '')),
           },
-    gone: gone.map((block) => ({ ...block, what: '', tool: toCommonTool(block.tool) })),
+    gone: gone.map((block, index) => ({
+      ...block,
+      key: String(index),
+      what: '',
+      tool: toCommonTool(block.tool),
+    })),
   }
 }
 

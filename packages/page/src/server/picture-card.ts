@@ -2,15 +2,20 @@
  * The picture card of a session: the tide chart, one sentence and four figures as an SVG of 1200 by 630, the size that
  * links are shown at. It has no text of the session, and is made without a browser.
  */
+import { formatDuration, formatLimit } from '@tidemark/terminal/render/format-numbers'
 import type { SessionReport } from 'tidemark/logs'
 import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
 import { listFigures, writeHeadline } from '../chart/headline.ts'
 import { layOutTide, type TideLayout } from '../chart/tide-layout.ts'
+import { PROGRAMS } from '../views/session-names.ts'
+import { listCommonModels } from './html-export.ts'
 
 const [WIDTH, HEIGHT] = [1200, 630]
 const [CHART_WIDTH, CHART_HEIGHT, CHART_TOP] = [1120, 330, 222]
 const FLAG_HEIGHT = 66
+/** Keeps a label readable over the curve. */
+const HALO = ' paint-order="stroke" stroke="#0a1828" stroke-width="4" stroke-linejoin="round"'
 const FONT = 'system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif'
 const SHOWN_FIGURES = ['Cost', 'Lost to breaks', 'Saved by cache', 'Peak context', 'Calls', 'Compactions']
 const TONES: Readonly<Record<string, string>> = { good: '#4fd6a5', bad: '#ff7b86' }
@@ -35,20 +40,54 @@ ${drawHead(report)}
 <g transform="translate(40 ${CHART_TOP})">
 ${drawChart(layout)}
 </g>
-${drawFoot()}
+${drawFoot(report, layout)}
 </svg>
 `
 }
 
+/** Widths are those of the widest font that a reader may have; a narrower one leaves room. */
+const CHARACTER_WIDTH = 0.62
+const BOLD_WIDTH = 0.68
+
+function measureText(text: string, size: number, width = CHARACTER_WIDTH): number {
+  return text.length * size * width
+}
+
 function drawHead(report: SessionReport): string {
-  const figures = listFigures(report).filter(({ name }) => SHOWN_FIGURES.includes(name))
-  const step = CHART_WIDTH / figures.length
-  const columns = figures.map(({ name, text, tone }, index) => {
-    const x = 40 + index * step
-    return `<text x="${x}" y="150" font-size="16" fill="#93a7ba">${escapeXml(name)}</text><text x="${x}" y="184" font-size="24" font-weight="650" fill="${TONES[tone ?? ''] ?? '#e6eef6'}">${escapeXml(text)}</text>`
-  })
-  return `<text x="40" y="84" font-size="31" font-weight="700" fill="#ffffff">${escapeXml(writeHeadline(report))}</text>
-${columns.join('\n')}`
+  const headline = writeHeadline(report)
+  const size = Math.min(31, CHART_WIDTH / measureText(headline, 1, 0.6))
+  return `<text x="40" y="78" font-size="${size.toFixed(1)}" font-weight="700" fill="#ffffff">${escapeXml(headline)}</text>
+<text x="40" y="110" font-size="16" fill="#93a7ba">${escapeXml(describeSession(report))}</text>
+${drawFigures(report)}`
+}
+
+function describeSession({ format, models, durationMs }: SessionReport): string {
+  const known = listCommonModels(models)
+  const more = known.length > 2 ? ` and ${known.length - 2} more` : ''
+  const parts = [PROGRAMS[format], `${known.slice(0, 2).join(', ')}${more}`]
+  return [...parts, durationMs === null ? '' : formatDuration(durationMs)]
+    .filter((part) => part !== '')
+    .join(' · ')
+}
+
+/** The figures in a row, with the same room between any two. */
+function drawFigures(report: SessionReport): string {
+  const figures = listFigures(report)
+    .filter(({ name }) => SHOWN_FIGURES.includes(name))
+    .map((figure) => ({
+      ...figure,
+      width: Math.max(measureText(figure.name, 16), measureText(figure.text, 24, BOLD_WIDTH)),
+    }))
+  const used = figures.reduce((sum, { width }) => sum + width, 0)
+  const gap = Math.max(12, (CHART_WIDTH - used) / Math.max(1, figures.length - 1))
+  let x = 40
+  return figures
+    .map(({ name, text, tone, width }) => {
+      const at = Math.round(x)
+      x += width + gap
+      return `<text x="${at}" y="158" font-size="16" fill="#93a7ba">${escapeXml(name)}</text><text x="${at}" y="189" font-size="24" font-weight="650" fill="${TONES[tone ?? ''] ?? '#e6eef6'}">${escapeXml(text)}</text>`
+    })
+    .join('\n')
 }
 
 function drawChart(layout: TideLayout): string {
@@ -61,7 +100,11 @@ function drawChart(layout: TideLayout): string {
   )
   const limits = layout.limits.map(
     ({ y, label, kind }) =>
-      `<line x2="${CHART_WIDTH}" y1="${y}" y2="${y}" stroke="${kind === 'window' ? '#ff7b86' : '#93a7ba'}"${kind === 'window' ? '' : ' stroke-dasharray="6 5"'}/><text x="${CHART_WIDTH}" y="${y - 6}" font-size="15" fill="#93a7ba" text-anchor="end">${label}</text>`,
+      `<line x2="${CHART_WIDTH}" y1="${y}" y2="${y}" stroke="${kind === 'window' ? '#ff7b86' : '#93a7ba'}"${kind === 'window' ? '' : ' stroke-dasharray="6 5"'}/><text x="${CHART_WIDTH}" y="${y - 6}" font-size="15" fill="#93a7ba" text-anchor="end"${HALO}>${label}</text>`,
+  )
+  const ticks = layout.ticks.map(
+    ({ y, tokens }, index) =>
+      `<text x="0" y="${y - 5}" font-size="14" fill="#93a7ba"${HALO}>${formatLimit(tokens)}${index === layout.ticks.length - 1 ? ' tokens of context' : ''}</text><line x2="${CHART_WIDTH}" y1="${y}" y2="${y}" stroke="#b9e3ff" opacity=".14"/>`,
   )
   const flags = layout.flags.map((flag) => {
     const colour = FLAG_COLOURS[flag.kind]
@@ -75,7 +118,8 @@ function drawChart(layout: TideLayout): string {
   return [
     ...areas,
     `<path d="${layout.edge}" fill="none" stroke="#d6ecff" stroke-width="1.6"/>`,
-    ...bands,
+    `<clipPath id="whole"><path d="${layout.whole}"/></clipPath><g clip-path="url(#whole)">${bands.join('')}</g>`,
+    ...ticks,
     ...limits,
     ...flags,
   ]
@@ -83,13 +127,50 @@ function drawChart(layout: TideLayout): string {
     .join('\n')
 }
 
-function drawFoot(): string {
-  const legend = CONTENT_CLASSES.map(({ label, dark }, index) => {
-    const x = 40 + index * 128
-    return `<rect x="${x}" y="588" width="12" height="12" rx="3" fill="${dark}"/><text x="${x + 17}" y="599" font-size="13.5" fill="#93a7ba">${escapeXml(label.replace(/,.*/, ''))}</text>`
+const FLAG_TITLES = { break: 'cache break', compaction: 'compaction', clearing: 'clearing' } as const
+
+/** What the colours and signs of this picture mean: only those that are in it. */
+function drawFoot(report: SessionReport, layout: TideLayout): string {
+  const classes = CONTENT_CLASSES.filter((_, index) => layout.areas[index] !== '').map(({ label, dark }) => ({
+    label: label.replace(/,.*/, ''),
+    sign: `<rect width="12" height="12" y="-11" rx="3" fill="${dark}"/>`,
+  }))
+  const flags = new Set(layout.flags.map(({ kind }) => kind))
+  const signs = (['break', 'compaction', 'clearing'] as const)
+    .filter((kind) => flags.has(kind))
+    .map((kind) => ({
+      label: FLAG_TITLES[kind],
+      sign: `<path d="${FLAG_SIGNS[kind]}" transform="translate(6 -5)" fill="${FLAG_COLOURS[kind]}"/>`,
+    }))
+  const cold = {
+    label: 'cache cold',
+    sign: '<rect width="12" height="12" y="-11" rx="3" fill="url(#cold)"/>',
+  }
+  return `${drawLegend(classes, { x: 40, y: 601 })}
+<text x="40" y="574" font-size="14" fill="#93a7ba">call 1</text>
+${drawLegend(layout.coldBands.length === 0 ? signs : [...signs, cold], { x: 430, y: 574 })}
+<text x="1160" y="574" font-size="14" fill="#93a7ba" text-anchor="end">call ${report.requests.length}</text>
+<text x="1160" y="601" font-size="16" text-anchor="end"><tspan fill="#6cb6ff" font-weight="700">tidemark</tspan></text>`
+}
+
+interface LegendEntry {
+  readonly label: string
+  readonly sign: string
+}
+
+const LEGEND_SIZE = 13.5
+
+function drawLegend(
+  entries: readonly LegendEntry[],
+  place: { readonly x: number; readonly y: number },
+): string {
+  let { x } = place
+  const drawn = entries.map(({ label, sign }) => {
+    const at = Math.round(x)
+    x += 34 + measureText(label, LEGEND_SIZE)
+    return `<g transform="translate(${at} ${place.y})">${sign}<text x="17" font-size="${LEGEND_SIZE}" fill="#93a7ba">${escapeXml(label)}</text></g>`
   })
-  return `${legend.join('\n')}
-<text x="1160" y="599" font-size="15" fill="#93a7ba" text-anchor="end"><tspan fill="#6cb6ff" font-weight="700">tidemark</tspan></text>`
+  return drawn.join('\n')
 }
 
 function escapeXml(text: string): string {

@@ -9,7 +9,7 @@ import { useState } from 'preact/hooks'
 import type { PageBreakCause, PageReport } from 'tidemark/report'
 import { formatCause } from '../chart/chart-flags.ts'
 import { toRequestAddress } from './routes.ts'
-import { formatWhen } from './session-names.ts'
+import { formatWhen, PROGRAMS } from './session-names.ts'
 
 type PageBreak = PageReport['cacheBreaks'][number]
 
@@ -175,6 +175,8 @@ function BreakPlace({ id, each, places }: BreakPlaceProps) {
   return <a href={toRequestAddress(id, index)}>{index + 1}</a>
 }
 
+const FIRST_NUMBER = 2
+
 function ClearingTable({ report }: { readonly report: PageReport }) {
   return (
     <>
@@ -183,8 +185,8 @@ function ClearingTable({ report }: { readonly report: PageReport }) {
         <table aria-label="Clearings">
           <thead>
             <tr>
-              {['Time', 'By', 'Tokens again', 'Price', 'Pays after'].map((title) => (
-                <th key={title} scope="col">
+              {['Time', 'By', 'Tokens again', 'Price', 'Pays after'].map((title, index) => (
+                <th key={title} scope="col" class={index < FIRST_NUMBER ? '' : 'number'}>
                   {title}
                 </th>
               ))}
@@ -194,7 +196,9 @@ function ClearingTable({ report }: { readonly report: PageReport }) {
             {report.clearingCosts.map(({ at, by, tokensRewritten, costUsd, breakEvenCalls }) => (
               <tr key={at}>
                 <td>{formatWhen(at)}</td>
-                <td>{by}</td>
+                <td>
+                  {by === 'host' ? PROGRAMS[report.format] : by === 'tidemark' ? 'Tidemark' : 'the provider'}
+                </td>
                 <td class="number">{formatInteger(tokensRewritten)}</td>
                 <td class="number">{costUsd === null ? '?' : formatDollars(costUsd)}</td>
                 <td class="number">{breakEvenCalls === null ? '?' : formatCount(breakEvenCalls, 'call')}</td>

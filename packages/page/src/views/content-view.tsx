@@ -10,6 +10,7 @@ import { useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { Notice } from './notice.tsx'
+import { BreakableText } from './path-text.tsx'
 import { BlockSummary } from './request-panel.tsx'
 
 export function ContentView({ report }: { readonly report: PageReport }) {
@@ -166,7 +167,9 @@ function RepeatedReads({ reads }: { readonly reads: PageReport['duplicateReads']
         <tbody>
           {reads.map((read) => (
             <tr key={read.path}>
-              <td class="any-text">{read.path}</td>
+              <td class="any-text">
+                <BreakableText text={read.path} />
+              </td>
               <td class="number">{formatCount(read.count, 'time')}</td>
               <td class="number">{formatTokens(read.tokens)}</td>
             </tr>

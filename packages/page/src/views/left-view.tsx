@@ -12,6 +12,7 @@ import type {
 import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
+import { BreakableText } from './path-text.tsx'
 import { BlockSummary, Opening } from './request-panel.tsx'
 import { toRequestAddress } from './routes.ts'
 import { UndoButton } from './undo-button.tsx'
@@ -287,7 +288,7 @@ function FactList({ id, title, facts, more = 0, isInline = false }: FactListProp
       <ul class={isInline ? 'facts inline' : 'facts'}>
         {sorted.map(({ text, neededAt, line }) => (
           <li key={`${line}${text}`} class={neededAt === null ? '' : 'needed'}>
-            {text}
+            <BreakableText text={text} />
             {neededAt === null ? null : (
               <a class="at" href={toRequestAddress(id, neededAt)}>
                 request {neededAt + 1}

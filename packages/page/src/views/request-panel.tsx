@@ -8,6 +8,7 @@ import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
 import { FlagLine } from './flag-line.tsx'
 import { Notice } from './notice.tsx'
+import { ShortText } from './path-text.tsx'
 
 interface RequestPanelProps {
   readonly source: PageSource
@@ -138,7 +139,7 @@ export function BlockSummary({ block, mark, preview }: BlockSummaryProps) {
     <>
       <i class={`swatch class-${KIND_CLASSES[kind] ?? 'attached'}`} />
       <b>{[tool, KIND_TITLES[kind] ?? kind].filter((part) => part !== null).join(' ')}</b> {mark}
-      <span class="what">{preview}</span>
+      <ShortText text={preview} />
       <span class="number">
         {formatTokens(tokens)}
         {line === null ? '' : ` · line ${line}`}

@@ -188,6 +188,9 @@ function Curve({ report, from, to, width, height }: CurveProps) {
           <rect class="cold-ground" width="6" height="6" />
           <rect class="cold-stripe" width="2" height="6" />
         </pattern>
+        <clipPath id="whole">
+          <path d={layout.whole} />
+        </clipPath>
       </defs>
       {layout.ticks.map(({ y, tokens }) => (
         <line key={tokens} class="grid" x1={0} x2={width} y1={y} y2={y} />
@@ -198,16 +201,18 @@ function Curve({ report, from, to, width, height }: CurveProps) {
         ),
       )}
       <path class="edge" d={layout.edge} />
-      {layout.coldBands.map(({ x, width: wide }) => (
-        <rect
-          key={x}
-          class="cold-band"
-          x={x}
-          y={layout.top}
-          width={wide}
-          height={layout.bottom - layout.top}
-        />
-      ))}
+      <g clip-path="url(#whole)">
+        {layout.coldBands.map(({ x, width: wide }) => (
+          <rect
+            key={x}
+            class="cold-band"
+            x={x}
+            y={layout.top}
+            width={wide}
+            height={layout.bottom - layout.top}
+          />
+        ))}
+      </g>
       <Axes layout={layout} width={width} />
       {layout.flags.map((flag) => (
         <Flag key={`${flag.kind}${flag.request}${flag.title}`} flag={flag} width={width} />
@@ -272,7 +277,7 @@ function CostStrip({ report, from, to, width, top }: CostStripProps) {
     [report, from, to, width],
   )
   return (
-    <g class="costs" transform={`translate(0 ${top})`}>
+    <g class="axes" transform={`translate(0 ${top})`}>
       <path class="cost-all" d={strip.all} />
       <path class="cost-uncached" d={strip.uncached} />
       <text x={4} y={10}>

@@ -43,7 +43,7 @@ export function withoutAddedUsage(answer: Response, codec: ProviderCodec, sent: 
 
 /** Takes out frames with usage and without a choice. A frame that is not complete waits for the next chunk. */
 function createUsageFilter(): TransformStream<Uint8Array, Uint8Array> {
-  const decoder = new TextDecoder()
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let rest = ''
   return new TransformStream({
     transform(chunk, controller) {

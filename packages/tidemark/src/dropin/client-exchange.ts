@@ -2,6 +2,7 @@
  * Sends the request that the engine made instead of a client's, and passes the response to the client as it comes. What the
  * provider refuses is recovered here, or answered as the client's own request would have been.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
@@ -17,7 +18,7 @@ import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
 import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
-import { copyHead, readWhilePassing } from './client-response.ts'
+import { readWhilePassing, withText } from './client-response.ts'
 import { holdCutAnswer, readRefusalInStream, toOverflow } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
 import type { RequestNotTaken, TakenRequest } from './take.ts'
@@ -61,7 +62,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       return canPass(call)
         ? passOn(conversation, call, outcome.reason)
         : refuseCompacted(call, outcome.message, conversation)
-    const answer = await sendRequest(conversation, call, outcome)
+    const { answer, isOwn } = await sendRequest(conversation, call, outcome)
     const { response, refusal } = answer.ok
       ? await readRefusalInStream(answer, call.codec)
       : { response: answer, refusal: null }
@@ -93,7 +94,8 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     }
     const refused = await recordRefusal(conversation.open, failure)
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
-    return canPass(call) ? retryUnchanged(conversation, call, failure) : abandon(conversation, response, text)
+    const isRepeatable = canPass(call) && !isOwn()
+    return isRepeatable ? retryUnchanged(conversation, call, failure) : abandon(conversation, response, text)
   }
 }
 
@@ -199,13 +201,20 @@ function isKnownAtProvider({ open }: ClientConversation, { codec, request }: Cli
   return isStored && rewrites.length === 0 && undoneRewrites.length === 0
 }
 
+interface SentRequest {
+  readonly answer: Response
+  /** True if what was sent says the same as the client's own request, so that sending that would change nothing. */
+  readonly isOwn: () => boolean
+}
+
 async function sendRequest(
   conversation: ClientConversation,
   call: ClientCall,
   { pending, list }: TakenRequest,
-): Promise<Response> {
-  const { url, init, headers, signal, upstream, codec, request } = call
-  if (isKnownAtProvider(conversation, call)) return sendUnchanged(conversation, call)
+): Promise<SentRequest> {
+  const { url, init, headers, signal, upstream, codec, request, body } = call
+  if (isKnownAtProvider(conversation, call))
+    return { answer: await sendUnchanged(conversation, call), isOwn: () => true }
   const sent = new Headers(headers)
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
   const encoded = await encodeReadyRequest(conversation.open, pending, list)
@@ -215,7 +224,7 @@ async function sendRequest(
     if (value === null) sent.delete(name)
     else sent.set(name, value)
   await pauseIfLarge(text)
-  return sendCounted(conversation, signal, () =>
+  const answer = await sendCounted(conversation, signal, () =>
     upstream(url, {
       ...init,
       method: 'POST',
@@ -224,6 +233,12 @@ async function sendRequest(
       ...(signal === undefined ? {} : { signal }),
     }),
   )
+  const isSameHeader = ([name, value]: readonly [string, string | null]): boolean =>
+    headers.get(name) === value
+  return {
+    answer,
+    isOwn: () => Object.entries(changed).every(isSameHeader) && isDeepStrictEqual(JSON.parse(text), body),
+  }
 }
 
 /** Encodes a request that waits to be sent, in slices. */
@@ -315,7 +330,7 @@ function reportPassed({ open }: ClientConversation, message: string): void {
 
 function abandon(conversation: ClientConversation, response: Response, text: string): Response {
   conversation.abandon()
-  return new Response(text, copyHead(response))
+  return withText(response, text)
 }
 
 /** Passes a response on as it comes. It is in the log before the client has the end of it. */

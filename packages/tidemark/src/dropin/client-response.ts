@@ -19,15 +19,24 @@ interface ResponseReader {
 export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
   if (isEventStream(response) && response.body !== null)
     return new Response(createReadStream(response.body, reader), copyHead(response))
-  const text = await response.text()
+  const text = await response.text().catch(async (thrown: unknown) => {
+    // The connection broke, but the provider has answered.
+    await reader.onCut(null)
+    throw thrown
+  })
   const { codec } = reader
   const read = codec.decodeBody(text)
   await (read.ok ? reader.onReply(read.reply) : reader.onCut(null))
-  return new Response(reader.hidesThinking ? codec.client.removeThinking(text) : text, copyHead(response))
+  return withText(response, reader.hidesThinking ? codec.client.removeThinking(text) : text)
 }
 
 export function isEventStream({ headers }: Response): boolean {
   return headers.get('content-type')?.includes('text/event-stream') === true
+}
+
+/** Returns a response that was read, with a text as its body, unless its status allows none. */
+export function withText(response: Response, text: string): Response {
+  return new Response(response.body === null ? null : text, copyHead(response))
 }
 
 /** Returns status and headers of a response whose body was decoded. */

@@ -12,7 +12,7 @@ import type { ProviderCodec, ReplyDecoder } from '@tidemark/wire/providers/provi
 import { findCodec } from '../models/providers.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnHost } from '../session/turn-host.ts'
-import { copyHead, isEventStream } from './client-response.ts'
+import { copyHead, isEventStream, withText } from './client-response.ts'
 
 interface HeldResponse {
   /** The response to pass on, whatever was read of it. */
@@ -33,7 +33,7 @@ export async function holdCutAnswer(session: OpenSession, response: Response): P
   if (!isEventStream(response)) {
     const text = await response.text()
     const read = codec.decodeBody(text)
-    const held = new Response(text, copyHead(response))
+    const held = withText(response, text)
     return { response: held, cut: read.ok && isCut(session, read.reply) ? read.reply : null }
   }
   if (response.body === null) return { response, cut: null }

@@ -55,6 +55,14 @@ export const mutants: readonly Mutant[] = [
     tests: [LOG],
   },
   {
+    name: 'watch-ignores-its-policy',
+    law: 'follows the policy that it is given',
+    file: 'packages/cli/src/commands/watch.ts',
+    find: 'withWindow(policy?.policy ?? {}, window)',
+    replace: 'withWindow({}, window)',
+    tests: ['packages/cli/test/watch-process.test'],
+  },
+  {
     name: 'replay-leaves-out-subagents',
     law: 'has the calls and the cost of its subagents',
     file: 'packages/tidemark/src/replay/replay-log.ts',

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
@@ -108,6 +108,36 @@ describe('tidemark watch', () => {
     expect(readFileSync(join(home, 'sessions', 'abc.jsonl'), 'utf8')).toContain('Mend the sums.')
     expect(printed()).toMatch(/^\d\d:\d\d abc {7}.*0% from the cache/m)
     expect(printed().match(/does not ask for the prompt cache/g)).toHaveLength(1)
+  })
+
+  it('follows the policy that it is given, within the window that it is given', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-policy-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'early.json')
+    writeFileSync(file, JSON.stringify({ dropIn: { rewrite: 'early' } }))
+    // The requests of the agent all fit this window, so that nothing is rewritten by default.
+    const early = await startWatch(['--policy', file, '--window', '60000'])
+    expect(early.printed()).toContain('early.json: requests are those of a session')
+    expect(await work(early.url, early.coder, 'create')).toBe(41)
+    expect(early.printed()).toMatch(/^\d\d:\d\d abc {7}(?:Cleared|Compacted)/m)
+  })
+
+  it('explains a policy that it does not know, and a policy beside --observe', async () => {
+    for (const [given, why] of [
+      [['--policy', 'cheap'], 'tidemark: there is no policy cheap: expected default, economy'],
+      [
+        ['--observe', '--policy', 'economy'],
+        "option '--policy <name>' cannot be used with option '--observe'",
+      ],
+    ] as const) {
+      const child = spawn(process.execPath, [...command, ...given])
+      let text = ''
+      child.stderr.on('data', (chunk: Buffer) => {
+        text += String(chunk)
+      })
+      expect(await once(child, 'close')).toEqual([2, null])
+      expect(text).toContain(why)
+    }
   })
 
   it('refuses whoever does not know its address, and keeps that address', async () => {

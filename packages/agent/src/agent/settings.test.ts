@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { presets } from 'tidemark'
 import { tidemarkHome } from 'tidemark/logs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { writeTrust } from './folder-trust.ts'
@@ -55,6 +56,15 @@ describe('settings', () => {
     expect(settings.notices).toEqual([
       expect.stringMatching(/model and permissionMode and permissions\.allow.*not trusted.*tidemark trust '/),
     ])
+  })
+
+  it('the user may name a policy instead of writing it, but only one that there is', async () => {
+    await writeUser({ policy: 'economy' })
+    expect((await readSettings(project, env)).policy).toEqual(presets.economy)
+    await writeUser({ policy: 'cheap' })
+    await expect(readSettings(project, env)).rejects.toThrow(
+      /policy.*an object, or one of default, economy, claude-code-like, nothing/,
+    )
   })
 
   it('a project is told that policy and env are read from the file of the user only', async () => {

@@ -7,7 +7,7 @@
 import { realpath } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { TidemarkError } from 'tidemark'
+import { type PresetName, presets, TidemarkError } from 'tidemark'
 import { tidemarkHome } from 'tidemark/logs'
 import { findHooksProblem, type HookSettings } from 'tidemark/project'
 import { isObject } from '../json-value.ts'
@@ -119,7 +119,8 @@ interface SettingsFile {
   readonly outputStyle?: string
   readonly permissions?: Partial<PermissionRules>
   readonly permissionMode?: PermissionMode
-  readonly policy?: Readonly<Record<string, unknown>>
+  /** Overrides, or the name of a preset. */
+  readonly policy?: Readonly<Record<string, unknown>> | PresetName
   readonly env?: Readonly<Record<string, string>>
   readonly hooks?: HookSettings
   readonly trustedFolders?: readonly string[]
@@ -208,7 +209,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
 /** Returns the settings that are read from the user's file only. */
 function readUsersOwn({ policy, subagents, promptHistory, sandbox, permissions, env = {} }: SettingsFile) {
   return {
-    ...(policy === undefined ? {} : { policy }),
+    ...(policy === undefined ? {} : { policy: typeof policy === 'string' ? presets[policy] : policy }),
     ...(subagents === undefined ? {} : { subagents }),
     ...(promptHistory === undefined ? {} : { promptHistory }),
     ...(sandbox === undefined || sandbox === false ? {} : { sandbox: sandbox === true ? {} : sandbox }),
@@ -407,7 +408,10 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   permissions: checkRules,
   permissionMode: (value) =>
     PERMISSION_MODES.includes(value as PermissionMode) ? null : `one of ${PERMISSION_MODES.join(', ')}`,
-  policy: (value) => (isObject(value) ? null : 'an object'),
+  policy: (value) =>
+    isObject(value) || (typeof value === 'string' && Object.hasOwn(presets, value))
+      ? null
+      : `an object, or one of ${Object.keys(presets).join(', ')}`,
   env: (value) =>
     isObject(value) && Object.values(value).every((each) => typeof each === 'string')
       ? null

@@ -66,6 +66,8 @@ const SORT_CHOICES: Readonly<Record<SortKey, true>> = {
   hit: true,
 }
 
+const POLICY_NAMES = 'default, economy, claude-code-like, nothing, or a JSON file of settings'
+
 const REPLAY_EXAMPLES = `
 Examples:
   tidemark replay                                      the newest sessions
@@ -83,10 +85,7 @@ const addReplay: AddCommand = (program, terminal, outcome) => {
       '[paths...]',
       'files, folders and ids of own sessions; default: the newest sessions of Claude Code, Codex and Tidemark',
     )
-    .option(
-      '--policy <names>',
-      'policies, separated by commas: default, economy, claude-code-like, nothing, or a JSON file of settings',
-    )
+    .option('--policy <names>', `policies, separated by commas: ${POLICY_NAMES}; default: default`)
     .option('--window <tokens>', "the context window; default: that of the session's model", parseTokenCount)
     .option(
       '--limit <number>',
@@ -443,6 +442,9 @@ const addWatch: AddCommand = (program, terminal, outcome) => {
     )
     .option('--session <id>', 'the session; default: the id that each request names')
     .option('--max-body <megabytes>', MAX_BODY_HELP, parseMegabytes)
+    .addOption(
+      new Option('--policy <name>', `what to cache, clear and compact: ${POLICY_NAMES}`).conflicts('observe'),
+    )
     .option('--window <tokens>', "a context window smaller than the catalogue's", parseTokenCount)
     .option(
       '--dialect <name>',

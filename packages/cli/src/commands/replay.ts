@@ -1,8 +1,5 @@
 /** `tidemark replay`: replays past sessions under policies, and prints what each would have cost and kept in view. */
-import { readFile } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
-import { createPolicy } from '@tidemark/core/policy/create-policy'
-import { presets } from '@tidemark/core/policy/presets'
 import { formatCount, formatDollars } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printMisuse, printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
@@ -11,7 +8,6 @@ import { createScreen, type Screen } from '@tidemark/terminal/render/screen'
 import { cutTextStart, formatPath, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
 import { type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import {
-  isPresetName,
   type LogReplay,
   type NamedLog,
   type NamedPolicy,
@@ -21,6 +17,7 @@ import {
 } from 'tidemark/internal'
 import { readLog } from 'tidemark/logs'
 import { findSessionLogs, noSessionError, takeFirst } from './inspect.ts'
+import { describeError, readPolicies } from './policy-choice.ts'
 
 export interface ReplayCommandOptions {
   /** Names of policies and files with policies, separated by commas. */
@@ -60,45 +57,6 @@ export async function runReplayCommand(
   if (choices.json !== true && replayed.length > 0)
     terminal.write(renderReplays(replayed, caveat, createScreen(terminal)))
   return code
-}
-
-/** Reads the policies of `--policy`, each once. Returns an error text if one is not known or is not valid. */
-async function readPolicies(given: string): Promise<readonly NamedPolicy[] | string> {
-  const names = given.split(',').map((name) => name.trim())
-  const policies: NamedPolicy[] = []
-  for (const name of new Set(names.filter((each) => each !== ''))) {
-    const policy = isPresetName(name) ? { name, policy: presets[name] } : await readPolicyFile(name)
-    if (typeof policy === 'string') return policy
-    policies.push(policy)
-  }
-  return policies.length === 0 ? `option '--policy': expected ${listPolicyChoices()}.` : policies
-}
-
-async function readPolicyFile(path: string): Promise<NamedPolicy | string> {
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    return isMissing
-      ? `there is no policy ${path}: expected ${listPolicyChoices()}.`
-      : `the policy ${path} cannot be read: ${describeError(error)}.`
-  }
-  try {
-    const policy = JSON.parse(text)
-    createPolicy(policy)
-    return { name: path, policy }
-  } catch (error) {
-    return `${path} is not a policy: ${describeError(error)}.`
-  }
-}
-
-function listPolicyChoices(): string {
-  return `${Object.keys(presets).join(', ')}, or a JSON file of settings`
-}
-
-function describeError(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
 }
 
 interface ReplayFilesOptions {

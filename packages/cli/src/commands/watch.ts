@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { describeEvent } from '@tidemark/terminal/render/describe-event'
 import {
   formatCost,
@@ -14,7 +15,7 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
-import { printError } from '@tidemark/terminal/render/print-errors'
+import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { createColors, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
@@ -22,6 +23,7 @@ import type { EventOf, RunOptions, SessionEvent } from 'tidemark'
 import { DIALECT_NAMES, serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
 import type { PageServer } from '../ui/page-server.ts'
 import type { UndoHere } from '../ui/page-undo.ts'
+import { readPolicy } from './policy-choice.ts'
 
 export interface WatchCommandOptions {
   readonly port?: number
@@ -33,6 +35,8 @@ export interface WatchCommandOptions {
   readonly maxBody?: number
   /** Largest context window to use, in tokens. */
   readonly window?: number
+  /** Name of a preset, or a file with a policy. */
+  readonly policy?: string
   /** The server behind `upstreamOpenai`, if it is not OpenAI. */
   readonly dialect?: string
   /** What each session may use. */
@@ -63,6 +67,8 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     printError(`--dialect ${choices.dialect}: expected ${wanted}.`, terminal)
     return EXIT_CODES.wrongUse
   }
+  const policy = choices.policy === undefined ? null : await readPolicy(choices.policy)
+  if (typeof policy === 'string') return printMisuse(policy, terminal)
   const printer = createPrinter(choices, terminal)
   const proxy = await serveLoopbackProxy({
     upstream: upstream.replace(/\/+$/, ''),
@@ -76,7 +82,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
     ...(choices.maxBody === undefined ? {} : { maxBodyBytes: choices.maxBody * 1_000_000 }),
     ...(session === undefined ? {} : { session }),
     ...(choices.limit === undefined ? {} : { limits: choices.limit }),
-    ...(window === undefined ? {} : { policy: { window: { capTokens: window } } }),
+    ...(policy === null && window === undefined ? {} : { policy: withWindow(policy?.policy ?? {}, window) }),
     ...(window === undefined || dialect === undefined ? {} : { chatServer: { dialect, window } }),
     onEvent: printer.printEvent,
     onError: printer.printError,
@@ -101,6 +107,10 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
   await page?.close()
   await proxy.close()
   return EXIT_CODES.done
+}
+
+function withWindow(policy: PolicyOverrides, window: number | undefined): PolicyOverrides {
+  return window === undefined ? policy : { ...policy, window: { ...policy.window, capTokens: window } }
 }
 
 /** Serves the page of the sessions. Its code is loaded only for it. */
@@ -130,12 +140,12 @@ function formatGreeting(
   url: string,
   { upstream, upstreamOpenai }: { readonly upstream: string; readonly upstreamOpenai: string },
   home: string,
-  { observe }: WatchCommandOptions,
+  { observe, policy = 'default' }: WatchCommandOptions,
 ): string {
   const what =
     observe === true
       ? 'Observing: nothing is changed, everything is recorded.'
-      : 'Managing: requests are those of a session, cached, cleared and compacted.'
+      : `Managing, policy ${sanitizeText(formatPath(policy))}: requests are those of a session, cached, cleared and compacted.`
   return [
     `${what} Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} your-agent`,

@@ -32,6 +32,8 @@ export interface ReadUserPrompt {
   readonly required: readonly string[]
   /** The same texts as they stand in the record itself. */
   readonly sources: readonly string[]
+  /** Each text of the message alone. */
+  readonly parts: readonly UserPromptPart[]
   /** What stands with the user's words and is not theirs: the lead, and the questions as `text` has them. */
   readonly context: readonly string[]
   /** Whose words they are: of several in one message, the user's first, then those of an agent. */
@@ -48,6 +50,9 @@ export interface ReadUserPrompt {
   /** What a correction follows: the call that was refused, or the model's text or call before it; empty for no correction. */
   readonly corrects: string
 }
+
+/** One of the texts of a message. Of an answer only the user's words are required: its question is the model's. */
+export interface UserPromptPart extends Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources'> {}
 
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
 const SHORT_REPLY_CHARACTERS = 40
@@ -183,7 +188,7 @@ function cleanInput(input: UserInput, clean: (text: string) => string): UserInpu
 function formatPrompt(
   inputs: readonly UserInput[],
   lead: string,
-): Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'context'> {
+): Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'parts' | 'context'> {
   const own = inputs.filter(({ author }) => author.kind === 'user')
   const foreign = inputs.filter(({ author }) => author.kind !== 'user').map(formatForeignInput)
   const questions = own.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))
@@ -195,6 +200,12 @@ function formatPrompt(
       ...foreign,
     ].map((text) => text.trim()),
     sources: inputs.map(({ text }) => text.trim()),
+    parts: inputs.map((input, index) => ({
+      text: formatInput(input),
+      lead: index === 0 ? lead : '',
+      required: [input.author.kind === 'user' ? input.text.trim() : formatForeignInput(input)],
+      sources: [input.text.trim()],
+    })),
     context: [lead.trim(), ...questions, ...foreign].filter((part) => part !== ''),
   }
 }

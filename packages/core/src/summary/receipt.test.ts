@@ -134,9 +134,55 @@ describe('the receipt of a compaction', () => {
     work.compacts('Summary:\nNothing is known, and 80 tests pass.')
     const after = work.builder.view.entries.toArray()
     const { lost } = createReceipt({ ...rules, before, after, summarised: before })
-    expect(lost.userMessages.map(({ characters }) => characters)).toEqual([2, 16])
+    expect(lost.userMessages.map(({ characters }) => characters)).toEqual([2, 11])
     expect(lost.userMessages[0]?.uuid).toBe(uuid)
     expect(createReceipt({ ...rules, before, after: before, summarised: [] }).lost.userMessages).toEqual([])
+  })
+
+  describe('words of the user in a summary that', () => {
+    function losses(summary: string, attached: object | null = null): readonly string[] {
+      const work = new CodingSession()
+      work.says('Put the footer below the list of sponsors.Keep\nthe banner as it is for now.')
+      const questions = [
+        { question: 'What happens to the sponsor bar on each page?' },
+        { question: 'Which prompt is in the picture?' },
+      ]
+      const answered = `User has answered your questions: "${questions[0]?.question}"="Retire it, footer only", "${questions[1]?.question}"="Ours". You can now continue`
+      work.calls('AskUserQuestion', { questions }, answered)
+      const before = work.builder.view.entries.toArray()
+      work.compacts(`Summary:\n${summary}`)
+      if (attached !== null) work.builder.attachment({ type: 'of_another_program', ...attached })
+      const after = work.builder.view.entries.toArray()
+      const { lost } = createReceipt({ ...rules, before, after, summarised: before })
+      return lost.userMessages.map(({ text, characters }) => `${characters} of ${text.split('\n').at(-1)}`)
+    }
+    const prompt = 'Put the footer below the list of sponsors. Keep the banner as it is for now.'
+
+    it.each<[string, string, readonly string[]]>([
+      ['wraps them anew are not lost', `- "${prompt}"\nRetire it, footer only\nOurs`, []],
+      [
+        'quotes an answer are not lost, and each answer counts alone',
+        `- "${prompt}"\n- sponsor bar → **"Retire it,\n  footer only"**; "Ours" is the picture`,
+        ['4 of Answered: Ours'],
+      ],
+      [
+        'has an answer only inside of other words are lost',
+        `- "${prompt}"\nWe do not Retire it, footer only the bar.\nOurs`,
+        ['22 of Answered: Retire it, footer only'],
+      ],
+      [
+        'cuts their middle are lost in part, white space counted',
+        'Put the footer below the list […] the\n  banner as it is for now.\nRetire it, footer only\nOurs',
+        ['16 of the banner as it is for now.'],
+      ],
+    ])('%s', (_, summary, expected) => {
+      expect(losses(summary)).toEqual(expected)
+    })
+
+    it('leaves them to an attachment of another program are not lost', () => {
+      const given = { files: [{ content: 'Retire it, footer only\nOurs' }] }
+      expect(losses(`- "${prompt}"`, given)).toEqual([])
+    })
   })
 
   it('lists what went, what stayed and what was carried', () => {

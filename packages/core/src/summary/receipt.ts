@@ -6,14 +6,14 @@
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import { addRecords, createFactsKeeper } from '../facts/session-facts.ts'
 import { collectJsonStrings } from '../facts/tool-calls.ts'
-import type { Block } from '../log/block.ts'
+import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { createPathFinder, findNames } from '../text/code-in-text.ts'
 import { redact } from '../text/redact.ts'
 import { removeControlCharacters } from '../text/truncate-text.ts'
 import { findMentions, weighNames } from './ledger.ts'
-import { countMissingCharacters } from './summary-pieces.ts'
+import { createMissingCounter } from './summary-pieces.ts'
 
 export interface Receipt {
   /** uuids of the records that the summary replaces. */
@@ -126,22 +126,15 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   yield textAfter.length
   const hasPathBefore = createPathFinder(textBefore, facts.folders)
   yield textBefore.length
-  const ownTexts = new Map(after.map((entry) => [entry.record.uuid, entry]))
   const identifiers = yield* findLostIdentifiers(records, earlier, textAfter)
+  const ownTexts = new Map(after.map((entry) => [entry.record.uuid, readText(entry)]))
+  const userMessages = findLostMessages(facts.messages, { textAfter, textBefore, ownTexts, inView })
+  yield textAfter.length + textBefore.length
   return {
     files: facts.files
       .filter(({ path, uuid }) => !hasPathAfter(path) && (inView.has(uuid) || hasPathBefore(path)))
       .map(({ path, uuid }) => ({ text: path, uuid })),
-    userMessages: facts.messages.flatMap((message) => {
-      const { text, uuid } = message
-      const own = ownTexts.get(uuid)
-      const ownText = own === undefined ? '' : readText(own)
-      const characters = countMissingCharacters(textAfter, message, ownText)
-      // An earlier compaction may have cut the message already; only what is missing in addition is lost now.
-      const isNew =
-        characters > 0 && (inView.has(uuid) || characters > countMissingCharacters(textBefore, message))
-      return isNew ? [{ text, uuid, characters }] : []
-    }),
+    userMessages,
     errors: withoutRepeats(
       facts.failures
         .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
@@ -150,6 +143,31 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
     identifiers: identifiers.slice(0, MAX_IDENTIFIERS),
     moreIdentifiers: Math.max(0, identifiers.length - MAX_IDENTIFIERS),
   }
+}
+
+interface LostMessagesInput {
+  readonly textAfter: string
+  readonly textBefore: string
+  /** The texts of the new context by the uuid of their record. */
+  readonly ownTexts: ReadonlyMap<string, string>
+  /** uuids of the records of the previous context. */
+  readonly inView: ReadonlySet<string>
+}
+
+function findLostMessages(
+  messages: readonly UserPrompt[],
+  { textAfter, textBefore, ownTexts, inView }: LostMessagesInput,
+): readonly LostUserMessage[] {
+  const countAfter = createMissingCounter(textAfter)
+  const countBefore = createMissingCounter(textBefore)
+  return messages.flatMap(({ uuid, parts }) =>
+    parts.flatMap((part) => {
+      const characters = countAfter(part, ownTexts.get(uuid))
+      // An earlier compaction may have cut the text already; only what is missing in addition is lost now.
+      const isNew = characters > 0 && (inView.has(uuid) || characters > countBefore(part))
+      return isNew ? [{ text: part.text, uuid, characters }] : []
+    }),
+  )
 }
 
 /** Several commands may have failed with the same error, which is one fact. */
@@ -201,16 +219,21 @@ function* joinTexts(
 function createCleanTextReader(): (entry: ContextEntry) => string {
   const known = new Map<ContextEntry, string>()
   return (entry) => {
-    const text = known.get(entry) ?? redact(removeControlCharacters(readEntryText(entry)))
+    const text = known.get(entry) ?? redact(removeControlCharacters(listShownTexts(entry).join('\n')))
     known.set(entry, text)
     return text
   }
 }
 
-/** Returns all text of an entry that the model is shown; empty if the entry is not visible to the model. */
-function readEntryText(entry: ContextEntry): string {
-  if (!isVisibleToModel(entry)) return ''
-  return toMessageParts(entry)
-    .flatMap(({ block }: { readonly block: Block }) => collectJsonStrings(block))
-    .join('\n')
+/**
+ * Returns every text of an entry that the model is shown; none if it is not visible. An attachment of another program is
+ * shown as JSON: its texts are returned as they were before that, too, with their line breaks.
+ */
+export function listShownTexts(entry: ContextEntry): readonly string[] {
+  if (!isVisibleToModel(entry)) return []
+  const texts = toMessageParts(entry).flatMap(({ block }) => collectJsonStrings(block))
+  const { record } = entry
+  if (record.type !== 'attachment' || record.attachment.ended === true) return texts
+  const [shown = ''] = texts.slice(-1)
+  return [...texts, ...collectJsonStrings(record.attachment).filter((text) => !shown.includes(text))]
 }

@@ -14,7 +14,7 @@ import type { KnownRecord } from '../log/record.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import {
   computeUserMessageBudget,
-  countMissingCharacters,
+  createMissingCounter,
   formatUserPrompts,
   hasUserPrompt,
   placePieces,
@@ -151,7 +151,7 @@ describe('a short reply', () => {
     ['6. All user messages\n- yes\n7. Pending tasks\n- The test prints "no" at its end.', false],
   ])('is found only as a whole line: %j', (text, isThere) => {
     expect(hasUserPrompt(text, message)).toBe(isThere)
-    expect(countMissingCharacters(text, message)).toBe(isThere ? 0 : 2)
+    expect(createMissingCounter(text)(message)).toBe(isThere ? 0 : 2)
   })
 
   it('stands with the end of what it answers, never cut inside a character', () => {
@@ -217,8 +217,8 @@ describe('a budget that is too small for all messages', () => {
     const cut = cutTexts(6_000)[0] ?? ''
     const missing = Number(/… (\d+) characters/.exec(cut)?.[1])
     expect(missing).toBeGreaterThan(0)
-    expect(countMissingCharacters(cut, message)).toBe(missing)
-    expect(countMissingCharacters('nothing of it', message)).toBe(message.text.length)
+    expect(createMissingCounter(cut)(message)).toBe(missing)
+    expect(createMissingCounter('nothing of it')(message)).toBe(message.text.length)
   })
 })
 

@@ -4,7 +4,7 @@
  */
 
 import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
-import type { UserPrompt } from '../facts/user-prompts.ts'
+import type { UserPrompt, UserPromptPart } from '../facts/user-prompts.ts'
 import {
   type FailedCall,
   type FailingCommand,
@@ -344,7 +344,7 @@ const BEFORE_TEXT = /^(?:Answered:\s*|Asked:\s*(?="))?["“'‘*_`]*\s*$/
 /** Matches from the end of a user's text to the end of its line. */
 const AFTER_TEXT = /["”'’*_`]*[^\S\n]*(?:\((?:answering|options:)[^\n]*)?(?:\n|$)/y
 
-function hasPart(text: string, part: string, { lead }: UserPrompt): boolean {
+function hasPart(text: string, part: string, { lead }: UserPromptPart): boolean {
   if (part.length >= LEAST_FOUND_ANYWHERE || part === '') return text.includes(part)
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) {
     AFTER_TEXT.lastIndex = at + part.length
@@ -363,22 +363,56 @@ export function hasPointerTo(text: string, { uuid }: UserPrompt): boolean {
 
 /** A shorter beginning or end of a message than this may be in a text by chance, so it does not count as kept. */
 const LEAST_KEPT_CHARACTERS = 20
+/** A shorter text may stand in quotation marks for another reason. */
+const LEAST_QUOTED_CHARACTERS = 12
+const QUOTED_AT_START = /["“„«'‘`]$/
+const QUOTED_AT_END = /^[.,;!?]?["”»'’`]/
 
 /**
- * Returns how many characters of a user message a text lacks: 0 if it has the whole message. `own`: the part of the text
- * that shows the record of the message itself; its words count wherever they stand there.
+ * Creates a function that returns how many characters of a user message a text lacks: 0 if it has the whole message. White
+ * space makes no difference, since who quotes a message may wrap it anew. `own`: the part of the text that shows the record
+ * of the message itself; its words count wherever they stand there.
  */
-export function countMissingCharacters(text: string, message: UserPrompt, own = ''): number {
-  if (own !== '' && message.sources.every((part) => own.includes(part))) return 0
-  const missing = message.required.filter((part) => !own.includes(part) && !hasPart(text, part, message))
-  return missing.reduce((sum, part) => sum + countMissing(text, part), 0)
+export function createMissingCounter(text: string): (message: UserPromptPart, own?: string) => number {
+  const dense = removeWhiteSpace(text)
+  const spaced = text.replace(/[^\S\n]+/g, ' ')
+  const plain = text.replace(/\s+/g, ' ')
+  const hasWhole = (part: string, message: UserPromptPart): boolean =>
+    part.length >= LEAST_FOUND_ANYWHERE
+      ? dense.includes(removeWhiteSpace(part))
+      : hasPart(text, part, message) ||
+        hasPart(spaced, part.replace(/\s+/g, ' '), message) ||
+        isQuoted(plain, part.replace(/\s+/g, ' '))
+  return (message, own = '') => {
+    if (own !== '' && message.sources.every((part) => own.includes(part))) return 0
+    const missing = message.required.filter((part) => !own.includes(part) && !hasWhole(part, message))
+    return missing.reduce((sum, part) => sum + countMissing(dense, part), 0)
+  }
 }
 
-function countMissing(text: string, part: string): number {
+function removeWhiteSpace(text: string): string {
+  return text.replace(/\s+/g, '')
+}
+
+function isQuoted(text: string, part: string): boolean {
+  if (part.length < LEAST_QUOTED_CHARACTERS) return false
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) {
+    const end = at + part.length
+    if (QUOTED_AT_START.test(text.slice(at - 1, at)) && QUOTED_AT_END.test(text.slice(end, end + 2)))
+      return true
+  }
+  return false
+}
+
+/** `dense`: the text without white space. Counts the white space between what is missing. */
+function countMissing(dense: string, part: string): number {
   if (part.length < LEAST_FOUND_ANYWHERE) return part.length
-  const head = countKept(text, part, 'beginning')
-  const tail = countKept(text, part.slice(head), 'end')
-  return part.length - head - tail
+  const characters = removeWhiteSpace(part)
+  const head = countKept(dense, characters, 'beginning')
+  const tail = countKept(dense, characters.slice(head), 'end')
+  if (head + tail === 0) return part.length
+  const places = Array.from(part.matchAll(/\S/g), ({ index }) => index)
+  return (places[characters.length - tail - 1] ?? 0) - (places[head] ?? 0) + 1
 }
 
 /**

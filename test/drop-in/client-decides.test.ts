@@ -76,6 +76,24 @@ describe('what a client leaves out', () => {
     expect(sumRequests(world).refused).toBe(0)
   })
 
+  it.each(['its tools changed', 'a compaction'])('of its thinking stays left out after %s', async (event) => {
+    const deploy = { name: 'deploy', description: 'Deploys.', input_schema: { type: 'object' } }
+    const prepare = (body: Body, number: number): Body => ({
+      ...withoutThinking(body),
+      tools: [...(body.tools as object[]), ...(event === 'a compaction' || number < 4 ? [] : [deploy])],
+    })
+    const settings = { model: BOUND, fields: { thinking: { type: 'adaptive' } }, prepare }
+    const options = { modelId: BOUND, turns: 30, resultTokens: 1_000, thinkingTokens: 200 }
+    const { host, ...world } = dropIn(settings, {
+      ...options,
+      window: event === 'a compaction' ? 20_000 : 200_000,
+    })
+    await host.ask('Fix the sums.')
+    expect(world.events.some(({ type }) => type === 'compact')).toBe(event === 'a compaction')
+    for (const text of world.sent) expect(text).not.toContain('"type":"thinking"')
+    expect(sumRequests(world).refused).toBeLessThanOrEqual(1)
+  })
+
   it('of its thinking is sent where the provider would refuse the request without it', async () => {
     const model = 'claude-sonnet-4-5'
     const fields = { max_tokens: 4_000, thinking: { type: 'enabled', budget_tokens: 1_024 } }
@@ -161,6 +179,26 @@ it('the thinking of an answer reaches a client whose first requests went without
   for (const { content } of answers)
     expect((content as ClientBlock[]).map(({ type }) => type)).toContain('thinking')
   expect(sumRequests(world).refused).toBe(0)
+})
+
+it.each([
+  ['sends back all that it was given', Number.POSITIVE_INFINITY],
+  ['leaves out the older that it was given', 4],
+])('thinking that a client was not given is sent for it if it %s', async (_, recent) => {
+  const compacted = (): boolean => world.events.some(({ type }) => type === 'compact')
+  const prepare = (body: Body): Body => {
+    const { length } = body.messages as readonly ClientMessage[]
+    return mapBlocks(body, (block, at) => (block.type === 'thinking' && at < length - recent ? [] : [block]))
+  }
+  const settings = { model: BOUND, fields: { thinking: { type: 'adaptive' } }, prepare }
+  const options = { modelId: BOUND, turns: 40, resultTokens: 1_000, thinkingTokens: 200, window: 20_000 }
+  const { host, ...world } = dropIn(settings, options)
+  host.messages.push({ role: 'user', content: 'Fix the sums.' })
+  while (!compacted()) await host.step()
+  for (let step = 0; step < 5; step += 1) await host.step()
+  expect(JSON.stringify(host.messages.slice(-8))).not.toContain('"type":"thinking"')
+  expect(world.sent.at(-1)).toContain('"type":"thinking"')
+  expect(sumRequests(world).refused).toBeLessThanOrEqual(1)
 })
 
 describe('fields on user messages that the engine does not know', () => {

@@ -78,6 +78,9 @@ const CASES: Readonly<Record<string, Partial<ClientHabits>>> = {
   'its own context management': { contextManagement: true, thinking: 'kept', binding: 'drops' },
   'thinking left out': { thinking: 'left-out' },
   'thinking left out, and Tidemark switched on in mid-conversation': { thinking: 'left-out', directFirst: 3 },
+  'only the system prompt marked, thinking left out, and a tool added': {
+    ...{ markers: 'system', thinking: 'left-out', tools: 'added', gaps: [6], steps: 6 },
+  },
   'old inputs of calls redacted': { inputs: 'redacted' },
   'the time of day in the system prompt and pauses': { clock: true, gaps: [0.1, 0.1, 6] },
   'a tool that comes and goes': { tools: 'toggled' },

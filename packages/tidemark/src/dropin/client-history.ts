@@ -5,6 +5,7 @@
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import {
   type Block,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   PROVIDER_ITEM,
@@ -152,17 +153,63 @@ export function isOtherConversation({ state }: ComparedSession, { messages }: Cl
 
 function readMatchRules(
   { state, model }: ThinkingSession,
-  { parameters, findExactBlock }: ClientRequest,
+  { messages, parameters, findExactBlock }: ClientRequest,
 ): MatchRules {
   const { profile } = model.choice
   const { firstInModes, whenAbsent } = profile.thinking
   const { thinking } = parameters
   const mode = isObject(thinking) ? thinking.type : whenAbsent
+  const hidden = listHiddenThinking(state, profile)
   return {
-    hidden: listHiddenThinking(state, profile),
+    hidden: leavesOutThinking(state, messages, hidden) ? NO_RESPONSES : hidden,
     isRequired: firstInModes.some((each) => each === mode),
     findExactBlock,
   }
+}
+
+const NO_RESPONSES: ReadonlySet<string> = new Set()
+
+/**
+ * True if a client leaves out the thinking of each response as soon as it has it: it would not send that of the responses in
+ * `hidden` either, which it was not given. The newest response that it was given with thinking tells.
+ */
+function leavesOutThinking(
+  { session }: ComparedState,
+  messages: readonly ClientMessage[],
+  hidden: ReadonlySet<string>,
+): boolean {
+  const later = listBranchRecords(session).flatMap((record) =>
+    record.type === 'assistant' && hidden.has(record.message.id) ? toBlocks(record.message.content) : [],
+  )
+  if (!later.some(isThinkingBlock)) return false
+  const known = new Set(later.filter(isToolUse).map(({ id }) => id))
+  for (const { block } of readGivenParts(messages).toReversed()) {
+    const left = isToolUse(block) && !known.has(block.id) ? wasThinkingLeftOut(session, block.id) : null
+    if (left !== null) return left
+  }
+  return false
+}
+
+/**
+ * True if what follows the response with a call in the log is another version of it, without its thinking; null if the response
+ * had none. Its first record is the one that the client was given.
+ */
+function wasThinkingLeftOut(session: SessionLog, call: string): boolean | null {
+  const { records } = session
+  const start = session.callRecords.get(call) ?? records.length
+  const first = records.at(start)
+  if (first === undefined || !isKnownRecord(first) || first.type !== 'assistant') return null
+  const given = readResponse(session, first.message.id)
+  if (given?.message.content.some(isThinkingBlock) !== true) return null
+  for (let index = start + 1; index < records.length; index += 1) {
+    const next = records.at(index)
+    if (next === undefined || !isKnownRecord(next)) continue
+    if (next.type === 'user') return false
+    if (next.type !== 'assistant' || next.message.id === first.message.id) continue
+    const blocks = readResponse(session, next.message.id)?.message.content ?? []
+    return blocks.some((block) => isToolUse(block) && block.id === call) && !blocks.some(isThinkingBlock)
+  }
+  return false
 }
 
 /** Compares a list that has only the messages after the record with the uuid `after`. */
@@ -197,7 +244,7 @@ export function findResponseEnd(session: SessionLog, id: string): string | undef
 
 /** A response of the log as a client would send it. */
 interface LoggedResponse {
-  readonly message: ClientMessage
+  readonly message: ClientMessage & { readonly content: readonly Block[] }
   readonly findExactBlock: (block: Block) => string | undefined
 }
 

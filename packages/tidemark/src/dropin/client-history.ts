@@ -5,7 +5,6 @@
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import {
   type Block,
-  isThinkingBlock,
   isToolResult,
   isToolUse,
   PROVIDER_ITEM,
@@ -25,11 +24,12 @@ import {
   listGivenParts,
   listLoggedParts,
   type Part,
+  readResponse,
   toPartKey,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
 import type { KnownHistory } from '../session/open-session.ts'
-import { listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
+import { leavesOutThinking, listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
 import { listShortenedTexts } from './removed-texts.ts'
 
 export interface HistoryMatch {
@@ -161,55 +161,10 @@ function readMatchRules(
   const mode = isObject(thinking) ? thinking.type : whenAbsent
   const hidden = listHiddenThinking(state, profile)
   return {
-    hidden: leavesOutThinking(state, messages, hidden) ? NO_RESPONSES : hidden,
+    hidden: leavesOutThinking(state.session, readGivenParts(messages), hidden) ? new Set() : hidden,
     isRequired: firstInModes.some((each) => each === mode),
     findExactBlock,
   }
-}
-
-const NO_RESPONSES: ReadonlySet<string> = new Set()
-
-/**
- * True if a client leaves out the thinking of each response as soon as it has it: it would not send that of the responses in
- * `hidden` either, which it was not given. The newest response that it was given with thinking tells.
- */
-function leavesOutThinking(
-  { session }: ComparedState,
-  messages: readonly ClientMessage[],
-  hidden: ReadonlySet<string>,
-): boolean {
-  const later = listBranchRecords(session).flatMap((record) =>
-    record.type === 'assistant' && hidden.has(record.message.id) ? toBlocks(record.message.content) : [],
-  )
-  if (!later.some(isThinkingBlock)) return false
-  const known = new Set(later.filter(isToolUse).map(({ id }) => id))
-  for (const { block } of readGivenParts(messages).toReversed()) {
-    const left = isToolUse(block) && !known.has(block.id) ? wasThinkingLeftOut(session, block.id) : null
-    if (left !== null) return left
-  }
-  return false
-}
-
-/**
- * True if what follows the response with a call in the log is another version of it, without its thinking; null if the response
- * had none. Its first record is the one that the client was given.
- */
-function wasThinkingLeftOut(session: SessionLog, call: string): boolean | null {
-  const { records } = session
-  const start = session.callRecords.get(call) ?? records.length
-  const first = records.at(start)
-  if (first === undefined || !isKnownRecord(first) || first.type !== 'assistant') return null
-  const given = readResponse(session, first.message.id)
-  if (given?.message.content.some(isThinkingBlock) !== true) return null
-  for (let index = start + 1; index < records.length; index += 1) {
-    const next = records.at(index)
-    if (next === undefined || !isKnownRecord(next)) continue
-    if (next.type === 'user') return false
-    if (next.type !== 'assistant' || next.message.id === first.message.id) continue
-    const blocks = readResponse(session, next.message.id)?.message.content ?? []
-    return blocks.some((block) => isToolUse(block) && block.id === call) && !blocks.some(isThinkingBlock)
-  }
-  return false
 }
 
 /** Compares a list that has only the messages after the record with the uuid `after`. */
@@ -240,28 +195,6 @@ export function findResponseEnd(session: SessionLog, id: string): string | undef
     (record.message.id === id ||
       toBlocks(record.message.content).some((block) => isToolUse(block) && calls.has(block.id)))
   return listBranchRecords(session).findLast(isOwn)?.uuid
-}
-
-/** A response of the log as a client would send it. */
-interface LoggedResponse {
-  readonly message: ClientMessage & { readonly content: readonly Block[] }
-  readonly findExactBlock: (block: Block) => string | undefined
-}
-
-/** Returns a response by its id, on whichever branch it is; null if the log does not have it. */
-export function readResponse({ records, responseStarts }: SessionLog, id: string): LoggedResponse | null {
-  const content: Block[] = []
-  const exact = new Map<unknown, string>()
-  for (let index = responseStarts.get(id) ?? records.length; index < records.length; index += 1) {
-    const record = records.at(index)
-    if (record === undefined || !isKnownRecord(record) || record.type !== 'assistant') continue
-    if (record.message.id !== id) break
-    const blocks = toBlocks(record.message.content)
-    for (const { index: at, text } of record.rawBlocks ?? []) exact.set(blocks[at]?.id, text)
-    content.push(...blocks)
-  }
-  if (content.length === 0) return null
-  return { message: { role: 'assistant', content }, findExactBlock: ({ id: call }) => exact.get(call) }
 }
 
 /** Returns what to remember of the messages that a client sent, once the new ones among them are in the log. */

@@ -32,6 +32,7 @@ import {
   listGivenParts,
   listLoggedParts,
   type Part,
+  readResponse,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
 import { prepareRequest, type ReadyRequest, type RequestBody, toReadyRequest } from '../session/next.ts'
@@ -46,7 +47,6 @@ import {
   type HistoryMatch,
   matchLater,
   matchRequest,
-  readResponse,
   toKnownHistory,
   withStoredItems,
 } from './client-history.ts'

@@ -15,6 +15,7 @@ import {
 } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
+import type { SessionLog } from '@tidemark/core/log/session-log'
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import type { MessageInput } from './messages.ts'
 
@@ -273,4 +274,26 @@ function addParts(
     thinking = []
   }
   return thinking
+}
+
+/** A response of the log as a client would send it. */
+interface LoggedResponse {
+  readonly message: ClientMessage & { readonly content: readonly Block[] }
+  readonly findExactBlock: (block: Block) => string | undefined
+}
+
+/** Returns a response by its id, on whichever branch it is; null if the log does not have it. */
+export function readResponse({ records, responseStarts }: SessionLog, id: string): LoggedResponse | null {
+  const content: Block[] = []
+  const exact = new Map<unknown, string>()
+  for (let index = responseStarts.get(id) ?? records.length; index < records.length; index += 1) {
+    const record = records.at(index)
+    if (record === undefined || !isKnownRecord(record) || record.type !== 'assistant') continue
+    if (record.message.id !== id) break
+    const blocks = toBlocks(record.message.content)
+    for (const { index: at, text } of record.rawBlocks ?? []) exact.set(blocks[at]?.id, text)
+    content.push(...blocks)
+  }
+  if (content.length === 0) return null
+  return { message: { role: 'assistant', content }, findExactBlock: ({ id: call }) => exact.get(call) }
 }

@@ -532,4 +532,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (isEditsDifference(difference, rules)) return true',
     tests: ['packages/core/src/cache/detect-break.test'],
   },
+  {
+    name: 'cache-writes-of-every-model-live-five-minutes',
+    law: 'a Codex log of a model with cache writes costs what they cost, and its breaks are judged by their lifetime',
+    file: 'packages/tidemark/src/inspect/logged-requests.ts',
+    find: 'short === undefined ? FIVE_MINUTES : { ttl: short.name, seconds: short.seconds }',
+    replace: 'FIVE_MINUTES',
+    tests: ['test/openai/codex-logs.test'],
+  },
 ]

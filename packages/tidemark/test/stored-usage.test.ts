@@ -125,7 +125,7 @@ const MONEY = {
     fees: 0.02,
     missing: [],
     assumed: [
-      'cache writes without a lifetime are counted as 5-minute writes',
+      'cache writes without a lifetime are counted as writes for the shortest one',
       'the output of responses that broke off is estimated from what arrived',
     ],
   },

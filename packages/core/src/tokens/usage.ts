@@ -58,7 +58,7 @@ export interface BilledPart {
 }
 
 const ASSUMPTIONS = {
-  lifetime: 'cache writes without a lifetime are counted as 5-minute writes',
+  lifetime: 'cache writes without a lifetime are counted as writes for the shortest one',
   prompt: 'the prompts of responses that broke off before their usage are estimated',
   output: 'the output of responses that broke off is estimated from what arrived',
 }

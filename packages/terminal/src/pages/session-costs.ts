@@ -17,32 +17,39 @@ type LoggedCacheBreak = SessionReport['cacheBreaks'][number]
 type LoggedClearing = SessionReport['clearings'][number]
 type LoggedCompaction = SessionReport['compactions'][number]
 
-const COST_CLASS_NAMES: readonly (readonly [keyof CostReport['byClass'], string])[] = [
-  ['cacheRead', 'cache reads'],
-  ['write5m', 'cache writes, 5 minutes'],
-  ['write1h', 'cache writes, 1 hour'],
-  ['input', 'input, not cached'],
-  ['output', 'output'],
-]
+type CostClass = keyof CostReport['byClass']
+
+const COST_CLASSES: readonly CostClass[] = ['cacheRead', 'write5m', 'write1h', 'input', 'output']
+
+function nameCostClass(kind: CostClass, { writeSeconds }: CostReport): string {
+  if (kind === 'cacheRead') return 'cache reads'
+  if (kind === 'input') return 'input, not cached'
+  if (kind === 'output') return 'output'
+  const seconds = writeSeconds[kind]
+  if (seconds === null) return kind === 'write1h' ? 'cache writes, for longer' : 'cache writes'
+  const [hours, minutes] = [seconds / 3_600, seconds / 60]
+  return `cache writes, ${Number.isInteger(hours) ? formatCount(hours, 'hour') : formatCount(minutes, 'minute')}`
+}
 
 const COST_NAME_WIDTH = 25
 
 export function renderCosts(report: SessionReport, screen: Screen): readonly string[] {
   const { money } = report
-  const used = COST_CLASS_NAMES.filter(([kind]) => money.byClass[kind].tokens > 0)
+  const used = COST_CLASSES.filter((kind) => money.byClass[kind].tokens > 0)
   if (used.length === 0) return []
   const { colors } = screen
   const width = screen.columns - COST_NAME_WIDTH - 33
   const columns = alignRight('tokens', 10) + alignRight('cost', 10) + alignRight('share', 9)
   return [
     `${colors.bold(alignLeft('Cost', COST_NAME_WIDTH + 2))}${colors.dim(columns)}`,
-    ...used.map(([kind, name]) =>
-      renderCostRow(
+    ...used.map((kind) => {
+      const name = nameCostClass(kind, money)
+      return renderCostRow(
         report,
         { kind, name: kind === 'output' && report.outputEstimated ? `${name} *` : name, width },
         screen,
-      ),
-    ),
+      )
+    }),
     ...renderFees(money),
     ...renderUnlogged(money),
     `  ${alignLeft('total', COST_NAME_WIDTH)}${alignRight('', 10)}${colors.bold(alignRight(formatCost(report.costUsd, money.pricedUsd), 10))}`,

@@ -92,7 +92,7 @@ describe('the page of the sample session', () => {
         output                         1.2k     $0.01    38.8%  ━━━━━━━━╸
         total                                   $0.03
         the cache saved $0.06
-        cache writes without a lifetime are counted as 5-minute writes
+        cache writes without a lifetime are counted as writes for the shortest one
 
       Rewrites                                    1 compaction, 1 clearing by the host
         ▲ compacted (manual)       4.6k → 3.8k  after call 6, 2026-03-09 09:17
@@ -151,7 +151,7 @@ describe('the page of the sample session', () => {
         output                         1.2k     $0.01    38.8%  ━━━━━━━━
         total                                   $0.03
         the cache saved $0.06
-        cache writes without a lifetime are counted as 5-minute writes
+        cache writes without a lifetime are counted as writes for the shortest one
       "
     `)
   })

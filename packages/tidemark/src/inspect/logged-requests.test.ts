@@ -38,6 +38,8 @@ describe('lifetimeOf', () => {
   it.each([
     { name: 'written for five minutes', model: 'claude-opus-4-5', usage: split(500, 0), ttl: '5m' },
     { name: 'written for an hour', model: 'claude-opus-4-5', usage: split(500, 1), ttl: '1h' },
+    { name: 'written for a short time', model: 'gpt-6-sol', usage: split(500, 0), ttl: '30m' },
+    { name: 'written for a long time', model: 'gpt-6-sol', usage: split(0, 500), ttl: '12h' },
     { name: 'not split', model: 'claude-opus-4-5', usage: unsplit, ttl: '5m' },
     {
       name: 'not split, of a provider with its own lifetimes',

@@ -247,14 +247,27 @@ export function readCacheTtl(
   before: CacheTtl | null,
 ): CacheTtl {
   const { writes = { short: 0, long: 0 }, assumed = [] } = usage ?? {}
-  if (writes.long > 0) return HOUR
-  if (writes.short > 0 && !assumed.includes('lifetime')) return FIVE_MINUTES
+  const { long, short } = readWriteLifetimes(cache)
+  if (writes.long > 0) return long
+  if (writes.short > 0 && !assumed.includes('lifetime')) return short
   if (before !== null) return before
   if (cache === null) return writes.short > 0 ? FIVE_MINUTES : AUTOMATIC
   // For providers without cache markers, the profile lists TTLs that an account can choose, but none of them is the
   // default.
-  const usual = cache.maxMarkers === 0 ? undefined : cache.ttls.find(({ name }) => name === cache.defaultTtl)
-  return usual === undefined ? AUTOMATIC : { ttl: usual.name, seconds: usual.seconds }
+  return cache.maxMarkers === 0 ? AUTOMATIC : short
+}
+
+/** Returns the lifetimes of the two classes of cache writes; those in logs of Claude Code for a model that is not known. */
+export function readWriteLifetimes(cache: ProviderProfile['cache'] | null): {
+  readonly long: CacheTtl
+  readonly short: CacheTtl
+} {
+  const long = cache?.ttls[0]
+  const short = cache?.ttls.find(({ name }) => name === cache.defaultTtl)
+  return {
+    long: long === undefined ? HOUR : { ttl: long.name, seconds: long.seconds },
+    short: short === undefined ? FIVE_MINUTES : { ttl: short.name, seconds: short.seconds },
+  }
 }
 
 /**

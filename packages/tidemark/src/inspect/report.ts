@@ -202,6 +202,8 @@ interface RepeatedRead {
 export interface CostReport extends CostSummary, CacheLossCosts {
   /** Dollars for the calls that wrote summaries, included in `spent`. Only Tidemark logs record these calls. */
   readonly spentOnCompaction: number | null
+  /** Seconds that cache writes of the two classes live without being read; null if that is not known, or if models differ. */
+  readonly writeSeconds: { readonly write5m: number | null; readonly write1h: number | null }
   readonly notInLog: UnloggedSpending
 }
 

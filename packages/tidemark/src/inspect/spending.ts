@@ -12,10 +12,12 @@ import {
   ZERO_TOKENS,
 } from '@tidemark/core/cost/session-cost'
 import type { PriceClass } from '@tidemark/core/tokens/usage'
-import { type Catalogue, createPriceFinder } from '@tidemark/wire/catalogue/catalogue'
+import { type Catalogue, createPriceFinder, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
+import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
 import { addUsage, type LoggedCall, NO_USAGE, sumUsage, toUsageTotals } from './logged-calls.ts'
+import { readWriteLifetimes } from './logged-requests.ts'
 import type {
   AgentReport,
   CacheLossCosts,
@@ -63,6 +65,10 @@ export function reportSpending(
       ...money,
       ...sumCacheLosses(cacheReport, money.spent),
       spentOnCompaction,
+      writeSeconds: {
+        write5m: findWriteSeconds(priced, 'short', pricing.catalogue),
+        write1h: findWriteSeconds(priced, 'long', pricing.catalogue),
+      },
       notInLog: {
         summaries: pricing.unlogged.summaries,
         usd: roundDollars(extra?.usd ?? null),
@@ -75,6 +81,21 @@ export function reportSpending(
     spending: listSpending(priced, cacheReport, toDay, extra),
     agents: listAgentReports(priced),
   }
+}
+
+/** Returns how long the cache writes of a class live, by the rules of the models that wrote them. */
+function findWriteSeconds(
+  priced: readonly PricedLogCall[],
+  kind: 'short' | 'long',
+  catalogue: Catalogue,
+): number | null {
+  const writers = priced.flatMap(({ call: { usage, model } }) => (usage?.writes[kind] ? [model] : []))
+  const found = [...new Set(writers)].map((model) => {
+    const known = lookUpModel(catalogue, model)
+    return known.found ? readWriteLifetimes(createProviderProfile(known.model).cache)[kind].seconds : null
+  })
+  const [seconds = null, ...others] = new Set(found)
+  return others.length === 0 ? seconds : null
 }
 
 export interface LogPricing {

@@ -112,7 +112,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-forgets-what-was-measured',
     law: 'an undo counts what was measured before',
-    file: 'packages/core/src/context/context-view.ts',
+    file: 'packages/core/src/tokens/context-meter.ts',
     find: 'return restored !== null && place < restored.entries && isMeasuredPart(restored, place, index)',
     replace: 'return false',
     tests: ['packages/core/src/tokens/context-meter.test'],

@@ -217,7 +217,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'folder-is-read-once',
     law: 'a link that appears after a decision',
-    file: `${AGENT}/protected-targets.ts`,
+    file: `${AGENT}/protected-paths.ts`,
     find: 'if (known?.changedAt === changedAt && known.inode === inode) return known.entries',
     replace: 'if (known !== undefined) return known.entries',
     tests: ATTACKS,
@@ -249,7 +249,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'folder-of-hooks-is-writable',
     law: 'what the configuration of Git names is asked about',
-    file: `${AGENT}/protected-targets.ts`,
+    file: `${AGENT}/protected-paths.ts`,
     find: "key === 'core.hookspath'",
     replace: "key === 'core.hooks'",
     tests: ATTACKS,
@@ -257,7 +257,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'link-in-a-protected-folder',
     law: 'links in protected folders',
-    file: `${AGENT}/protected-targets.ts`,
+    file: `${AGENT}/protected-paths.ts`,
     find: '    if (isLink) links.push(join(at, name))\n    return !DATA_FOLDERS',
     replace: '    return !DATA_FOLDERS',
     tests: ATTACKS,

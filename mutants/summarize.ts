@@ -417,8 +417,8 @@ export const mutants: readonly Mutant[] = [
     name: 'pasted-text-counts-in-one-block-only',
     law: 'stands whole in summaries and notes',
     file: 'packages/core/src/facts/user-input.ts',
-    find: 'const isMixed = blocks.some(isToolResult)',
-    replace: 'const isMixed = texts.size > 1 || blocks.some(isToolResult)',
+    find: 'const isMixed = isCommand || blocks.some(isToolResult)',
+    replace: 'const isMixed = texts.size > 1 || isCommand || blocks.some(isToolResult)',
     tests: ['test/words/forged-words'],
   },
   {
@@ -432,7 +432,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'field-of-another-type-kept',
     law: 'with a field of another type is still read',
-    file: 'packages/core/src/log/decode-log.ts',
+    file: 'packages/core/src/log/decode-record.ts',
     find: "  ['cwd', isText],\n",
     replace: '',
     tests: ['packages/tidemark/test/wrong-types'],

@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
-  'prompt to bytes': { files: 81, changes: 259 },
-  'automatic compaction': { files: 112, changes: 516 },
-  inspect: { files: 77, changes: 307 },
-  "client's request to bytes": { files: 83, changes: 282 },
-  'chat turn with a question, CLI part': { files: 48, changes: 160 },
+  'prompt to bytes': { files: 80, changes: 250 },
+  'automatic compaction': { files: 110, changes: 509 },
+  inspect: { files: 77, changes: 304 },
+  "client's request to bytes": { files: 82, changes: 274 },
+  'chat turn with a question, CLI part': { files: 46, changes: 155 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

@@ -9,7 +9,7 @@ import { buildContextView } from '@tidemark/core/context/context-view'
 import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import { decodeRecord } from '@tidemark/core/log/decode-log'
+import { decodeRecord } from '@tidemark/core/log/decode-record'
 import type { JsonObject } from '@tidemark/core/log/json'
 import {
   isCompactBoundary,

@@ -5,6 +5,7 @@ import {
   listTracedMessages,
   type TracedMessage,
 } from '@tidemark/core/context/flatten'
+import { mustDelayUpdate } from '@tidemark/core/engine/announce-updates'
 import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
@@ -30,7 +31,6 @@ import {
 import {
   createSnapshotRecord,
   diffPrefix,
-  mustDelayUpdate,
   type PrefixChange,
   type RecordBody,
 } from '@tidemark/core/request/prefix-updates'

@@ -1,5 +1,5 @@
 /** Builds Codex rollouts for tests, line by line, and describes what a reader makes of them. */
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import type { SessionRecord, UserRecord } from '@tidemark/core/log/record'
 import { createLogReader } from '../src/readers/log-format.ts'
 import type { LogFormat, LogMeta, LogRecord } from '../src/readers/log-reader.ts'

@@ -41,7 +41,7 @@ export function chooseModel(
 
 type Environment = AgentOptions['env']
 
-export function isOpenaiModel(id: string): boolean {
+function isOpenaiModel(id: string): boolean {
   const found = lookUpModel(modelCatalogue, id)
   return found.found && found.model.vendor === 'openai'
 }

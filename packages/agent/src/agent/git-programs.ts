@@ -18,7 +18,7 @@ import {
   listLinkedRepositories,
   readText,
 } from './git-config.ts'
-import { walkFolders } from './protected-targets.ts'
+import { walkFolders } from './protected-paths.ts'
 
 /**
  * Keys that name no program, by section: those of Git, and sections of other tools that Git does not read. What is not

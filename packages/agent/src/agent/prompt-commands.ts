@@ -341,7 +341,7 @@ export function expandArguments(text: string, args: string): string {
 
 const ARGUMENT = /\$(?:ARGUMENTS\b|([1-9])(?!\d))/g
 
-export function hasArgumentPlace(text: string): boolean {
+function hasArgumentPlace(text: string): boolean {
   return new RegExp(ARGUMENT.source).test(text)
 }
 

@@ -13,7 +13,7 @@ import { resolveBySystem } from '../tools/network-address.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
 import type { AgentOptions } from './agent-options.ts'
 import { decidePermission, isProtectedFile, type PermissionContext } from './permissions.ts'
-import { listGitTargets } from './protected-targets.ts'
+import { listGitTargets } from './protected-paths.ts'
 import { findUserSettings, type SandboxSettings } from './settings.ts'
 
 /** Files and folders of the home that hold keys. Commands cannot read them. */

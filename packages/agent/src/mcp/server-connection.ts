@@ -48,7 +48,7 @@ export interface ServerCall {
   readonly progress?: (text: string) => void
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly address: ServerAddress
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
@@ -159,7 +159,7 @@ const FAULT =
 const FAULT_PLACE = /^(?:at |throw |node:|file:|File "|code: |requireStack: |Node\.js v)/
 
 /** Returns the last lines of an output that tell of a fault; if there are none, the last line. */
-export function findFaultLines(printed: string): string {
+function findFaultLines(printed: string): string {
   const lines = printed.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
   const faults = lines.filter((line) => FAULT.test(line) && !FAULT_PLACE.test(line)).slice(-2)
   const shown = faults.length > 0 ? faults : lines.slice(-1)

@@ -13,7 +13,7 @@ import { viewChange } from './tool-views.ts'
 
 export type PermissionRequest = Parameters<AskPermission>[0]
 
-export interface PermissionView {
+interface PermissionView {
   /** The question, such as `Run this command?` */
   readonly title: string
   /** The change of a file; null for other calls. */

@@ -19,7 +19,7 @@ export interface TourFolder {
 }
 
 /** A folder whose project and session can stay. */
-export interface KeepableFolder extends TourFolder {
+interface KeepableFolder extends TourFolder {
   /** Keeps the folder, and removes the one that an earlier tour has kept. Returns its path. */
   keep(): Promise<string>
 }

@@ -21,7 +21,7 @@ import {
 import { answerPageRequest } from '@tidemark/page/server/page-routes'
 import type { SessionStore } from './session-store.ts'
 
-export interface PageServerOptions {
+interface PageServerOptions {
   readonly store: SessionStore
   /** Default: one that is free. */
   readonly port?: number

@@ -19,7 +19,7 @@ import { inspectFiles, type LogContents, readLog, type SessionReport } from 'tid
 import type { PageUndo } from './page-undo.ts'
 
 /** What the page looks for: the logs to show, newest first, and those that were left out. */
-export interface PageLogs {
+interface PageLogs {
   readonly logs: readonly NamedLog[]
   readonly unreadable: readonly UnreadableLog[]
   readonly unread: number
@@ -211,7 +211,7 @@ export class SessionStore implements PageSessions {
 }
 
 /** Names a log in addresses without its path. */
-export function toSessionKey(path: string): string {
+function toSessionKey(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 12)
 }
 

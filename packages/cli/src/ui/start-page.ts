@@ -5,7 +5,7 @@ import { type PageServer, servePage } from './page-server.ts'
 import { createClosedSessionUndo, type UndoHere } from './page-undo.ts'
 import { SessionStore } from './session-store.ts'
 
-export interface OwnPageOptions {
+interface OwnPageOptions {
   readonly home: string
   readonly timeZone: string | undefined
   /** Given by a command that has sessions open itself. */

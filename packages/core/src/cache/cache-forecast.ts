@@ -8,6 +8,7 @@ import type { TokenUsage } from '../log/model-report.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { AssistantRecord } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { CacheLevel } from '../policy/provider-spelling.ts'
 import { findMessageOfRecord } from '../request/block-index.ts'
 import {
   type AssembledRequest,
@@ -37,7 +38,7 @@ import {
 } from './cache-model.ts'
 import {
   type CacheableRequest,
-  hasSameCacheKey,
+  type CacheKey,
   type MarkedPrefix,
   type SentRequest,
   toCacheableRequest,
@@ -207,6 +208,17 @@ function explainForecast(
   if (!isPrefixLive(there ?? left, now)) return 'expired'
   if (!hasSameCacheKey(newest.key, request.key, left.level)) return 'key'
   return there === undefined ? 'rewritten' : 'out-of-reach'
+}
+
+const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
+
+/**
+ * Checks whether two API requests have the same cache key up to `level` (tools, system or messages), so that a prefix
+ * ending there can be shared.
+ */
+function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
+  const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
+  return levels.every((each) => one[each] === other[each])
 }
 
 // The following functions update the cache model from usage: which prefixes are cached, their sizes and lifetimes.

@@ -325,7 +325,7 @@ interface RequestDiff {
 }
 
 /** A function that removes secrets from a text. */
-export type RedactText = (text: string) => string
+type RedactText = (text: string) => string
 
 const MAX_DIFF_CHARACTERS = 20_000
 const MAX_SIDE_CHARACTERS = 2_000

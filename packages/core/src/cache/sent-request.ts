@@ -142,7 +142,7 @@ export interface CacheableRequest {
  * The parameters that must be equal for a cached prefix to be found, for tools, system prompt and messages. A changed
  * parameter also invalidates the parts after its own.
  */
-type CacheKey = Readonly<Record<CacheLevel, string>>
+export type CacheKey = Readonly<Record<CacheLevel, string>>
 
 /** A prefix that ends at a cache marker, and the lifetime that the marker asks for. */
 export interface MarkedPrefix {
@@ -279,15 +279,4 @@ function groupByLevel(parameters: JsonObject, spelling: RequestParts['spelling']
 /** Formats a parameter for the cache key; betas are sorted because their order does not matter. */
 function formatParameter(name: string, value: Json): string {
   return JSON.stringify(name === 'betas' && Array.isArray(value) ? value.toSorted() : value)
-}
-
-const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
-
-/**
- * Checks whether two API requests have the same cache key up to `level` (tools, system or messages), so that a prefix
- * ending there can be shared.
- */
-export function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
-  const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
-  return levels.every((each) => one[each] === other[each])
 }

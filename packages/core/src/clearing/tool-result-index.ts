@@ -86,7 +86,7 @@ interface ThinkingResponse {
   readonly turn: number
 }
 
-export interface ResultTally {
+interface ResultTally {
   readonly count: number
   /** Estimated tokens of the counted tool results. */
   readonly tokens: number

@@ -6,7 +6,7 @@
  * The context is updated record by record (`updateContextView`) and rebuilt only when a rewind changes the branch. Both
  * ways give the same context.
  */
-import type { Damage, DamageKind } from '../log/batch.ts'
+import type { Damage, DamageKind } from '../log/decode-log.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
   type CompactBoundary,
@@ -50,7 +50,7 @@ export interface ContextRewrite {
 }
 
 /** Tells which reported usage measured the present context. */
-interface MeasuredPart {
+export interface MeasuredPart {
   /**
    * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
    * reported before this record measured a different context, except in the `restored` part.
@@ -62,16 +62,6 @@ interface MeasuredPart {
 
 interface RestoredPart extends MeasuredPart {
   readonly entries: number
-}
-
-/** Checks whether usage in the record at `index`, at entry number `place`, was reported for the present context. */
-export function isMeasuredPart(
-  { rewrittenAt, restored }: MeasuredPart,
-  place: number,
-  index: number,
-): boolean {
-  if (index > rewrittenAt) return true
-  return restored !== null && place < restored.entries && isMeasuredPart(restored, place, index)
 }
 
 export interface ContextView extends MeasuredPart {

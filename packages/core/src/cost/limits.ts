@@ -16,7 +16,7 @@ export interface Limits {
   readonly dollars?: number
 }
 
-export type LimitName = keyof Limits
+type LimitName = keyof Limits
 
 export const LIMIT_NAMES: readonly LimitName[] = ['turns', 'tokens', 'dollars']
 
@@ -58,7 +58,7 @@ export interface ReachedLimit {
 }
 
 /** Returns what a session has used since `before`. Calls without usage or price make tokens or dollars unknown. */
-export function measureSpending(totals: CostTotals, before: CostTotals | null = null): Spending {
+function measureSpending(totals: CostTotals, before: CostTotals | null = null): Spending {
   const isPriced = totals.unpricedCalls === (before?.unpricedCalls ?? 0)
   const isCounted = isPriced || !totals.spent.missing.includes(MISSING_USAGE)
   return {

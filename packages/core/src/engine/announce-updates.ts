@@ -14,12 +14,13 @@ import {
 import type { ContextView } from '../context/context-view.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
-import { isToolUse, toBlocks, withoutCacheMarker } from '../log/block.ts'
+import { isThinkingBlock, isToolResult, isToolUse, toBlocks, withoutCacheMarker } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord, SnapshotSection } from '../log/record.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ProviderZone } from '../policy/provider-spelling.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { countMessages, messageAt } from '../request/block-index.ts'
+import { countMessages, type MessageList, messageAt, toMessageBlocks } from '../request/block-index.ts'
 import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
@@ -33,7 +34,6 @@ import {
 import {
   createSnapshotRecord,
   diffPrefix,
-  mustDelayUpdate,
   type PrefixChange,
   type PrefixChangeCause,
 } from '../request/prefix-updates.ts'
@@ -394,6 +394,30 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
   const records = yield* collectUpdates(turn, ({ isUrgent = false }) => isUrgent || !isDelayed)
   if (isTurnAborted(turn)) return ABORTED
   return yield* appendUnlinkedRecords(turn, records)
+}
+
+/**
+ * True if announcing a change must wait. After an assistant message, an announcement would end the unfinished turn.
+ * With providers that strip the thinking of finished turns, an announcement after tool results would end a turn with
+ * thinking, and so break the cache.
+ */
+export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
+  const last = countMessages(messages) - 1
+  const message = messageAt(messages, last)
+  if (message === undefined) return false
+  if (message.message.role === 'assistant') return true
+  if (!profile.thinking.stripsFinishedTurns || !toMessageBlocks(message).every(isToolResult)) return false
+  return hasThinkingSincePrompt(messages, last)
+}
+
+function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
+  for (let index = from; index >= 0; index -= 1) {
+    const message = messageAt(messages, index)
+    if (message === undefined) continue
+    if (message.message.role === 'assistant' && toMessageBlocks(message).some(isThinkingBlock)) return true
+    if (message.message.role === 'user' && !toMessageBlocks(message).every(isToolResult)) return false
+  }
+  return false
 }
 
 /** Returns the records with what changed in some of the context sources, and emits which sources failed. */

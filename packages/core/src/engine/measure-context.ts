@@ -160,8 +160,9 @@ export function gatherPlanContext(
   const reported = waitsUntilFull ? readReportedPrefix(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
   const ttl = findMechanismStates(policy, switches).caching.on
-    ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+    ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache }).name
     : null
+  const write = findWriteClass(ttl, profile.cache)
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
     sent,
@@ -187,7 +188,7 @@ export function gatherPlanContext(
     moment,
     cache: { ...cache, expectedCalls: estimateRemainingCalls(tally.runs, cache.expectedCalls) },
     rates: findCurrentRates(host, tokens),
-    write: findWriteClass(ttl, profile.cache),
+    write,
     idleMs: measureIdleTime(given, now),
     retrieval: compaction.retrieval,
     tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),

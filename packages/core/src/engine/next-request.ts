@@ -25,7 +25,7 @@ import {
   type PlannedMarker,
   updateFirstClearable,
 } from '../request/cache-markers.ts'
-import { chooseRequestTtl, chooseTailTtl, findWriteClass } from '../request/cache-ttl.ts'
+import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
 import { buildRequestPrefix, type CurrentPrefix } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
@@ -137,15 +137,15 @@ function toAssembleQuestion(
   const { caching, clear } = findMechanismStates(policy, switches)
   const { isUserTool } = host.modelSettings()
   const { providerEdits } = state
+  const rules = { policy: policy.cache, cache: profile.cache }
+  const ttl = chooseRequestTtl(standing.epoch.ttl, source, rules)
   return {
     front: buildRequestPrefix(standing, { previous: state.lastRequest?.front, isUserTool }),
     flat: listSentMessages(state, host),
     profile,
     markers: policy.cache.markers,
-    ttl: caching.on
-      ? chooseRequestTtl(standing.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
-      : null,
-    tailTtl: chooseTailTtl(standing.epoch.ttl, source, { policy: policy.cache, cache: profile.cache }),
+    ttl: caching.on ? ttl.name : null,
+    tailTtl: ttl.tail,
     clears: clear.on,
     edge: state.clearingEdge,
     carriersEnd: findLastSourceUuid(state.view, state.session),

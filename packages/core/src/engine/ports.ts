@@ -4,7 +4,7 @@
  */
 
 import type { Payload } from '../context/payload.ts'
-import type { Damage } from '../log/batch.ts'
+import type { Damage } from '../log/decode-log.ts'
 import type { SessionRecord } from '../log/record.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { ReplyEvent } from './reply.ts'

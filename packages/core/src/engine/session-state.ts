@@ -20,7 +20,7 @@ import {
 } from '../context/context-view.ts'
 import { type FlattenedContext, flattenContext, listUnansweredCalls } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
-import type { Damage } from '../log/batch.ts'
+import type { Damage } from '../log/decode-log.ts'
 import {
   isBranchSwitch,
   isCompactBoundary,
@@ -189,14 +189,16 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
   const view = updateContextView(state.view, session)
   const first = state.session.records.length
   const added = session.records.toArray(first)
+  const earlier = view.entries.extends(state.view.entries) ? state : (state.whenRequested ?? state)
+  const flat = flattenContext(view, earlier.flat)
+  const prefix = updateAnnouncedPrefix(earlier.prefix, session, view)
   const newest = added.findLastIndex(isResponse)
-  const { flat, prefix } = view.entries.extends(state.view.entries) ? state : (state.whenRequested ?? state)
   return {
     ...state,
     session,
     view,
-    flat: flattenContext(view, flat),
-    prefix: updateAnnouncedPrefix(prefix, session, view),
+    flat,
+    prefix,
     lastResponseIndex: newest === -1 ? state.lastResponseIndex : first + newest,
     cacheMonitor: added.reduce(
       (watch, record) => announceRecordedRewrite(watch, record, state.view),

@@ -295,6 +295,7 @@ function chooseForkTtl(
   const { policy, profile, switches = NO_SWITCHES } = host
   if (!findMechanismStates(policy, switches).caching.on) return null
   return chooseRequestTtl(prefix.current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+    .name
 }
 
 /** Describes how much of the conversation's cached prefix a fork read. */

@@ -113,12 +113,13 @@ export function createUserInputs(
   content: MessageContent,
   typed?: string | readonly string[],
 ): readonly RecordedUserInput[] {
+  const isCommand = readCommandMessage(content) !== null
   const blocks = toBlocks(content)
   const texts = new Set(blocks.filter(isTextBlock).map(({ text }) => text))
   const own = new Set(typed === undefined ? texts : [typed].flat())
   const isWhole = own.size === texts.size && [...own].every((text) => texts.has(text))
   if (!isWhole) return [...own].map((text) => ({ kind: 'prompt', text }))
-  const isMixed = blocks.some(isToolResult) || readCommandMessage(content) !== null
+  const isMixed = isCommand || blocks.some(isToolResult)
   return isMixed ? [] : [{ kind: 'prompt' }]
 }
 

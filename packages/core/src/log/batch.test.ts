@@ -8,15 +8,15 @@ import {
   checkBatchStamp,
   createBatchState,
   type PositionedRecord,
-} from './batch.ts'
+} from './decode-log.ts'
 import type { SessionRecord } from './record.ts'
 
 function partBatch(seq: number, index: number, of: number): SessionRecord {
   return { type: 'note', uuid: `r${seq}`, seq, batch: { id: 'b', index, of } }
 }
 
-describe('gather', () => {
-  it('returns the records of a batch only when its last one is read', () => {
+describe('a batch', () => {
+  it('counts only when its last record is read', () => {
     const gathering = createBatchState(0)
     const parts = [partBatch(1, 0, 3), partBatch(2, 1, 3), partBatch(3, 2, 3)]
     const counted = parts.map(
@@ -30,13 +30,13 @@ describe('gather', () => {
     expect(gathering).toEqual<BatchState>({ damage: [], position: 3, openBatch: null })
   })
 
-  it('returns a batch of one record at once', () => {
+  it('of one record counts at once', () => {
     expect(addRecordToBatch(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
       { record: partBatch(1, 0, 1), line: 1, position: 1 },
     ])
   })
 
-  it('sets an incomplete batch aside when the log ends', () => {
+  it('that is incomplete is set aside when the log ends', () => {
     const gathering = createBatchState(0)
     addRecordToBatch(gathering, partBatch(1, 0, 3), 5)
     abandonBatch(gathering)
@@ -50,7 +50,7 @@ describe('gather', () => {
   })
 })
 
-describe('stampProblem', () => {
+describe('the stamp of a batch', () => {
   const bad = 'batch has an id, an index and how many there are'
   it.each<[object, string | null]>([
     [{}, null],

@@ -60,7 +60,7 @@ export function isServerToolResult(block: Block): block is Block & { readonly to
  * Who made a block that only its maker can read, such as encrypted reasoning. Blocks without an origin come from the
  * provider whose block shapes these are.
  */
-export interface BlockOrigin {
+interface BlockOrigin {
   readonly vendor: string
   /** Name of the account, for items that are bound to it. */
   readonly account?: string

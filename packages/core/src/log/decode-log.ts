@@ -1,270 +1,36 @@
 /**
- * Decodes the lines of a log, of any format version, into records. An invalid line is skipped and reported as damage
- * with the reason; the lines after it are still read.
+ * Reads the lines of a log, of any format version, into records. An invalid line and an incomplete batch are left out and
+ * reported as damage with the reason; what comes after them is still read.
  */
 import { TidemarkError } from '../errors.ts'
-import {
-  abandonBatch,
-  addRecordToBatch,
-  type BatchState,
-  checkBatchStamp,
-  createBatchState,
-  type Damage,
-  type DamageKind,
-  type PositionedRecord,
-  withoutForeignBatch,
-} from './batch.ts'
-import { isBlock } from './block.ts'
-import {
-  findRawBlockTexts,
-  isNestedTooDeep,
-  isObject,
-  MAX_JSON_DEPTH,
-  omitUndefined,
-  parseJson,
-} from './json.ts'
-import { isReplyStop, isTokenUsage, type ReadReport, type TokenUsage } from './model-report.ts'
-import { type AssistantRecord, isKnownRecord, type SessionRecord, type SystemRecord } from './record.ts'
+import { completeRecord, decodeRecord, type ParsedLine } from './decode-record.ts'
+import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
+import type { ReadReport } from './model-report.ts'
+import type { BatchStamp, SessionRecord } from './record.ts'
 
-export type DecodeResult =
-  /** A valid record. If a part of its line was invalid and left out, `note` describes that part. */
-  | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
-  | { readonly ok: false; readonly why: string }
+/** A kind of damage in a log. Damage is always reported and never fatal. */
+export type DamageKind =
+  | 'torn-line' // The last line of the log was cut off.
+  | 'bad-json' // A line is not JSON.
+  | 'bad-shape' // A line is JSON, but not a valid record of its type.
+  | 'incomplete-batch' // Records of a batch are missing, so none of its records is used.
+  | 'out-of-order' // The `seq` of a record does not follow that of the record before.
+  | 'missing-parent'
+  | 'duplicate-uuid'
+  | 'cyclic-parent'
+  | 'missing-preserved' // A boundary names a kept record that is not in the log.
+  | 'missing-anchor' // A boundary names an anchor for its kept records that is not in the log.
+  | 'boundary-without-summary'
+  | 'bad-undo' // An undo names something other than the newest rewrite that is in effect.
 
-/** A parsed log line that has not been decoded yet. */
-type ParsedLine = { readonly [field: string]: unknown }
-
-/**
- * Returns the record in a parsed log line, or the reason why the line is not a record. Checks only the fields that the
- * engine uses; all other fields are kept unchanged. A record of an unknown type is valid.
- */
-export function decodeRecord(value: unknown): DecodeResult {
-  if (!isObject(value)) return { ok: false, why: 'a record is a JSON object' }
-  if (typeof value.type !== 'string') return { ok: false, why: 'a record says its type' }
-  const why = checkRecord(value, value.type)
-  if (why !== null) return { ok: false, why }
-  const kept = [withoutBadFields, withMetadata, withRepairedBlocks].reduce<RepairedLine>(
-    ({ value: given, notes }, repair) => {
-      const repaired = repair(given)
-      return { value: repaired.value, notes: [...notes, ...repaired.notes] }
-    },
-    { value, notes: [] },
-  )
-  const record = kept.value as unknown as SessionRecord
-  return kept.notes.length === 0 ? { ok: true, record } : { ok: true, record, note: kept.notes.join('; ') }
-}
-
-/** A line without the parts that are not as expected, and a note on each of these. */
-interface RepairedLine {
-  readonly value: ParsedLine
-  readonly notes: readonly string[]
-}
-
-function checkRecord(value: ParsedLine, type: string): string | null {
-  switch (type) {
-    case 'user':
-      return checkLinks(value) ?? checkUserMessage(value.message)
-    case 'assistant':
-      return checkLinks(value) ?? checkAssistantMessage(value.message)
-    case 'attachment':
-      return (
-        checkLinks(value) ?? (isObject(value.attachment) ? null : 'an attachment record has an attachment')
-      )
-    case 'system':
-      return checkLinks(value) ?? checkSystemRecord(value)
-    case 'progress':
-      return checkLinks(value)
-    default:
-      return value.uuid == null || typeof value.uuid === 'string' ? null : 'a uuid is a string'
-  }
-}
-
-const BOOLEAN_FIELDS = [
-  'isSidechain',
-  'isMeta',
-  'isCompactSummary',
-  'isVisibleInTranscriptOnly',
-  'isApiErrorMessage',
-]
-
-function checkLinks(value: ParsedLine): string | null {
-  const { uuid, parentUuid } = value
-  if (typeof uuid !== 'string' || uuid === '') return 'a record has a uuid'
-  if (parentUuid != null && typeof parentUuid !== 'string') return 'parentUuid is a uuid or null'
-  const bad = BOOLEAN_FIELDS.find((flag) => value[flag] != null && typeof value[flag] !== 'boolean')
-  return bad === undefined ? null : `${bad} is true or false`
-}
-
-function checkUserMessage(message: unknown): string | null {
-  if (!isObject(message)) return 'a user record has a message'
-  if (message.role !== 'user' && message.role !== 'system')
-    return 'the role of a user record is user or system'
-  return checkContent(message.content)
-}
-
-function checkAssistantMessage(message: unknown): string | null {
-  if (!isObject(message)) return 'an assistant record has a message'
-  if (typeof message.id !== 'string') return 'the message of an assistant record has an id'
-  if (typeof message.model !== 'string') return 'the message of an assistant record names its model'
-  return checkContent(message.content)
-}
-
-const isText = (value: unknown): boolean => typeof value === 'string'
-
-/** Fields that the engine reads and a record need not have, with the check of their type. */
-const OPTIONAL_FIELDS: readonly (readonly [string, (value: unknown) => boolean])[] = [
-  ['cwd', isText],
-  ['timestamp', isText],
-  ['sessionId', isText],
-  ['subtype', isText],
-  ['afterUuid', isText],
-  ['compactMetadata', isObject],
-  ['microcompactMetadata', isObject],
-  ['userInputs', isUserInputs],
-]
-
-/** As above, for assistant records only: other programs have other fields of these names. */
-const OPTIONAL_RESPONSE_FIELDS: typeof OPTIONAL_FIELDS = [
-  ['usage', isTokenUsage],
-  ['billed', isTokenUsage],
-  ['stop', isReplyStop],
-]
-
-export function isUserInputs(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isUserInput)
-}
-
-function isUserInput(value: unknown): boolean {
-  if (!isObject(value) || !['prompt', 'refusal', 'answer'].includes(String(value.kind))) return false
-  const { toolUseId = '', text = '', question = null } = value
-  if (!isText(toolUseId) || !isText(text)) return false
-  if (question === null) return true
-  if (!isObject(question) || !isText(question.text)) return false
-  const { options = [] } = question
-  return Array.isArray(options) && options.every(isText)
-}
-
-/** Leaves out each optional field that has another type, so that the rest of the record counts. Null means the same as none. */
-function withoutBadFields(value: ParsedLine): RepairedLine {
-  const fields =
-    value.type === 'assistant' ? [...OPTIONAL_FIELDS, ...OPTIONAL_RESPONSE_FIELDS] : OPTIONAL_FIELDS
-  const bad = fields.filter(([field, isGood]) => field in value && !isGood(value[field]))
-  const { attachment } = value
-  const isTypeBad = isObject(attachment) && 'type' in attachment && !isText(attachment.type)
-  if (bad.length === 0 && !isTypeBad) return { value, notes: [] }
-  const names = new Set(bad.map(([field]) => field))
-  const kept = Object.fromEntries(Object.entries(value).filter(([field]) => !names.has(field)))
-  const wrong = bad.flatMap(([field]) =>
-    value[field] === null ? [] : [`${field} of another type was left out`],
-  )
-  if (!isTypeBad) return { value: kept, notes: wrong }
-  const { type, ...rest } = attachment
-  const notes = type === null ? wrong : [...wrong, 'the type of the attachment is no text and was left out']
-  return { value: { ...kept, attachment: rest }, notes }
-}
-
-/** Gives a boundary without metadata an empty one, because the kind of a boundary is known by its subtype alone. */
-function withMetadata(value: ParsedLine): RepairedLine {
-  const lacks = value.subtype === 'compact_boundary' && value.compactMetadata === undefined
-  return { value: lacks ? { ...value, compactMetadata: {} } : value, notes: [] }
-}
-
-/** Repairs blocks of a message without which the message could not be read: a call without a name, a result that is no text. */
-function withRepairedBlocks(value: ParsedLine): RepairedLine {
-  const { message } = value
-  if (!isObject(message) || !Array.isArray(message.content)) return { value, notes: [] }
-  const given: readonly unknown[] = message.content
-  const content = given.map(repairBlock)
-  if (content.every((block, index) => block === given[index])) return { value, notes: [] }
-  return {
-    value: { ...value, message: { ...message, content } },
-    notes: ['parts of a block that are of another type were left out'],
-  }
-}
-
-function repairBlock(block: unknown): unknown {
-  if (!isObject(block)) return block
-  if (block.type === 'tool_use' && !isText(block.name)) return { ...block, name: 'unknown' }
-  const { content } = block
-  if (block.type !== 'tool_result' || content === undefined || isText(content)) return block
-  if (!Array.isArray(content)) return { ...block, content: content === null ? '' : JSON.stringify(content) }
-  return content.every(isBlock) ? block : { ...block, content: content.filter(isBlock) }
-}
-
-function checkContent(content: unknown): string | null {
-  if (typeof content === 'string') return null
-  if (!Array.isArray(content)) return 'the content of a message is a string or a list of blocks'
-  const bad = content.findIndex((block) => !isBlock(block))
-  return bad === -1 ? null : `block ${bad} of the content is an object with a type`
-}
-
-/** A field that a system record must have, with the check of it; by subtype. */
-type RequiredField = readonly [field: string, accepts: (value: unknown) => boolean, why: string]
-const SYSTEM_FIELDS: ReadonlyMap<unknown, RequiredField> = new Map<unknown, RequiredField>([
-  ['compact_undone', ['of', isText, 'an undo names the boundary it takes back']],
-  ['clear_undone', ['of', isText, 'an undo names the boundary it takes back']],
-  ['reply_dropped', ['response', isText, 'a dropped reply has the id of its response']],
-  ['pin', ['pin', isPin, 'a pin names its target and says whether it is pinned']],
-  ['epoch', ['epoch', isObject, 'an epoch record has an epoch']],
-  ['delta', ['delta', isObject, 'a delta record has a delta']],
-])
-
-function checkSystemRecord(value: ParsedLine): string | null {
-  if (value.subtype === 'compact_boundary') return checkCompactMetadata(value.compactMetadata)
-  const [field = '', accepts, why = ''] = SYSTEM_FIELDS.get(value.subtype) ?? []
-  return accepts === undefined || accepts(value[field]) ? null : why
-}
-
-function checkCompactMetadata(metadata: unknown): string | null {
-  if (metadata == null) return null
-  if (!isObject(metadata)) return 'compactMetadata is an object'
-  const { preservedMessages, unansweredMessages, preservedSegment } = metadata
-  if (isInvalidKeptList(preservedMessages)) return 'preservedMessages has an anchorUuid and a list of uuids'
-  if (isInvalidKeptList(unansweredMessages)) return 'unansweredMessages has an anchorUuid and a list of uuids'
-  if (preservedSegment != null && !isObject(preservedSegment)) return 'preservedSegment is an object'
-  return null
-}
-
-function isInvalidKeptList(kept: unknown): boolean {
-  if (kept == null) return false
-  if (!isObject(kept) || typeof kept.anchorUuid !== 'string' || !Array.isArray(kept.uuids)) return true
-  return !kept.uuids.every((uuid) => typeof uuid === 'string')
-}
-
-function isPin(pin: unknown): boolean {
-  return isObject(pin) && isText(pin.target) && typeof pin.pinned === 'boolean'
-}
-
-// What the provider reported, in neutral terms.
-
-/**
- * Returns the record with the neutral form of what its provider reported, and a note if that is there and cannot be read.
- * What the record already has of it stays.
- */
-export function completeRecord(
-  record: SessionRecord,
-  read: ReadReport,
-): { readonly record: SessionRecord; readonly note?: string } {
-  if (!isKnownRecord(record)) return { record }
-  if (record.type === 'system') return { record: withCallTokens(record, read) }
-  if (record.type !== 'assistant') return { record }
-  const report = read(record.message)
-  const { usage = report.usage, stop = report.stop } = record
-  const billed = record.billed ?? readBilled(record, read)
-  const completed = { ...record, ...omitUndefined({ usage, stop, billed }) }
-  if (usage !== undefined || record.message.usage == null) return { record: completed }
-  const { usage: _, ...message } = completed.message
-  return { record: { ...completed, message }, note: 'usage that is no figures was left out' }
-}
-
-function readBilled({ billedUsage }: AssistantRecord, read: ReadReport): TokenUsage | undefined {
-  return billedUsage === undefined ? undefined : read({ usage: billedUsage }).usage
-}
-
-function withCallTokens(record: SystemRecord, read: ReadReport): SystemRecord {
-  const { modelCall } = record
-  if (!isObject(modelCall) || isTokenUsage(modelCall.tokens)) return record
-  return { ...record, modelCall: { ...modelCall, ...omitUndefined({ tokens: read(modelCall).usage }) } }
+export interface Damage {
+  readonly kind: DamageKind
+  /** Line number in the log file, from 1; 0 if the damage cannot be assigned to a line. */
+  readonly line: number
+  /** A sentence that says what was wrong with the log and what was done about it. */
+  readonly why: string
+  /** uuid of the damaged record, if there is one. */
+  readonly uuid?: string
 }
 
 // Format versions. The first line of a log names its format version. Lines of an older version are converted each time
@@ -512,4 +278,267 @@ function skipLine(reading: ReaderState, why: string): readonly PositionedRecord[
 
 function reportDamage(reading: ReaderState, kind: DamageKind, why: string): void {
   reading.gathering.damage.push({ kind, line: reading.line, why })
+}
+
+// Batches: log records that were appended together. A batch is valid only if all of its records are present, so a log
+// that was cut off at any byte never yields half a batch. An incomplete batch is left out and reported as damage.
+
+/**
+ * State of reading a log: the damage found so far, the current position, and the incomplete batch. Each log line
+ * updates it in place.
+ */
+export interface BatchState {
+  readonly damage: Damage[]
+  /** Position in the log of the last valid record. */
+  position: number
+  openBatch: OpenBatch | null
+}
+
+/**
+ * A valid record with its position in the log. The position is the record's `seq`, or the next free position if it has
+ * no `seq`.
+ */
+export interface PositionedRecord extends NumberedRecord {
+  readonly position: number
+}
+
+export function createBatchState(position: number): BatchState {
+  return { damage: [], position, openBatch: null }
+}
+
+/**
+ * Returns why a record's `seq` or `batch` field is invalid, or null if both are valid. Without `seq`, `batch` is
+ * ignored.
+ */
+export function checkBatchStamp({ seq, batch }: SessionRecord): string | null {
+  if (seq == null) return null
+  if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
+  return batch == null || isBatchStamp(batch) ? null : 'batch has an id, an index and how many there are'
+}
+
+/**
+ * Returns the record without its `batch` field if that is not the stamp of a batch. Records of other tools may use a
+ * field of this name for anything.
+ */
+function withoutForeignBatch(record: SessionRecord): SessionRecord {
+  if (record.batch === undefined || isBatchStamp(record.batch)) return record
+  const { batch: _, ...rest } = record
+  return rest as SessionRecord
+}
+
+/**
+ * Adds the next record of the log. Returns the records that are valid now: this record, all records of the batch that
+ * it completes, or none if its batch is still incomplete.
+ */
+export function addRecordToBatch(
+  gathering: BatchState,
+  record: SessionRecord,
+  line: number,
+): readonly PositionedRecord[] {
+  const { seq, batch } = record
+  if (seq != null && batch != null) return addPart(gathering, { record, line }, { ...batch, seq })
+  const { openBatch, position } = gathering
+  if (openBatch === null || !leavesBatchOpen(openBatch, seq ?? null, position))
+    return [...abandonBatch(gathering), assignPosition(gathering, { record, line })]
+  openBatch.otherRecords.push({ record, line })
+  return NO_RECORDS
+}
+
+/**
+ * Ends the incomplete batch, if there is one, and reports it as damage. Returns the records between its parts that
+ * belong to no batch.
+ */
+export function abandonBatch(gathering: BatchState): readonly PositionedRecord[] {
+  const { openBatch } = gathering
+  if (openBatch === null) return NO_RECORDS
+  gathering.openBatch = null
+  gathering.damage.push(describeIncompleteBatch(findLongerAttempt(openBatch), openBatch.of))
+  return openBatch.otherRecords.map((line) => assignPosition(gathering, line))
+}
+
+function addPart(
+  gathering: BatchState,
+  part: NumberedRecord,
+  stamp: BatchStamp & { readonly seq: number },
+): readonly PositionedRecord[] {
+  const { openBatch, position } = gathering
+  if (openBatch !== null && leavesBatchOpen(openBatch, stamp.seq - stamp.index, position)) {
+    const why = 'part of an earlier batch is among the parts of this one; it is left out'
+    gathering.damage.push({ kind: 'out-of-order', line: part.line, why })
+    return NO_RECORDS
+  }
+  const isNew = openBatch === null || startsNewAttempt(openBatch, stamp, part.record)
+  const waiting = isNew ? abandonBatch(gathering) : NO_RECORDS
+  const batch = isNew ? createOpenBatch(stamp, stamp.seq) : openBatch
+  gathering.openBatch = batch
+  gathering.damage.push(...placePart(batch, stamp, part))
+  const isComplete = !batch.isBroken && batch.parts.length === batch.of
+  return isComplete ? [...waiting, ...completeBatch(gathering, batch)] : waiting
+}
+
+/**
+ * Returns the records of a complete batch, and the records of no batch that were between them. The latter get positions
+ * after the batch, so that the records of the batch keep the positions in their `seq`.
+ */
+function completeBatch(
+  gathering: BatchState,
+  { parts, otherRecords }: OpenBatch,
+): readonly PositionedRecord[] {
+  gathering.openBatch = null
+  const counted = [...parts, ...otherRecords].map((line) => assignPosition(gathering, line))
+  return otherRecords.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
+}
+
+/**
+ * Gives a record its position in the log. If the `seq` of the record is out of order, it is used anyway and reported as
+ * damage; later records are numbered from the highest position so far.
+ */
+function assignPosition(gathering: BatchState, { record, line }: NumberedRecord): PositionedRecord {
+  const expected = gathering.position + 1
+  const position = record.seq ?? expected
+  if (position !== expected) {
+    const why = `the record says position ${position} where ${expected} comes next`
+    gathering.damage.push({ kind: 'out-of-order', line, why })
+  }
+  gathering.position = Math.max(gathering.position, position)
+  return { record, line, position }
+}
+
+function isBatchStamp(stamp: unknown): stamp is BatchStamp {
+  if (!isObject(stamp) || typeof stamp.id !== 'string') return false
+  const index = Number.isSafeInteger(stamp.index) ? Number(stamp.index) : -1
+  return Number.isSafeInteger(stamp.of) && index >= 0 && index < Number(stamp.of)
+}
+
+// The incomplete batch that is being read. The same record of a batch may occur more than once, because log lines can
+// be duplicated and an interrupted writer may write its batch again. Duplicates are left out, and the newest attempt to
+// write the batch is used.
+
+/** A record with the number of its line in the log. */
+interface NumberedRecord {
+  readonly record: SessionRecord
+  readonly line: number
+}
+
+interface OpenBatch {
+  readonly id: string
+  readonly of: number
+  /** Position of the first record of the batch. */
+  readonly first: number
+  parts: NumberedRecord[]
+  /** Records of an earlier attempt to write this batch. Kept while the current attempt has fewer records. */
+  earlierAttempt: readonly NumberedRecord[]
+  /**
+   * Records of no batch, found between the records of this batch. They are returned when the batch is complete or
+   * abandoned.
+   */
+  readonly otherRecords: NumberedRecord[]
+  /** True if a record of the batch is missing. Its other records are then collected only to report them as one damage. */
+  isBroken: boolean
+  /** True after a header line. The lines after a header may come from another writer, which does not continue this batch. */
+  isPastHeader: boolean
+}
+
+function createOpenBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch {
+  const first = seq - index
+  return {
+    id,
+    of,
+    first,
+    parts: [],
+    earlierAttempt: [],
+    otherRecords: [],
+    isBroken: false,
+    isPastHeader: false,
+  }
+}
+
+/**
+ * Returns true if the incomplete batch may still continue after a line at position `first`. It may if the line has no
+ * position (another tool wrote it), or if the line duplicates one from before the batch. `last` is the last valid
+ * position.
+ */
+function leavesBatchOpen(open: OpenBatch, first: number | null, last: number): boolean {
+  if (first === null) return true
+  return first <= last && first < open.first && !open.isPastHeader
+}
+
+/**
+ * Returns true if a batch record belongs to another batch, or starts the same batch again with different content. In
+ * both cases the batch read so far is not continued.
+ */
+function startsNewAttempt(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
+  if (id !== open.id) return true
+  const [first] = open.parts
+  return index === 0 && (open.isBroken || of !== open.of || !isSameRecord(first, record))
+}
+
+/** Adds a record to the incomplete batch. Returns the damage: duplicated lines, and an earlier attempt that was given up. */
+function placePart(open: OpenBatch, { index, of }: BatchStamp, part: NumberedRecord): readonly Damage[] {
+  open.isPastHeader = false
+  if (!open.isBroken && of === open.of) {
+    if (index === open.parts.length) return continueAttempt(open, part)
+    if (index === 0) return restartAttempt(open, part)
+    if (index === open.earlierAttempt.length) return resumeEarlierAttempt(open, part)
+    if (isSameRecord(open.parts[index] ?? open.earlierAttempt[index], part.record))
+      return [describeCopy(part)]
+  }
+  open.isBroken = true
+  open.parts.push(part)
+  return []
+}
+
+function describeIncompleteBatch(parts: readonly NumberedRecord[], of: number): Damage {
+  const upTo = parts.length > 1 ? `, up to line ${parts.at(-1)?.line}` : ''
+  const why = `${parts.length} of the ${of} records appended together are there${upTo}; none of them counts`
+  return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
+}
+
+/** Returns the attempt to write the batch that has more records; the current attempt if both have the same number. */
+function findLongerAttempt({ parts, earlierAttempt }: OpenBatch): readonly NumberedRecord[] {
+  return earlierAttempt.length > parts.length ? earlierAttempt : parts
+}
+
+function continueAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
+  const earlier = open.earlierAttempt[open.parts.length]
+  open.parts.push(part)
+  const isBehind = open.parts.length < open.earlierAttempt.length
+  return isBehind && isSameRecord(earlier, part.record) ? [] : dropEarlierAttempt(open)
+}
+
+/**
+ * Handles the first record of a batch when it occurs again. It is either a duplicated line or a new attempt to write
+ * the batch; the lines after it show which.
+ */
+function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
+  const { parts, earlierAttempt } = open
+  open.earlierAttempt = findLongerAttempt(open)
+  open.parts = [part]
+  if (open.earlierAttempt === earlierAttempt) return parts.map(describeCopy)
+  return open.earlierAttempt.length > 1 ? [] : dropEarlierAttempt(open)
+}
+
+/**
+ * Handles a record that continues the earlier attempt to write the batch. The records read since that attempt are then
+ * duplicated lines.
+ */
+function resumeEarlierAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
+  const copies = open.parts.map(describeCopy)
+  open.parts = [...open.earlierAttempt, part]
+  open.earlierAttempt = []
+  return copies
+}
+
+function dropEarlierAttempt(open: OpenBatch): readonly Damage[] {
+  const { earlierAttempt } = open
+  open.earlierAttempt = []
+  return earlierAttempt.length === 0 ? [] : [describeIncompleteBatch(earlierAttempt, open.of)]
+}
+
+function describeCopy({ line }: NumberedRecord): Damage {
+  return { kind: 'duplicate-uuid', line, why: 'the line repeats an earlier one; it is left out' }
+}
+
+function isSameRecord(line: NumberedRecord | undefined, record: SessionRecord): boolean {
+  return line !== undefined && JSON.stringify(line.record) === JSON.stringify(record)
 }

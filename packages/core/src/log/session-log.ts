@@ -5,8 +5,8 @@
  */
 
 import { repairRecordText } from '../text/truncate-text.ts'
-import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
+import type { Damage } from './decode-log.ts'
 import { AppendList, PersistentMap } from './persistent-collections.ts'
 import {
   isCompactBoundary,

@@ -19,7 +19,7 @@ export type NotesSectionName =
   | 'results'
   | 'worklog'
 
-export interface NotesSection {
+interface NotesSection {
   /** The heading, without `#`. */
   readonly heading: string
   /** The italic line below the heading, without the marks; empty if there is none. */

@@ -63,7 +63,7 @@ export interface NotesRenderOptions {
  * What notes are written for. `file`: to be read by themselves. `summary`: to stand in the context with the user's messages
  * and the failing commands, which are listed there word for word. So the notes only point to them.
  */
-export type NotesUse = 'file' | 'summary'
+type NotesUse = 'file' | 'summary'
 
 /** The items of a section, or a function that writes the section itself. */
 type SectionSource = readonly NoteGroup[] | ((budget: SectionBudget) => string)

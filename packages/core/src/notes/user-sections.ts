@@ -45,7 +45,7 @@ const REQUEST_LABELS: ReadonlyMap<UserInputKind, string> = new Map([
 ])
 
 /** The user's part of the notes, by where it stands. */
-export interface UserSections {
+interface UserSections {
   readonly title: string
   readonly instruction: readonly NoteGroup[]
   /** The latest instruction in one line, for notes beside which the user's messages stand word for word. */

@@ -322,7 +322,7 @@ export interface MessagePlace {
   readonly block: number
 }
 
-export type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | MessagePlace
+type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | MessagePlace
 
 const ZONE_ORDER = ['tools', 'system', 'messages']
 

@@ -7,7 +7,6 @@ import {
   addCallGap,
   type ChooseTtlInput,
   chooseRequestTtl,
-  chooseTailTtl,
   chooseTtl,
   computeLongTtlSavings,
   EMPTY_GAP_TALLY,
@@ -135,8 +134,8 @@ describe('the lifetime of an epoch', () => {
     ['prompt_suggestion', '5m'],
   ])('a request of %s asks for %s in an epoch of an hour', (source, expected) => {
     const rules = { policy: policyOf('auto'), cache }
-    expect(chooseRequestTtl({ name: '1h', because: 'entitled' }, source, rules)).toBe(expected)
-    expect(chooseRequestTtl(undefined, source, rules)).toBe('5m')
+    expect(chooseRequestTtl({ name: '1h', because: 'entitled' }, source, rules).name).toBe(expected)
+    expect(chooseRequestTtl(undefined, source, rules).name).toBe('5m')
   })
 })
 
@@ -194,8 +193,8 @@ describe('the lifetime of the newest messages', () => {
       because: 'cache.ttl',
     })
     const rules = { policy, cache }
-    expect(chooseTailTtl(latched, 'repl_main_thread', rules)).toBe('5m')
-    expect(chooseTailTtl(latched, 'session_memory', rules)).toBeUndefined()
+    expect(chooseRequestTtl(latched, 'repl_main_thread', rules).tail).toBe('5m')
+    expect(chooseRequestTtl(latched, 'session_memory', rules).tail).toBeUndefined()
   })
 })
 

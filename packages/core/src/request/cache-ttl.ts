@@ -128,21 +128,19 @@ function hasOwnTail({ policy, cache }: ChooseTtlInput): boolean {
   return policy.tailTtl === 'auto' && policy.idle === 'off' && short.seconds < long.seconds
 }
 
-/** Returns the cache lifetime for one API request. Short-lived callers always use the shorter lifetime. */
-export function chooseRequestTtl(epoch: SnapshotTtl | undefined, source: string, rules: TtlRules): string {
-  const { policy, cache } = rules
-  const { short } = findCacheLifetimes(cache)
-  const isBrief = policy.fiveMinuteSources.some((pattern) => matchesSource(pattern, source))
-  return isBrief || epoch === undefined ? short.name : epoch.name
-}
-
-/** Returns the cache lifetime of the newest messages of one API request; undefined if it is that of the whole request. */
-export function chooseTailTtl(
+/**
+ * Returns the cache lifetime of one API request, and that of its newest messages; undefined if it is the same. Short-lived
+ * callers always use the shorter lifetime.
+ */
+export function chooseRequestTtl(
   epoch: SnapshotTtl | undefined,
   source: string,
-  rules: TtlRules,
-): string | undefined {
-  return epoch !== undefined && chooseRequestTtl(epoch, source, rules) === epoch.name ? epoch.tail : undefined
+  { policy, cache }: TtlRules,
+): { readonly name: string; readonly tail: string | undefined } {
+  const { short } = findCacheLifetimes(cache)
+  const isBrief = policy.fiveMinuteSources.some((pattern) => matchesSource(pattern, source))
+  const name = isBrief || epoch === undefined ? short.name : epoch.name
+  return { name, tail: name === epoch?.name ? epoch.tail : undefined }
 }
 
 interface TtlRules {

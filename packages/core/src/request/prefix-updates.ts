@@ -5,7 +5,7 @@
  * then reported.
  */
 import { SECTION_DELTA_ATTACHMENT, TOOL_DELTA_ATTACHMENT } from '../context/context-entry.ts'
-import { type Block, isThinkingBlock, isToolResult } from '../log/block.ts'
+import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
 import type {
   AttachmentRecord,
@@ -16,7 +16,7 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { countMessages, isSameJson, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
+import { isSameJson } from './block-index.ts'
 import {
   type AnnouncedPrefix,
   CONSTANT_SECTIONS,
@@ -354,30 +354,6 @@ function listChangedParameters(before: JsonObject, now: JsonObject): readonly (r
   return names.flatMap((name) =>
     isSameJson(before[name] ?? null, now[name] ?? null) ? [] : [[name, now[name] ?? null] as const],
   )
-}
-
-/**
- * True if announcing a change must wait. After an assistant message, an announcement would end the unfinished turn.
- * With providers that strip the thinking of finished turns, an announcement after tool results would end a turn with
- * thinking, and so break the cache.
- */
-export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
-  const last = countMessages(messages) - 1
-  const message = messageAt(messages, last)
-  if (message === undefined) return false
-  if (message.message.role === 'assistant') return true
-  if (!profile.thinking.stripsFinishedTurns || !toMessageBlocks(message).every(isToolResult)) return false
-  return hasThinkingSincePrompt(messages, last)
-}
-
-function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
-  for (let index = from; index >= 0; index -= 1) {
-    const message = messageAt(messages, index)
-    if (message === undefined) continue
-    if (message.message.role === 'assistant' && toMessageBlocks(message).some(isThinkingBlock)) return true
-    if (message.message.role === 'user' && !toMessageBlocks(message).every(isToolResult)) return false
-  }
-  return false
 }
 
 // The functions below create the log records that announce a change. The same change always gives the same text.

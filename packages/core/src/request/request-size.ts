@@ -282,7 +282,7 @@ export interface MediaItem {
   readonly side: number
 }
 
-export interface MediaTally {
+interface MediaTally {
   readonly frozen: AppendList<TracedMessage>
   readonly items: AppendList<MediaItem>
   /** UTF-8 bytes of the messages as JSON, with the commas between them. */

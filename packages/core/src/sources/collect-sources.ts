@@ -52,14 +52,14 @@ export async function collectSources(
   }
 }
 
-export function listSourceFailures(rendered: readonly SourceRendering[]): CollectedSources['failed'] {
+function listSourceFailures(rendered: readonly SourceRendering[]): CollectedSources['failed'] {
   return rendered.flatMap(({ carrier, failed }) =>
     failed === null ? [] : [{ carrier: carrier.name, why: failed }],
   )
 }
 
 /** Sorts attachments by kind, then by the order of the sources and their items, so that the same state gives the same order. */
-export function sortAttachmentsByKind(carried: readonly SourceAttachment[]): readonly SourceAttachment[] {
+function sortAttachmentsByKind(carried: readonly SourceAttachment[]): readonly SourceAttachment[] {
   return SOURCE_KINDS.flatMap((kind) => carried.filter((one) => one.kind === kind))
 }
 
@@ -85,7 +85,7 @@ function compareWithShown(
  * Finds items that the context shows but the source no longer has. Returns none if the source failed, or if it does not
  * list all its items each time.
  */
-export function findEndedItems(
+function findEndedItems(
   { carrier, renderings, skipped, failed }: SourceRendering,
   { byKey }: ShownAttachments,
 ): readonly (readonly [string, readonly ShownAttachment[]])[] {
@@ -97,7 +97,7 @@ export function findEndedItems(
 // Reads the items of context sources within their limits. A source that fails is reported and does not affect other
 // sources.
 
-export interface SourceRendering {
+interface SourceRendering {
   readonly carrier: ContextSource
   readonly renderings: readonly (SourceAttachment & { readonly isDelta: boolean })[]
   readonly skipped: readonly SkippedAttachment[]
@@ -109,7 +109,7 @@ export interface SourceRendering {
  * `pause` is called before each begins, since several read the whole log. Throws if the name of a source is invalid or
  * not unique.
  */
-export async function renderSources(
+async function renderSources(
   carriers: readonly ContextSource[],
   context: SourceContext,
   pause?: () => Promise<unknown>,

@@ -4,7 +4,7 @@
  * clearing, earlier reports no longer count.
  */
 import { type ContextEntry, isTurnEnd } from '../context/context-entry.ts'
-import { type ContextView, isMeasuredPart } from '../context/context-view.ts'
+import type { ContextView, MeasuredPart } from '../context/context-view.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
@@ -79,7 +79,7 @@ interface ResponseRun {
   readonly ownTokens: number
 }
 
-export interface MeasuredRun extends ResponseRun {
+interface MeasuredRun extends ResponseRun {
   readonly context: number
 }
 
@@ -276,6 +276,12 @@ export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | 
     if (!isFromBeforeRewrite(view, found.firstEntry, index, found.response)) return found
   }
   return null
+}
+
+/** Checks whether usage in the record at `index`, at entry number `place`, was reported for the present context. */
+function isMeasuredPart({ rewrittenAt, restored }: MeasuredPart, place: number, index: number): boolean {
+  if (index > rewrittenAt) return true
+  return restored !== null && place < restored.entries && isMeasuredPart(restored, place, index)
 }
 
 function withEarlierRecords(

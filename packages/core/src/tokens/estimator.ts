@@ -9,7 +9,6 @@ import {
   isToolResult,
   isToolUse,
   type MessageContent,
-  toBlocks,
 } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
@@ -122,14 +121,15 @@ export function createEstimator(
   }
   const block = memoize((given: Block): number => estimateBlock(given, scale))
   const all = (blocks: readonly Block[]): number => sumTokens(blocks.map(block))
-  const content = (given: MessageContent): number => all(toBlocks(given))
+  const text = (given: string): number => estimateBlock({ type: 'text', text: given }, scale)
+  const content = (given: MessageContent): number => (typeof given === 'string' ? text(given) : all(given))
   const prefix = ({ system, tools }: Pick<Payload, 'system' | 'tools'>): number =>
     (system === undefined ? 0 : content(system)) +
     sumTokens((tools ?? []).map((tool) => roundTokens(scale.text([toJson(tool)]))))
   return {
     weights,
     hasTokensOf,
-    text: (text) => estimateBlock({ type: 'text', text }, scale),
+    text,
     block,
     content,
     entry: memoize((entry) => all(listVisibleBlocks(entry))),

@@ -8,7 +8,7 @@ import type { ProviderProfile } from '../policy/provider-profile.ts'
  * The expected value for each finding code, as text. A check that knows more, such as a limit or a name, gives its own
  * text.
  */
-const EXPECTATIONS = {
+export const EXPECTATIONS = {
   // Finding codes for parts of the wrong type or structure.
   'message-field': 'no fields but those of its role',
   'block-shape': 'an object with a type',
@@ -109,10 +109,6 @@ export interface Finding {
 }
 
 export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
-
-export function createFindingReporter(add: (finding: Finding) => void): ReportFinding {
-  return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
-}
 
 /** The input of every check: the provider's rules, and the function that reports findings. */
 export interface RuleSet {

@@ -23,7 +23,7 @@ import {
   parseMessage,
   type SizeState,
 } from './content-rules.ts'
-import { createFindingReporter, type Finding } from './findings.ts'
+import { EXPECTATIONS, type Finding, type ReportFinding } from './findings.ts'
 import {
   checkLastMessage,
   checkLastThinking,
@@ -133,6 +133,10 @@ export function finishCheck(
   const waiting = [...calls.waiting.values()].map(({ path }) => path)
   profile.spelling.checks.finish(state.spelt, request, { waiting, placed }, rules)
   return found
+}
+
+function createFindingReporter(add: (finding: Finding) => void): ReportFinding {
+  return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
 }
 
 // The functions below validate incrementally. Frozen messages, which can no longer change, are checked only once; the

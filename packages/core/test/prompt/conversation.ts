@@ -13,6 +13,7 @@ import {
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import type { Payload } from '../../src/context/payload.ts'
+import { mustDelayUpdate } from '../../src/engine/announce-updates.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { TokenUsage } from '../../src/log/model-report.ts'
@@ -45,7 +46,6 @@ import {
 import {
   createSnapshotRecord,
   diffPrefix,
-  mustDelayUpdate,
   type PrefixChange,
   type PrefixUpdateRules,
   type RecordBody,

@@ -1,7 +1,7 @@
 /** The audit log: who changed keys, deleted sessions and looked at those of others, and when. Rows are only added. */
 import type { Database } from './database.ts'
 
-export interface AuditEntry {
+interface AuditEntry {
   /** Who did it: the operating system's user of a command, `retention`, or the name of a key. */
   readonly actor: string
   readonly action: 'key-added' | 'key-revoked' | 'session-deleted' | 'page-opened'

@@ -6,7 +6,7 @@ import type { PoolClient } from 'pg'
 import { createPostgresTables } from 'tidemark/postgres'
 import { type Database, runTransaction } from './database.ts'
 
-export interface Migration {
+interface Migration {
   readonly number: number
   readonly name: string
   readonly sql: string

@@ -121,7 +121,7 @@ export function createSessionBlobs(pool: Database, scope: string): BlobStore {
   }
 }
 
-export interface DeletedSession {
+interface DeletedSession {
   readonly lines: number
   readonly blobs: number
 }

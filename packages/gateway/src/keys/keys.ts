@@ -26,7 +26,7 @@ export interface GatewayKey {
   readonly isViewer: boolean
 }
 
-export interface NewKey {
+interface NewKey {
   readonly name: string
   readonly budget?: number
   readonly period?: Period

@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts'
 import { deleteSession } from '../database/session-stores.ts'
 import { settleDeadProcesses } from '../spending/budget.ts'
 
-export interface JobOptions {
+interface JobOptions {
   readonly database: Database
   /** Days without a request after which a session is deleted; null to keep all. */
   readonly retentionDays: number | null

@@ -20,7 +20,7 @@ import { createSessionReports, type ObservedSession, type SessionReports } from 
 import { readTeamFigures } from './team-figures.ts'
 import { findViewer, type PageViewer, SIGN_IN_SECONDS, signIn, signOut } from './viewers.ts'
 
-export interface TeamPageOptions {
+interface TeamPageOptions {
   readonly database: Database
   /** The address at which browsers reach the page from other machines; null for this machine only. */
   readonly pageUrl: string | null

@@ -12,7 +12,7 @@ export interface ProcessAccounts extends CallAccounts {
   close(ms: number): Promise<void>
 }
 
-export interface AccountsOptions {
+interface AccountsOptions {
   readonly database: Database
   /** Id of this process. */
   readonly process: string

@@ -21,7 +21,7 @@ import {
 } from './credentials.ts'
 import { type Tenants, toOwnScope } from './tenants.ts'
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly tenants: Tenants
   /** Null: there are no keys, and callers bring their own credentials. */
   readonly keys: { readonly database: Database; readonly accounts: CallAccounts } | null

@@ -12,7 +12,7 @@ import type { Telemetry } from 'tidemark/telemetry'
 import type { Database } from '../database/database.ts'
 import { createSessionBlobs, createSessionJournal } from '../database/session-stores.ts'
 
-export interface TenantOptions {
+interface TenantOptions {
   /** Null: sessions are files below `home`. */
   readonly database: Database | null
   readonly home: string

@@ -96,7 +96,7 @@ export async function noteProcess(pool: Pick<Database, 'query'>, process: string
 }
 
 /** Seconds of silence after which a process counts as dead. */
-export const DEAD_AFTER_SECONDS = 60
+const DEAD_AFTER_SECONDS = 60
 
 /**
  * Settles the calls of dead processes: what the provider billed for them is not known, which is at most what was reserved.

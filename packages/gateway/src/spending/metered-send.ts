@@ -38,7 +38,7 @@ export interface CallAccounts {
 
 export type RefusalReason = 'budget' | 'model' | 'no-price' | 'unreadable' | 'database' | 'session'
 
-export interface MeteredRequest {
+interface MeteredRequest {
   readonly key: GatewayKey
   readonly accounts: CallAccounts
   /** Returns why the session of the request could not be read or written; null if it could. */

@@ -1,7 +1,7 @@
 /** The kinds of content that the tide chart stacks, from the bottom up, with their names and colours. */
 import type { PageRequest } from 'tidemark/report'
 
-export interface ContentClass {
+interface ContentClass {
   readonly key: string
   readonly label: string
   /** Fields of a request's `content` that count for it. */

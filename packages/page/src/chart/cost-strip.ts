@@ -8,7 +8,7 @@ interface StripOptions {
   readonly to: number
 }
 
-export interface CostStripLayout {
+interface CostStripLayout {
   /** Path data of all bars, and of their parts for tokens that were not read from the cache. */
   readonly all: string
   readonly uncached: string

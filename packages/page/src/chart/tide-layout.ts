@@ -13,7 +13,7 @@ export interface ChartRange {
   readonly to: number
 }
 
-export interface TideOptions extends ChartRange {
+interface TideOptions extends ChartRange {
   readonly width: number
   readonly height: number
   /** Height of the strip above the curve, in which flags stand. */

@@ -47,7 +47,7 @@ export interface TeamSource {
 }
 
 /** The data in an exported document. */
-export interface ExportedData {
+interface ExportedData {
   readonly page: SessionPage
   readonly departures: readonly Departure[]
   /** Texts of what left, by the keys of the blocks; null in a file without texts. */

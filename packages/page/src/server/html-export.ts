@@ -8,7 +8,7 @@ import type { Departure, SessionPage } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 import { createPageDocument, readBuiltFile } from './page-files.ts'
 
-export interface ExportedSession {
+interface ExportedSession {
   readonly page: SessionPage
   readonly departures: readonly Departure[]
   /** Texts of what left, by the keys of the blocks. Given, they and all other texts become part of the file. */
@@ -48,7 +48,7 @@ function hashOf(content: string): string {
 }
 
 /** Returns the report without texts, paths, ids and names of folders, tools of others, subagents and files. */
-export function withoutTexts(report: SessionReport): SessionReport {
+function withoutTexts(report: SessionReport): SessionReport {
   return {
     ...report,
     file: 'A session, without its texts',

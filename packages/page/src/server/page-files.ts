@@ -36,7 +36,7 @@ ${body}
 }
 
 /** Whose sessions a served page shows: those of the user of this machine, or those of a team, to everyone with a key. */
-export type PageHost = 'machine' | 'team'
+type PageHost = 'machine' | 'team'
 
 /** Returns a file of the page by its path; null if there is none. */
 export async function readPageFile(path: string, host: PageHost): Promise<PageFile | null> {

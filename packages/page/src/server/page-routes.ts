@@ -55,7 +55,7 @@ export interface SessionQuestion {
 }
 
 /** A session that can be read. Both give null if it cannot. */
-export interface ReadableSession {
+interface ReadableSession {
   readPage(): Promise<SessionPage | null>
   readContents(): Promise<LogContents | null>
 }

@@ -75,7 +75,7 @@ function sumCauses(breaks: readonly PageBreak[]): readonly CauseSum[] {
     .toSorted((one, other) => other.usd - one.usd)
 }
 
-export interface CauseSum {
+interface CauseSum {
   readonly cause: PageBreakCause
   readonly count: number
   readonly usd: number

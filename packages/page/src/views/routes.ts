@@ -1,6 +1,6 @@
 /** The addresses of the views, in the part behind `#`. */
 
-export const TABS = ['tide', 'content', 'left', 'if', 'cache'] as const
+const TABS = ['tide', 'content', 'left', 'if', 'cache'] as const
 export type Tab = (typeof TABS)[number]
 
 export type Route =

@@ -39,7 +39,7 @@ export interface PrefixCacheRules {
 }
 
 /** The implicit cache of OpenAI's models before GPT-5.6. */
-export const OPENAI_PREFIX_CACHE: PrefixCacheRules = {
+const OPENAI_PREFIX_CACHE: PrefixCacheRules = {
   minimum: 1_024,
   step: 128,
   wholeMessages: false,

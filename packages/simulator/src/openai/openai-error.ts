@@ -62,7 +62,7 @@ export function createOpenaiErrorAnswer(error: OpenaiError, headers: HttpAnswer[
 }
 
 /** Creates the `error` event of a Responses stream, with the error in a field of its own as the provider sends it. */
-export function createResponsesErrorEvent(error: OpenaiError, sequenceNumber: number): string {
+function createResponsesErrorEvent(error: OpenaiError, sequenceNumber: number): string {
   const data = { type: 'error', error: toErrorFields(error), sequence_number: sequenceNumber }
   return `event: error\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -10,7 +10,7 @@ export type JsonFields = Readonly<Record<string, unknown>>
 /** Checks a value at a path such as `input[2].content`. */
 export type ShapeCheck = (value: unknown, path: string) => OpenaiError | null
 
-export interface FieldTable {
+interface FieldTable {
   readonly required?: Readonly<Record<string, ShapeCheck>>
   readonly optional?: Readonly<Record<string, ShapeCheck>>
 }
@@ -118,7 +118,7 @@ export function choiceCheck(...choices: readonly string[]): ShapeCheck {
     typeof value === 'string' && choices.includes(value) ? null : describeChoice(value, path, choices)
 }
 
-export function describeChoice(value: unknown, path: string, choices: readonly string[]): OpenaiError {
+function describeChoice(value: unknown, path: string, choices: readonly string[]): OpenaiError {
   return invalidParameter(
     `Invalid value: '${String(value)}'. Supported values are: ${listChoices(choices)}.`,
     path,

@@ -54,7 +54,7 @@ import type { SimulatorState } from './simulator-state.ts'
 
 export type OpenaiEndpoint = ResponsesEndpoint | 'chat'
 
-export interface OpenaiIncoming extends LoggedRequest {
+interface OpenaiIncoming extends LoggedRequest {
   readonly endpoint: OpenaiEndpoint
   readonly bodyError?: ApiError
 }

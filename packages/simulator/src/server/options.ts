@@ -69,7 +69,7 @@ export interface SimulatorOptions {
 }
 
 /** Behaviour of OpenAI's APIs that depends on the server or is not documented. */
-export interface OpenaiSettings {
+interface OpenaiSettings {
   /** The server that `/v1/chat/completions` behaves like. The header `x-simulator-dialect` overrides it. */
   readonly dialect: DialectName
   /**

@@ -7,7 +7,7 @@ import { formatCount, formatTokens } from './format-numbers.ts'
 import { sanitizeText } from './text.ts'
 
 /** What a user must know of an event. `warning`: something went wrong, or cost more than expected. */
-export interface EventText {
+interface EventText {
   readonly tone: 'good' | 'quiet' | 'warning'
   readonly text: string
 }

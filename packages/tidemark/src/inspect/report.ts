@@ -2,7 +2,7 @@
  * The report of `tidemark inspect` as plain JSON. Programs read it, so field names do not change. Tokens in `usage` and
  * `context` are reported by the provider; tokens of classes, tools and blocks are estimates.
  */
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 
 /** `write5m`: cache writes for the provider's shortest lifetime. `write1h`: for a longer one. */

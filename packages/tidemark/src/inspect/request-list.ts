@@ -27,7 +27,7 @@ interface CountedRequest {
   readonly isFresh: boolean
 }
 
-export interface RequestLister {
+interface RequestLister {
   /** Takes the requests of the main conversation in order. */
   take(request: ReplayedRequest): void
   /** Returns the requests that the log has a size for: one for each point of the context curve. */

@@ -1,7 +1,7 @@
 /** Opens a file as a log: detects its format, then streams its records. */
 
 import { isUtf8 } from 'node:buffer'
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import { createLogReader, detectLineFormat, detectLogFormat } from '@tidemark/wire/readers/log-format'
 import {
   createDamageCollector,

@@ -3,8 +3,8 @@
  * result for every tool call. The damaged log is not changed.
  */
 import type { IdGenerator } from '@tidemark/core/engine/ports'
-import type { Damage } from '@tidemark/core/log/batch'
 import { isToolResult } from '@tidemark/core/log/block'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import { createLogHeader } from '@tidemark/core/log/decode-log'
 import {
   findJsonMember,

@@ -41,7 +41,7 @@ export interface RefusedRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export interface ClientHost {
+interface ClientHost {
   /** Answers that are being sent. */
   readonly running: number
   /** Answers one request. Never rejects. */
@@ -140,7 +140,7 @@ async function answerClient(
 }
 
 /** Addresses of the providers, without `/v1`. */
-export interface Upstreams {
+interface Upstreams {
   readonly anthropic: string
   readonly openai: string
 }

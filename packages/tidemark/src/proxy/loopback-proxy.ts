@@ -36,7 +36,7 @@ interface LoopbackProxyOptions
   readonly port?: number
 }
 
-export interface LoopbackProxy {
+interface LoopbackProxy {
   /** The base URL for clients. */
   readonly url: string
   /** Answers that are being sent. */

@@ -1,6 +1,6 @@
 /** Events of a session, the listeners that receive them, the stream that `session.run` returns, and the status they give. */
 import type { TurnEvent } from '@tidemark/core/engine/events'
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
 import { withFormerEventNames } from './former-names.ts'
 

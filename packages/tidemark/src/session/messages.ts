@@ -1,7 +1,7 @@
 /** Messages that callers append, in the format of the Messages API, and functions that create them. */
 import { TidemarkError } from '@tidemark/core/errors'
 import { type Block, isBlock, type MessageContent } from '@tidemark/core/log/block'
-import { isUserInputs } from '@tidemark/core/log/decode-log'
+import { isUserInputs } from '@tidemark/core/log/decode-record'
 import { isObject } from '@tidemark/core/log/json'
 import type { Attachment } from '@tidemark/core/log/record'
 import { toAnswerInputs, type UserAnswer } from './user-answers.ts'

@@ -28,7 +28,7 @@ import {
 } from './open-session.ts'
 import { beginRunLimits, checkLimitsPriced, checkRunLimits } from './session-limits.ts'
 import { replaceRefusedSummary } from './switch-model.ts'
-import { checkToolsRunnable, createToolset, type ToolOptions, type Toolset } from './tools.ts'
+import { createToolset, type ToolOptions, type Toolset } from './tools.ts'
 import { checkSignals, createTurnContext, createTurnHost } from './turn-host.ts'
 
 export interface RunOptions extends ToolOptions {
@@ -114,8 +114,13 @@ export function startTurn(
 
 /** Throws `bad-option` if nothing runs the tools, unless the turn ends at once because the last answer is finished. */
 function checkToolsNeeded(session: OpenSession, toolset: Toolset, prompt: MessageContent | null): void {
-  const isFinished = prompt === null && findLastAnswer(session.state)?.isFinished === true
-  if (!isFinished) checkToolsRunnable(toolset)
+  const { withoutRunner = [] } = toolset
+  if (withoutRunner.length === 0) return
+  if (prompt === null && findLastAnswer(session.state)?.isFinished === true) return
+  throw badOptionError(
+    'tools',
+    `run: nothing runs the tools ${withoutRunner.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,
+  )
 }
 
 function isBlockList(prompt: unknown): boolean {

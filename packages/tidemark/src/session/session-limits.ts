@@ -14,7 +14,7 @@ import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 
 /** Limits of a session, or that it shares with others. */
-export interface SessionLimits extends Limits {
+interface SessionLimits extends Limits {
   /** Returns what counts besides the calls of the session, such as those of its subagents. Default: nothing. */
   readonly others?: () => Spending
 }

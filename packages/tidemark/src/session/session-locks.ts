@@ -2,7 +2,7 @@
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 
-export interface ReplyGate {
+interface ReplyGate {
   readonly isShut: boolean
   shut(): void
   open(): void

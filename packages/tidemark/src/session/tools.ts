@@ -157,14 +157,6 @@ function createChangingToolset(
   }
 }
 
-/** Throws `bad-option` if the toolset has a tool that cannot be run. */
-export function checkToolsRunnable({ withoutRunner = [] }: Toolset): void {
-  if (withoutRunner.length === 0) return
-  throw badTools(
-    `run: nothing runs the tools ${withoutRunner.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,
-  )
-}
-
 function checkTool(name: string, tool: unknown): Tool {
   if (isObject(tool) && typeof tool.run === 'function') return tool as unknown as Tool
   throw badTools(`tools.${name}: expected { description, inputSchema, run(input, { signal }) }.`)

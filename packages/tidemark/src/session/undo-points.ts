@@ -21,7 +21,7 @@ import { measureContextRemaining } from './context-usage.ts'
 import type { OpenSession } from './open-session.ts'
 
 /** A compaction, clearing or move that `undo` can take back. */
-export interface UndoPoint {
+interface UndoPoint {
   /** The id to pass to `undo`. */
   readonly id: string
   /** The record of the compaction, the clearing or the move; of an undo, the record of what it had undone. */

@@ -2,7 +2,7 @@
 import type { AppendOutcome, NewRecord } from '@tidemark/core/engine/ports'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
-import { completeRecord, type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-log'
+import { completeRecord, type DecodeResult, decodeRecord } from '@tidemark/core/log/decode-record'
 import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
@@ -11,7 +11,7 @@ import { storeRecord } from '@tidemark/wire/readers/stored-records'
 import { isSafeMessageText } from './journal-lock.ts'
 
 /** A checked copy of a new record, before the journal assigns its position. */
-export interface RecordDraft {
+interface RecordDraft {
   readonly record: SessionRecord
   readonly json: string
 }

@@ -4,7 +4,7 @@
  * session, one after the other, are a session log.
  */
 import type { AppendOutcome, Clock, Journal, JournalState } from '@tidemark/core/engine/ports'
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import {
   createLogHeader,
   createLogLineReader,

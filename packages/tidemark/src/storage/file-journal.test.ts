@@ -1,5 +1,5 @@
 import type { Journal } from '@tidemark/core/engine/ports'
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import { createFakeClock, readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createSystemError } from '../testing/crash-file-node.ts'

@@ -16,12 +16,12 @@ export interface PostgresPool {
   connect(): Promise<PostgresConnection>
 }
 
-export interface PostgresResult {
+interface PostgresResult {
   readonly rows: readonly { readonly [column: string]: unknown }[]
   readonly rowCount: number | null
 }
 
-export interface PostgresConnection {
+interface PostgresConnection {
   query(text: string, values?: unknown[]): Promise<PostgresResult>
   on(event: 'error' | 'end', listener: () => void): unknown
   off(event: 'error' | 'end', listener: () => void): unknown
@@ -39,7 +39,7 @@ export interface PostgresJournalOptions {
   readonly locks?: PostgresLocks
 }
 
-export interface PostgresLocksOptions extends Pick<PostgresJournalOptions, 'program'> {
+interface PostgresLocksOptions extends Pick<PostgresJournalOptions, 'program'> {
   /** Connections among which the sessions are spread: those on one wait for each other. Default: 1. */
   readonly connections?: number
 }

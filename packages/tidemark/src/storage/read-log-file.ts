@@ -3,7 +3,7 @@
  * append needs.
  */
 import { TidemarkError } from '@tidemark/core/errors'
-import type { Damage } from '@tidemark/core/log/batch'
+import type { Damage } from '@tidemark/core/log/decode-log'
 import {
   createLogLineReader,
   type LogReaderOptions,

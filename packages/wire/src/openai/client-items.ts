@@ -9,7 +9,7 @@ import { withSystemRole } from './client-conversation.ts'
 import { OPENAI } from './openai-errors.ts'
 import { toDecodedBlocks } from './output-blocks.ts'
 
-export interface ReadItems {
+interface ReadItems {
   readonly messages: readonly ClientMessage[]
   /** Exact texts of calls, by their id. */
   readonly exactCalls: ReadonlyMap<string, string>

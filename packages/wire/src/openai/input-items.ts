@@ -18,7 +18,7 @@ import { findJsonMember, isJsonObject, isObject, type Json, type JsonObject } fr
 import { OPENAI } from './openai-errors.ts'
 
 /** A message with the exact JSON texts of blocks that parsing and stringifying would change, by block index. */
-export interface ExactMessage {
+interface ExactMessage {
   readonly message: ApiMessage
   readonly raw?: ReadonlyMap<number, string> | undefined
 }

@@ -24,7 +24,7 @@ export interface DecodedBlock {
 }
 
 /** Whose items are read. `account`: its name, to which encrypted items are bound. */
-export interface ItemSource {
+interface ItemSource {
   readonly account?: string | undefined
   /** True if the provider stores the items. */
   readonly isStored?: boolean

@@ -16,7 +16,7 @@ export function readResponsesReport(response: ResponseFields): ModelReport {
  * Returns the neutral form of a usage object; null if it has no counts. The provider's input includes what was read from
  * the cache and written to it. Models before GPT-5.6 cache by themselves and report no writes.
  */
-export function readResponsesUsage(raw: unknown, tier?: unknown): TokenUsage | null {
+function readResponsesUsage(raw: unknown, tier?: unknown): TokenUsage | null {
   if (!isObject(raw) || typeof raw.input_tokens !== 'number') return null
   const details = isObject(raw.input_tokens_details) ? raw.input_tokens_details : {}
   const read = toTokenCount(details.cached_tokens)
@@ -60,7 +60,7 @@ const STOPS: ReadonlyMap<unknown, ReplyStop> = new Map([
 ])
 
 /** Returns the neutral form of a usage object; null if it has no counts. All tokens of the prompt are in one count. */
-export function readChatUsage(raw: unknown): TokenUsage | null {
+function readChatUsage(raw: unknown): TokenUsage | null {
   if (!isObject(raw) || typeof raw.prompt_tokens !== 'number') return null
   const details = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {}
   const read = toTokenCount(details.cached_tokens ?? raw.prompt_cache_hit_tokens ?? raw.cached_tokens)

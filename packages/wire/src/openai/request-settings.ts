@@ -23,7 +23,7 @@ const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   SYSTEM_ROLE,
 ])
 
-export interface NeutralSettings {
+interface NeutralSettings {
   readonly maxOutput: number | null
   readonly effort: string | null
   /** False if thinking is switched off. */

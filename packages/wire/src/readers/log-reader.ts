@@ -2,7 +2,7 @@
  * Types and helpers of all log readers. A log reader converts the lines of a session log to records, and at the end
  * returns damage and metadata.
  */
-import type { Damage, DamageKind } from '@tidemark/core/log/batch'
+import type { Damage, DamageKind } from '@tidemark/core/log/decode-log'
 import { isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 

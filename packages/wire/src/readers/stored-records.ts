@@ -2,7 +2,7 @@
  * What a provider reported, in the log: records keep the provider's own fields, and the neutral form only if reading
  * those fields would not give it. So a log of the Messages API has the same bytes as one of Claude Code.
  */
-import { completeRecord } from '@tidemark/core/log/decode-log'
+import { completeRecord } from '@tidemark/core/log/decode-record'
 import {
   type AssistantRecord,
   isKnownRecord,

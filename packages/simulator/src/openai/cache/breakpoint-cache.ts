@@ -7,7 +7,7 @@ import { isObject } from '../../protocol/api.ts'
 import type { JsonFields } from '../openai-shape.ts'
 import type { BreakpointTtl, UnitCacheResult, UnitPrompt, UnitTokenSplit } from './prompt-units.ts'
 
-export interface CacheOptions {
+interface CacheOptions {
   readonly mode: 'implicit' | 'explicit'
   readonly ttl: BreakpointTtl
 }

@@ -109,7 +109,7 @@ export function createCompletionBody(completion: Completion): JsonFields {
   }
 }
 
-export interface CompletionChunk {
+interface CompletionChunk {
   readonly data: JsonFields
   readonly delay: 'start' | 'block' | 'piece' | 'none'
 }

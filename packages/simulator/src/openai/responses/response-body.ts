@@ -76,7 +76,7 @@ export function createPendingResponse(info: ResponseInfo): JsonFields {
   return { ...createHead(info), status: 'in_progress', completed_at: null, output: [], usage: null }
 }
 
-export interface FinishedResponse {
+interface FinishedResponse {
   readonly output: readonly JsonFields[]
   readonly usage: JsonFields
   /** Why the output is incomplete; null if it is complete. */

@@ -3,7 +3,7 @@ import { isObject } from '../../protocol/api.ts'
 import type { JsonFields } from '../openai-shape.ts'
 
 /** An event with the kind of delay before it. */
-export interface StreamEvent {
+interface StreamEvent {
   readonly data: JsonFields
   readonly delay: 'start' | 'block' | 'piece' | 'none'
 }

@@ -15,7 +15,7 @@ export interface PlacedItem {
 }
 
 /** Returns the id of the reasoning item that an item was generated after; undefined if it has none or is not known. */
-export type ReasoningLookup = (itemId: string) => string | undefined
+type ReasoningLookup = (itemId: string) => string | undefined
 
 /** Checks the settings of a request. */
 export function checkResponsesSettings(body: ResponsesBody, model: OpenaiModel): OpenaiError | null {

@@ -62,7 +62,9 @@ describe('the price of a call', () => {
   ])('counts writes as 5-minute ones where there is %s, and says so', (_, writes) => {
     const money = priceUsage({ input_tokens: 0, output_tokens: 0, ...writes }, flat)
     expect(cents(money)).toEqual([0, 0, 50, 0, 0])
-    expect(money.assumed).toEqual(['cache writes without a lifetime are counted as writes for the shortest one'])
+    expect(money.assumed).toEqual([
+      'cache writes without a lifetime are counted as writes for the shortest one',
+    ])
   })
 
   it('counts cache writes without a lifetime as 5-minute writes', () => {

@@ -42,8 +42,8 @@ function writeLog(name: string, createId: (number: number) => string): void {
 }
 
 writeLog('claude-a', (number) => `call-${number}`)
-writeLog('claude-b', () => 'call-1')
-writeFileSync(join(folder, 'claude-c.jsonl'), '{"half')
+writeLog('d2719b1a', () => 'call-1')
+writeFileSync(join(folder, 'e-broken.jsonl'), '{"half')
 
 async function runBench(...options: readonly string[]) {
   const args = ['--conditions=tidemark-source', join(import.meta.dirname, 'replay.ts'), folder, ...options]
@@ -51,9 +51,9 @@ async function runBench(...options: readonly string[]) {
   return { lines: stdout.trim().split('\n'), stderr }
 }
 
-it('every log that can be read is replayed under every policy, one with a repeated call id too; a broken one is named', async () => {
+it('every log that can be read is replayed under every policy, whatever its file is called, one with a repeated call id too; a broken one is named', async () => {
   const { lines, stderr } = await runBench('--policy', 'default', '--policy', 'economy')
-  expect(stderr).toMatch(/^left out: claude-c\.jsonl: .*\n$/)
+  expect(stderr).toMatch(/^left out: e-broken\.jsonl: .*\n$/)
   expect(lines[0]).toBe(`${folder}: 2 sessions, 12 recorded calls`)
   const rows = lines.flatMap((line) => /^(.*?\S) {2,}\S/.exec(line)?.[1] ?? [])
   const names = [
@@ -78,4 +78,13 @@ it('each half has every second log, so that one can be held back', async () => {
   expect([await count('tuned'), await count('held')]).toEqual(
     Array(2).fill(`${folder}: 1 sessions, 6 recorded calls`),
   )
+})
+
+it('the halves of a folder are also reported apart, with the whole, from one replay', async () => {
+  const { lines } = await runBench('--half', 'apart', '--no-peers')
+  expect(lines.filter((line) => line.startsWith(folder))).toEqual([
+    `${folder}, tuned: 1 sessions, 6 recorded calls`,
+    `${folder}, held: 1 sessions, 6 recorded calls`,
+    `${folder}: 2 sessions, 12 recorded calls`,
+  ])
 })

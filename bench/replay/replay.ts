@@ -21,14 +21,17 @@ import {
   readRecordedSession,
   replaySession,
 } from 'tidemark/internal'
-import { readRecords } from '../../scripts/plan-table/linear.ts'
+import { readLog } from 'tidemark/logs'
 import { table } from '../../scripts/table.ts'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
 import { createFidelityTotals, FidelityMeter, type FidelityTotals, type Share } from './fidelity.ts'
 import { createDoNothing, findOutputRoom, listPeerPolicies } from './peer-policies.ts'
 
+type Half = 'tuned' | 'held'
+
 interface NamedSession {
   readonly name: string
+  readonly half: Half
   readonly session: RecordedSession
   /** Megabytes of the unpacked log, and seconds that it took to read it. */
   readonly megabytes: number
@@ -94,13 +97,13 @@ await runScript('bench:replay', async () => {
   if (positionals.length === 0) throw new WrongUse('give a folder of recorded sessions')
   const { ttl, half } = values
   if (ttl !== '5m' && ttl !== '1h') throw new WrongUse('--ttl takes 5m or 1h')
-  if (half !== undefined && half !== 'tuned' && half !== 'held')
-    throw new WrongUse('--half takes tuned or held')
+  if (half !== undefined && half !== 'tuned' && half !== 'held' && half !== 'apart')
+    throw new WrongUse('--half takes tuned, held or apart')
   const window = parseNumber('window', values.window, Number.MAX_SAFE_INTEGER)
   const share = values.prefix === undefined ? null : parseNumber('prefix', values.prefix, MOST_PREFIX) / 100
   const rates = parsePrices(values.prices)
   for (const folder of positionals) {
-    const read = readSessions(folder, half)
+    const read = await readSessions(folder, half === 'apart' ? undefined : half)
     if (read.length === 0) throw new WrongUse(`no session log in ${folder}`)
     const sessions = read.flatMap((named) => fitPrefix(named, window, share))
     const engine = values.policy.map(parseNamedPolicy).map(({ name, policy }) =>
@@ -118,7 +121,15 @@ await runScript('bench:replay', async () => {
     const [unbounded] = policies
     const replay = (named: NamedSession, policy: ReplayPolicy): Promise<SessionReplay> =>
       replayOne(named, policy, { rates, ...(policy === unbounded ? {} : { window }) })
-    compare(folder, await replayAll(sessions, policies, replay), policies, values.each)
+    const replayed = await replayAll(sessions, policies, replay)
+    for (const part of half === 'apart' ? (['tuned', 'held'] as const) : [])
+      compare(
+        `${folder}, ${part}`,
+        replayed.filter((one) => one.half === part),
+        policies,
+        values.each,
+      )
+    compare(folder, replayed, policies, values.each)
   }
   return 0
 })
@@ -231,29 +242,33 @@ function isResponse({ kind }: RecordedSession['steps'][number]): boolean {
 }
 
 /** The halves are drawn by name, every second log: `tuned` is looked at while a policy is tuned, `held` only afterwards. */
-function readSessions(folder: string, half: 'tuned' | 'held' | undefined): readonly NamedSession[] {
+async function readSessions(folder: string, wanted: Half | undefined): Promise<readonly NamedSession[]> {
   if (!existsSync(folder)) throw new WrongUse(`there is no folder ${folder}`)
-  const files = readdirSync(folder).filter((name) => /^(?:claude|codex).*\.jsonl(?:\.gz)?$/.test(name))
-  const chosen = files
-    .toSorted()
-    .filter((_, index) => half === undefined || (index % 2 === 0) === (half === 'tuned'))
-  return chosen.flatMap((file) => {
+  const files = readdirSync(folder).filter((name) => /\.jsonl(?:\.gz)?$/.test(name))
+  const read: NamedSession[] = []
+  for (const [index, file] of files.toSorted().entries()) {
+    const half = index % 2 === 0 ? 'tuned' : 'held'
+    if (wanted !== undefined && wanted !== half) continue
     const name = file.slice(0, 32)
-    const path = join(folder, file)
     try {
-      const bytes = readFileSync(path)
-      const { length } = file.endsWith('.gz') ? gunzipSync(bytes) : bytes
-      const begunAt = performance.now()
-      const records = readRecords(path)
-      const readSeconds = (performance.now() - begunAt) / 1_000
-      const session = readRecordedSession(records)
-      if (!session.steps.some(isResponse)) throw new Error('it has no response of a model')
-      return [{ name, session, megabytes: length / 1_000_000, readSeconds }]
+      read.push({ name, half, ...(await readSession(join(folder, file))) })
     } catch (error) {
       leaveOut(name, error)
-      return []
     }
-  })
+  }
+  return read
+}
+
+async function readSession(path: string): Promise<Omit<NamedSession, 'name' | 'half'>> {
+  const bytes = readFileSync(path)
+  const { length } = path.endsWith('.gz') ? gunzipSync(bytes) : bytes
+  const begunAt = performance.now()
+  const log = await readLog(path, { withAgents: false })
+  if (!log.ok) throw new Error(log.message)
+  const readSeconds = (performance.now() - begunAt) / 1_000
+  const session = readRecordedSession(log.records.map(({ record }) => record))
+  if (!session.steps.some(isResponse)) throw new Error('it has no response of a model')
+  return { session, megabytes: length / 1_000_000, readSeconds }
 }
 
 function leaveOut(name: string, error: unknown): void {

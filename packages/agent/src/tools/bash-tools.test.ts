@@ -10,7 +10,6 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
 import { createBashTools } from './bash-tools.ts'
@@ -227,9 +226,15 @@ describe('a background command', () => {
     const { folder, bash, output, kill } = open()
     await bash(`echo info; echo error 1; echo warn; (sleep ${seconds}) & wait`, { run_in_background: true })
     await waitForSleep(seconds)
-    await sleep(100)
     expect(await output('bash_1', { filter: '(' })).toMatchObject({ isError: true })
-    expect((await output('bash_1', { filter: 'error|warn' })).text).toBe('Running.\nOutput:\nerror 1\nwarn')
+    const shown = new Set<string>()
+    await waitUntil(async () => {
+      const { text } = await output('bash_1', { filter: 'error|warn' })
+      for (const line of text.split('\n')) shown.add(line)
+      return shown.has('warn')
+    })
+    shown.delete('(no new output)')
+    expect([...shown]).toEqual(['Running.', 'Output:', 'error 1', 'warn'])
     expect((await kill('bash_1')).text).toMatch(/^Ended bash_1: echo info/)
     expect(findProcesses(seconds)).toEqual([])
     await waitUntil(() => folder.environment.shells.find('bash_1')?.end() !== null)

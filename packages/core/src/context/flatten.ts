@@ -49,6 +49,8 @@ export interface FlattenedContext {
   /** The entries of the context that have been flattened so far. */
   readonly entries: AppendList<ContextEntry>
   readonly frozen: AppendList<TracedMessage>
+  /** True if a frozen message may be a system message. */
+  readonly hasSystemMessages: boolean
   readonly frozenRepairs: AppendList<MessageRepair>
   /**
    * For each tool call id in a frozen message: the number of messages that were frozen before the group of messages
@@ -82,6 +84,7 @@ const NOTHING_TO_FINISH: FinishedDrafts = {
 const EMPTY_CONTEXT: FlattenedContext = {
   entries: AppendList.of(),
   frozen: AppendList.of(),
+  hasSystemMessages: false,
   frozenRepairs: AppendList.of(),
   calls: PersistentMap.empty(),
   drafts: NOTHING_TO_FINISH.drafts,
@@ -253,7 +256,8 @@ function freezeDrafts(flat: FlattenedContext): FlattenedContext {
   for (const id of calls) next.calls = next.calls.setIfAbsent(id, next.frozen.length)
   for (const message of messages) next.frozen = next.frozen.push(message)
   for (const repair of repairs) next.frozenRepairs = next.frozenRepairs.push(repair)
-  return { ...flat, ...next, drafts: [] }
+  const hasSystemMessages = flat.hasSystemMessages || messages.some(isSystemMessage)
+  return { ...flat, ...next, hasSystemMessages, drafts: [] }
 }
 
 interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServer'> {
@@ -307,6 +311,9 @@ interface FittedMessages extends Pick<FlattenedContext, 'frozen' | 'tail'> {
  * messages of the same role one after the other, they are joined. Returns `flat` itself if nothing has to change.
  */
 export function fitRoles(flat: FlattenedContext, rules: RoleRules): FittedMessages {
+  // Each request asks, and a long conversation has thousands of messages.
+  if (!flat.hasSystemMessages && !flat.tail.some(isSystemMessage) && rules.consecutive !== 'refused')
+    return flat
   const messages = listTracedMessages(flat)
   const tail = fitMessages(messages, rules)
   if (tail === messages) return flat
@@ -319,12 +326,17 @@ export function fitRoles(flat: FlattenedContext, rules: RoleRules): FittedMessag
 
 /** As `fitRoles`, for a list of messages. */
 export function fitMessages(messages: readonly TracedMessage[], rules: RoleRules): readonly TracedMessage[] {
-  const isPlain = messages.every(({ message }) => message.role !== 'system')
-  const fitted = isPlain ? messages : messages.flatMap((message) => fitSystemMessage(message, rules))
+  const fitted = messages.some(isSystemMessage)
+    ? messages.flatMap((message) => fitSystemMessage(message, rules))
+    : messages
   const joined = rules.consecutive === 'refused' ? joinSameRole(fitted) : fitted
   return joined.length === messages.length && joined.every((message, at) => message === messages[at])
     ? messages
     : joined
+}
+
+function isSystemMessage({ message }: TracedMessage): boolean {
+  return message.role === 'system'
 }
 
 function joinSameRole(messages: readonly TracedMessage[]): readonly TracedMessage[] {

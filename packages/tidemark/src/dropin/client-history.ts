@@ -137,7 +137,12 @@ function matchHistory(session: ComparedSession, request: ClientRequest): History
  * Returns true if the log has neither the first message of a request nor one of its calls. This takes much less time than
  * comparing the lists, and most conversations that a request is compared with are others.
  */
-export function isOtherConversation({ state }: ComparedSession, { messages }: ClientRequest): boolean {
+export function isOtherConversation(
+  { state, client }: ComparedSession,
+  { messages }: ClientRequest,
+): boolean {
+  const known = client?.history?.messages[0]
+  if (known !== undefined && isSameJsonValue(known, messages[0])) return false
   const { branch, records, callRecords } = state.session
   const given = readGivenParts(messages)
   for (const index of branch) {
@@ -160,8 +165,9 @@ function readMatchRules(
   const { thinking } = parameters
   const mode = isObject(thinking) ? thinking.type : whenAbsent
   const hidden = listHiddenThinking(state, profile)
+  const isLeftOut = hidden.size > 0 && leavesOutThinking(state.session, readGivenParts(messages), hidden)
   return {
-    hidden: leavesOutThinking(state.session, readGivenParts(messages), hidden) ? new Set() : hidden,
+    hidden: isLeftOut ? new Set() : hidden,
     isRequired: firstInModes.some((each) => each === mode),
     findExactBlock,
   }

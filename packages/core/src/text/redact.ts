@@ -111,10 +111,11 @@ function redactValue(value: unknown, redactText: (text: string) => string): unkn
     const redacted = value.map((item) => redactValue(item, redactText))
     return redacted.some((item, index) => item !== value[index]) ? redacted : value
   }
+  const fields = value as Readonly<Record<string, unknown>>
   const changed: [string, unknown][] = []
-  for (const [field, item] of Object.entries(value)) {
-    const redacted = redactValue(item, redactText)
-    if (redacted !== item) changed.push([field, redacted])
+  for (const field of Object.keys(fields)) {
+    const redacted = redactValue(fields[field], redactText)
+    if (redacted !== fields[field]) changed.push([field, redacted])
   }
   return changed.length === 0 ? value : { ...value, ...Object.fromEntries(changed) }
 }

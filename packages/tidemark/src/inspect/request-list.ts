@@ -65,7 +65,7 @@ function createEntryCounter(estimate: (block: Block) => number): {
         if (isVisibleToModel(entry)) builder.add(toShownRecord(entry))
       before = entries
       const { total, ...classes } = toTokensByClass(builder.breakdown)
-      return withoutEmptyClasses(classes)
+      return classes
     },
   }
 }

@@ -10,9 +10,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
   'prompt to bytes': { files: 80, changes: 250 },
   'automatic compaction': { files: 110, changes: 509 },
-  inspect: { files: 77, changes: 304 },
+  inspect: { files: 77, changes: 303 },
   "client's request to bytes": { files: 82, changes: 275 },
-  'chat turn with a question, CLI part': { files: 46, changes: 155 },
+  // Some runs have one change of file less.
+  'chat turn with a question, CLI part': { files: 46, changes: 156 },
 }
 
 it('the five journeys enter no more files than their limits, with no more changes of file', () => {

@@ -137,19 +137,16 @@ function matchHistory(session: ComparedSession, request: ClientRequest): History
  * Returns true if the log has neither the first message of a request nor one of its calls. This takes much less time than
  * comparing the lists, and most conversations that a request is compared with are others.
  */
-export function isOtherConversation(
-  { state, client }: ComparedSession,
-  { messages }: ClientRequest,
-): boolean {
-  const known = client?.history?.messages[0]
-  if (known !== undefined && isSameJsonValue(known, messages[0])) return false
+export function isOtherConversation({ state }: ComparedSession, { messages }: ClientRequest): boolean {
   const { branch, records, callRecords } = state.session
-  const given = readGivenParts(messages)
   for (const index of branch) {
     const record = records.at(index)
     const isSkipped = record === undefined || (isKnownRecord(record) && isSyntheticError(record))
     const [first] = isSkipped ? [] : sortResults(listLoggedParts([record]))
     if (first === undefined) continue
+    // Mostly the first message is that of the log, and the rest need not be listed.
+    if (isSamePart(first, listGivenParts(messages.slice(0, 1))[0])) return false
+    const given = readGivenParts(messages)
     if (isSamePart(first, given[0])) return false
     return !given.some(({ block }) => isToolUse(block) && callRecords.get(block.id) !== undefined)
   }

@@ -363,7 +363,7 @@ export const mutants: readonly Mutant[] = [
     name: 'thinking-of-later-responses-sent-for-a-client-that-leaves-it-out',
     law: 'of its thinking stays left out after',
     file: 'packages/tidemark/src/dropin/client-history.ts',
-    find: 'leavesOutThinking(state.session, readGivenParts(messages), hidden) ? new Set() : hidden,',
+    find: 'hidden: isLeftOut ? new Set() : hidden,',
     replace: 'hidden,',
     tests: ['test/drop-in/client-decides.test'],
   },

@@ -69,4 +69,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'will-change: auto;',
     tests: ['packages/cli/test/page-use.test'],
   },
+  {
+    name: 'what-left-forgotten-while-it-is-loaded-again',
+    law: 'the question stays while the session grows',
+    file: 'packages/page/src/views/left-view.tsx',
+    find: 'useLoaded(id, () => source.loadDepartures(id), version)',
+    replace: 'useLoaded(version, () => source.loadDepartures(id))',
+    tests: ['packages/cli/test/page-undo.test'],
+  },
 ]

@@ -78,13 +78,14 @@ async function createWorld(): Promise<World> {
   return { home, simulator, lastRequest: () => last }
 }
 
-/** Presses the button and confirms. Returns what the page then says. */
-async function undoOnPage(page: Page): Promise<string> {
+/** Presses the button and confirms, after what happens while it asks. Returns what the page then says. */
+async function undoOnPage(page: Page, whileAsked: () => Promise<void> = async () => {}): Promise<string> {
   await page.getByRole('link', { name: 'What left', exact: true }).click()
   await page.getByRole('button', { name: /Undo the newest/ }).click()
+  await whileAsked()
   await page.getByRole('button', { name: 'Undo it' }).click()
   const status = page.locator('.undo [role=status]')
-  await expect.poll(() => status.innerText()).not.toBe('')
+  await expect.poll(() => status.innerText()).not.toMatch(/^(Undoing…)?$/)
   return status.innerText()
 }
 
@@ -95,7 +96,7 @@ describe.skipIf(executable === null)('undo in the process that has the session o
   })
   afterAll(() => browser.close())
 
-  it('under chat --ui: the next request has the conversation again', async () => {
+  it('under chat --ui: the question stays while the session grows; the next request has the conversation again', async () => {
     const { home, simulator, lastRequest } = await createWorld()
     const tide = createTidemark({
       model: anthropic(MODEL, { apiKey: 'any', baseUrl: simulator.url }),
@@ -118,7 +119,12 @@ describe.skipIf(executable === null)('undo in the process that has the session o
     say('What is left?')
     await chat.waitFor(/("type":"result")/)
     expect([lastRequest().includes('What is left?'), lastRequest().includes(SIGN)]).toEqual([true, false])
-    expect(await undoOnPage(page)).toBe('It is undone.')
+    const growSession = async (): Promise<void> => {
+      const before = await page.locator('.headline').innerText()
+      say('What else?')
+      await expect.poll(() => page.locator('.headline').innerText(), { timeout: 10_000 }).not.toBe(before)
+    }
+    expect(await undoOnPage(page, growSession)).toBe('It is undone.')
     say('And now?')
     await expect.poll(() => lastRequest().includes('And now?'), { timeout: 10_000 }).toBe(true)
     expect([lastRequest().includes('What is left?'), lastRequest().includes(SIGN)]).toEqual([true, true])

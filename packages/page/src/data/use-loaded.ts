@@ -9,8 +9,8 @@ export interface Loaded<T> {
   reload(): void
 }
 
-/** `key`: what the value depends on; another key forgets the old value. */
-export function useLoaded<T>(key: string, load: () => Promise<T>): Loaded<T> {
+/** `key`: what the value is of; another key forgets the old value. `version`: another one loads it again, as `reload` does. */
+export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''): Loaded<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: string | null }>({
     key,
     value: null,
@@ -26,7 +26,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): Loaded<T> {
     return () => {
       isCurrent = false
     }
-  }, [key, count])
+  }, [key, version, count])
   const reload = useCallback(() => setCount((before) => before + 1), [])
   return state.key === key ? { ...state, reload } : { value: null, error: null, reload }
 }

@@ -27,8 +27,9 @@ interface LeftViewProps {
 
 export function LeftView({ source, page, request, onChanged }: LeftViewProps) {
   const { id, report } = page
-  const key = `${id}/${report.compactions.length}/${report.clearings.length}/${report.requests.length}`
-  const { value, error } = useLoaded(key, () => source.loadDepartures(id))
+  const version = [report.compactions, report.clearings, report.requests].map(({ length }) => length).join()
+  // What is typed, opened or asked here stays while the session grows.
+  const { value, error } = useLoaded(id, () => source.loadDepartures(id), version)
   if (report.compactions.length + report.clearings.length === 0)
     return <Notice text="Nothing left the context: this log has no compaction and no clearing." />
   if (error !== null) return <Notice text={error} isError />

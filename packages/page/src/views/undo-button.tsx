@@ -16,9 +16,11 @@ export function UndoButton({ source, page, onDone }: UndoButtonProps) {
   const [isBusy, setBusy] = useState(false)
   if (source.isExported || page.undo === null) return null
   const what = target?.kind === 'clear' ? 'clearing' : 'compaction'
+  const nothing = target === null ? 'Nothing is left to undo.' : ''
   const undo = async (): Promise<void> => {
     dialog.current?.close()
     if (target === null) return
+    // The page may show the log with the undo before it has the answer.
     setBusy(true)
     const outcome = await source
       .undo(page.id, target.id)
@@ -37,7 +39,7 @@ export function UndoButton({ source, page, onDone }: UndoButtonProps) {
       >
         Undo the newest {what}
       </button>
-      <span role="status">{message ?? why ?? (target === null ? 'Nothing is left to undo.' : '')}</span>
+      <span role="status">{isBusy ? 'Undoing…' : (message ?? why ?? nothing)}</span>
       <dialog ref={dialog} class="panel ask" aria-label={`Undo the newest ${what}?`}>
         <h2>Undo the newest {what}?</h2>
         <p>

@@ -114,8 +114,8 @@ export const mutants: readonly Mutant[] = [
     name: 'responses-lost-before-their-usage-not-counted',
     law: 'counted with an estimated prompt',
     file: 'packages/core/src/engine/call-model.ts',
-    find: 'return createCallRecords({ id, model: host.modelSettings().model }, usage, source)',
-    replace: 'return createCallRecords({ id, model: host.modelSettings().model }, usage.absent, source)',
+    find: 'return createCallRecords({ id, model: host.readOfferedPrefix().model }, usage, source)',
+    replace: 'return createCallRecords({ id, model: host.readOfferedPrefix().model }, usage.absent, source)',
     tests: ['test/library/broken-replies', 'test/drop-in/client-totals'],
   },
   {

@@ -42,7 +42,7 @@ async function hostOf(): Promise<TurnHost> {
     ids: systemIds,
     profile: createProviderProfile(model),
     pricesOf: () => model.prices,
-    modelSettings: () => ({ tools: [], model: 'claude-opus-5', parameters: { max_tokens: 100 } }),
+    readOfferedPrefix: () => ({ tools: [], model: 'claude-opus-5', parameters: { max_tokens: 100 } }),
   })
 }
 

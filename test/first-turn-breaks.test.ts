@@ -50,8 +50,8 @@ async function after(change: Change) {
 
 function withParameters(more: JsonObject): Change {
   return {
-    host: ({ modelSettings: offered }) => ({
-      modelSettings: () => {
+    host: ({ readOfferedPrefix: offered }) => ({
+      readOfferedPrefix: () => {
         const { parameters, ...rest } = offered()
         const output = isObject(more.output_config) ? { output_config: more.output_config } : {}
         return { ...rest, parameters: { ...parameters, ...more, ...output } }
@@ -107,8 +107,8 @@ const BREAKS: readonly (readonly [name: string, change: Change, reason: string, 
   [
     'the model',
     {
-      host: ({ modelSettings: offered }) => ({
-        modelSettings: () => ({ ...offered(), model: 'claude-sonnet-5' }),
+      host: ({ readOfferedPrefix: offered }) => ({
+        readOfferedPrefix: () => ({ ...offered(), model: 'claude-sonnet-5' }),
         profile: createProviderProfile(findModel('claude-sonnet-5')),
       }),
     },
@@ -155,16 +155,16 @@ const QUIET: readonly (readonly [name: string, change: Change])[] = [
   [
     'tools in another order',
     {
-      host: ({ modelSettings: offered }) => ({
-        modelSettings: () => ({ ...offered(), tools: offered().tools.toReversed() }),
+      host: ({ readOfferedPrefix: offered }) => ({
+        readOfferedPrefix: () => ({ ...offered(), tools: offered().tools.toReversed() }),
       }),
     },
   ],
   [
     'a tool that is gone',
     {
-      host: ({ modelSettings: offered }) => ({
-        modelSettings: () => ({ ...offered(), tools: offered().tools.slice(1) }),
+      host: ({ readOfferedPrefix: offered }) => ({
+        readOfferedPrefix: () => ({ ...offered(), tools: offered().tools.slice(1) }),
       }),
     },
   ],

@@ -55,8 +55,8 @@ async function compactRecorded(
     { policy, estimator: estimatorFor(models[0]) },
     hasNotes ? { notes: { store: createMemoryNotes(), local: createBranchNotes() } } : {},
   )
-  const modelSettings = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
-  const host = createTestHost({ journal, policy, compaction, modelSettings })
+  const readOfferedPrefix = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
+  const host = createTestHost({ journal, policy, compaction, readOfferedPrefix })
   const turn = { state: await openSession(journal, id), host, signal: undefined }
   let refusal = ''
   const end = await runToEnd(compact(turn, compaction, { trigger: 'auto', cause: 'threshold' }), (event) => {

@@ -59,7 +59,7 @@ export function hostFor(window: number, journal: Journal, inForce: Policy = poli
     isInteractive: false,
     pricesOf: () => ({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
     sections: orderPromptSections('You mend programs.'),
-    modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 8_192 } }),
+    readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 8_192 } }),
     runTool: () => {
       throw new Error('no tool is run in this bench')
     },

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { writeLogNotes } from 'tidemark/internal'
+import { createLogNotes } from 'tidemark/internal'
 import { findCallLines } from './exam-log.ts'
 import { type ExamReport, examine, type Judgement, QUESTIONS, type Question } from './examiner.ts'
 
@@ -48,7 +48,7 @@ async function writeNotes(
   try {
     const path = join(folder, 'session.jsonl')
     await writeFile(path, `${lines.join('\n')}\n`)
-    const written = await writeLogNotes(path)
+    const written = await createLogNotes(path)
     if (!written.ok) throw new Error(written.message)
     return written
   } finally {

@@ -92,7 +92,7 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
     sections: orderPromptSections({
       sections: [section('rules', options.rules ?? (() => 'Work with care.'))],
     }),
-    modelSettings: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
+    readOfferedPrefix: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
     runTool: ({ input }) => ({ content: fileText(String((input as { file_path?: unknown }).file_path)) }),
   })
   return { ...host, compaction: room }

@@ -101,7 +101,7 @@ export function createSimulatedHost(
     pricesOf: cataloguePrices,
     sections:
       world === undefined ? STILL_SECTIONS : volatileSections(world, isStill ? { now: () => 0 } : clock),
-    modelSettings: () => ({
+    readOfferedPrefix: () => ({
       tools: [...coder.tools, ...(world === undefined ? [] : lateTools(world))],
       model: options.model,
       parameters: {

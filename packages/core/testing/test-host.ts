@@ -31,7 +31,7 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
     isInteractive: false,
     pricesOf: () => null,
     sections: orderPromptSections('You help.'),
-    modelSettings: () => ({
+    readOfferedPrefix: () => ({
       tools: [{ name: 'Read', input_schema: { type: 'object' } }],
       model: 'model-a',
       parameters: { max_tokens: 100 },

@@ -10,9 +10,9 @@ import { describe, expect, it } from 'vitest'
 import { dropEarlierThinking } from '../src/context/context-edits.ts'
 import {
   isThinkingBlock,
+  listMessageBlocks,
   type MessageParam,
   type RequestBlock,
-  toRequestBlocks,
 } from '../src/protocol/api.ts'
 
 const placeOf = ({ message, index }: RequestBlock): string => `${message}.${index}`
@@ -20,13 +20,13 @@ const placeOf = ({ message, index }: RequestBlock): string => `${message}.${inde
 /** Where the engine expects thinking to remain: after the newest message that ended a turn. */
 function expectedThinking(messages: readonly MessageParam[]): readonly string[] {
   const end = messages.findLastIndex(isTurnEndingMessage)
-  return toRequestBlocks(messages)
+  return listMessageBlocks(messages)
     .filter(({ message, block }) => isThinkingBlock(block) && message > end)
     .map(placeOf)
 }
 
 function leftThinking(messages: readonly MessageParam[]): readonly string[] {
-  return dropEarlierThinking(toRequestBlocks(messages))
+  return dropEarlierThinking(listMessageBlocks(messages))
     .filter(({ block }) => isThinkingBlock(block))
     .map(placeOf)
 }
@@ -50,7 +50,7 @@ describe('a finished turn', () => {
         )
         const left = leftThinking(messages)
         expect(left).toEqual(expectedThinking(messages))
-        const all = toRequestBlocks(messages).filter(({ block }) => isThinkingBlock(block)).length
+        const all = listMessageBlocks(messages).filter(({ block }) => isThinkingBlock(block)).length
         seen.left += left.length
         seen.gone += all - left.length
         for (const { role, content } of messages) {

@@ -61,7 +61,7 @@ export { type ClientTidemark, createClientTidemark } from './library/client-tide
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { BlobCopyReport } from './logs/log-blobs.ts'
-export { followLogNotes, type LogNotes, writeLogNotes } from './logs/log-notes.ts'
+export { createLogNotes, followLogNotes, type LogNotes } from './logs/log-notes.ts'
 export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { readLogText } from './logs/read-log.ts'
 export { createRefusal, LIMIT_STATUS } from './models/client-error.ts'

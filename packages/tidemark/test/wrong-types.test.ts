@@ -11,7 +11,7 @@ import { expect, it } from 'vitest'
 import { compactLog } from '../src/compact/compact-log.ts'
 import { findNamedLogs, inspectFiles } from '../src/inspect/inspect-files.ts'
 import { exportLog } from '../src/logs/export-log.ts'
-import { writeLogNotes } from '../src/logs/log-notes.ts'
+import { createLogNotes } from '../src/logs/log-notes.ts'
 import { readLog } from '../src/logs/read-log.ts'
 
 type Value = null | boolean | number | string | readonly Value[] | { readonly [field: string]: Value }
@@ -243,7 +243,7 @@ async function useLog(path: string): Promise<void> {
   const exported = await exportLog(path)
   if (exported.ok) for await (const _ of exported.pieces);
   await compactLog(log, { target: 20_000 })
-  await writeLogNotes(path)
+  await createLogNotes(path)
 }
 
 /** Tries every value in every field, which takes minutes; otherwise one value in every third field, or every tenth in a short run. */

@@ -17,7 +17,7 @@ const client: ClientCodec = {
   betaHeader: null,
   bodyHeaders: ['content-type'],
   argumentsAs: 'text',
-  sessionKeys: (headers) => [headers.get('x-talk')].filter((name) => name !== null),
+  readConversationNames: (headers) => [headers.get('x-talk')].filter((name) => name !== null),
   isSideCall: ({ tools }) => (tools ?? []).length === 0,
   ping: writeLine({ is: 'hush' }),
   refuse: (_, words) => ({ trouble: { name: 'muddle', words } }),

@@ -61,7 +61,7 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
 }
 
 /** Goes on in the next permission mode. Everything is allowed only where the chat was started so. */
-export async function switchMode({ agent, start }: ChatContext): Promise<void> {
+export async function switchToNextMode({ agent, start }: ChatContext): Promise<void> {
   const isStartMode = (mode: PermissionMode): boolean =>
     (start.permissionMode ?? start.settings.permissionMode) === mode
   const modes: readonly PermissionMode[] = [

@@ -33,7 +33,7 @@ import {
   showStep,
   startRunning,
 } from './chat-state.ts'
-import { switchMode } from './command-permissions.ts'
+import { switchToNextMode } from './command-permissions.ts'
 import { undoFromPage } from './commands-branch.ts'
 import { createCompletion } from './completion.ts'
 import { openLines } from './open-lines.ts'
@@ -304,7 +304,7 @@ function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }
 /** Goes on in the next permission mode, which the meter shows at once: storing it can take a while on a busy disk. */
 async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> {
   if (state.agent === null) return
-  const stored = switchMode(chat)
+  const stored = switchToNextMode(chat)
   state.isMeterOld = true
   chat.screen.update()
   await stored

@@ -5,13 +5,7 @@ import { join } from 'node:path'
 import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import {
-  applyIgnoreRules,
-  compilePathFilter,
-  parseIgnoreRules,
-  splitGlob,
-  toFileGlob,
-} from './glob-pattern.ts'
+import { compilePathFilter, decideIgnored, parseIgnoreRules, splitGlob, toFileGlob } from './glob-pattern.ts'
 
 it.each([
   ['*.ts', ['a.ts', '.ts'], ['a.js', 'src/a.ts', 'axts']],
@@ -58,7 +52,7 @@ it.each([
 it('the last rule of a .gitignore that matches decides', () => {
   const rules = parseIgnoreRules('# comment\n\n*.log\n!keep.log\nbuild/\n/top\ndocs/*.pdf\nspace\\ \n[\n')
   const isIgnored = (path: string, isFolder = false): boolean =>
-    applyIgnoreRules(rules, path.split('/'), isFolder) === true
+    decideIgnored(rules, path.split('/'), isFolder) === true
   expect(
     [
       'a.log',
@@ -184,7 +178,7 @@ it('a walk leaves out exactly what Git ignores, whatever a .gitignore contains',
             const names = path.split('/')
             return names.some(
               (_, index) =>
-                applyIgnoreRules(
+                decideIgnored(
                   rules,
                   names.slice(0, index + 1),
                   index < names.length - 1 || FOLDERS.includes(path),

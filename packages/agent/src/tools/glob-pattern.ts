@@ -62,7 +62,7 @@ function trimSpaces(line: string): string {
 }
 
 /** Returns true if rules ignore a path, and false if they include it again. Null if none matches. */
-export function applyIgnoreRules(
+export function decideIgnored(
   rules: readonly IgnoreRule[],
   names: readonly string[],
   isFolder: boolean,

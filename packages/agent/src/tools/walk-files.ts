@@ -6,7 +6,7 @@ import { type Dirent, existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { readWholeFile } from './file-content.ts'
-import { applyIgnoreRules, type IgnoreRule, parseIgnoreRules } from './glob-pattern.ts'
+import { decideIgnored, type IgnoreRule, parseIgnoreRules } from './glob-pattern.ts'
 
 export interface WalkedFile {
   readonly path: string
@@ -76,7 +76,7 @@ async function readIgnoreFile(folder: string): Promise<IgnoreFile> {
 function isIgnored(path: string, isFolder: boolean, ignoreFiles: readonly IgnoreFile[]): boolean {
   return ignoreFiles.reduce<boolean>((ignoredSoFar, { folder, rules }) => {
     const names = relative(folder, path).split(sep)
-    return applyIgnoreRules(rules, names, isFolder) ?? ignoredSoFar
+    return decideIgnored(rules, names, isFolder) ?? ignoredSoFar
   }, false)
 }
 

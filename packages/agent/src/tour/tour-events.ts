@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { SessionEvent } from 'tidemark'
-import { actStep, formatMoney, type TourStep, textStep } from './tour-steps.ts'
+import { createTourAct, createTourLine, formatMoney, type TourStep } from './tour-steps.ts'
 
 export interface EventTeller {
   /** Returns the steps for an event; none if the tour does not show it. `requests`: how many were answered so far. */
@@ -28,7 +28,7 @@ export function createEventTeller(): EventTeller {
         return isTold ? null : step
       }
       case 'spilled':
-        return actStep(
+        return createTourAct(
           'a command printed a lot. The model sees its beginning and end, and can read the rest from disk.',
         )
       case 'act-paid':
@@ -42,7 +42,7 @@ export function createEventTeller(): EventTeller {
         return toCacheBreakStep(event.event)
       case 'reactive-compact':
         totals.refusals += 1
-        return actStep(
+        return createTourAct(
           `the provider refuses: "${event.message}" (planted by this tour; it happens when an estimate was too low). Tidemark compacts, and sends the request again.`,
           { kind: 'refused', message: event.message },
         )
@@ -75,11 +75,11 @@ function toToolStep({ call, result }: EventOf<'tool-ended'>): TourStep | null {
     readonly file_path?: string
     readonly command?: string
   }
-  if (call.name === 'Edit' || call.name === 'Write') return textStep(`The agent changes ${path}.`)
+  if (call.name === 'Edit' || call.name === 'Write') return createTourLine(`The agent changes ${path}.`)
   if (command !== 'node --test') return null
   const output = JSON.stringify(result.content)
   const [passed, failed] = ['pass', 'fail'].map((name) => new RegExp(`\\b${name} (\\d+)`).exec(output)?.[1])
-  return textStep(`The agent runs the tests: ${passed ?? '?'} pass, ${failed ?? '?'} fail.`)
+  return createTourLine(`The agent runs the tests: ${passed ?? '?'} pass, ${failed ?? '?'} fail.`)
 }
 
 function toClearingStep(
@@ -92,7 +92,7 @@ function toClearingStep(
       ? ''
       : `; it would be earned back after ${formatCount(price.breakEvenTurns, 'request')}`
   const cost = price?.moneySpent == null ? '' : ` Price: ${formatMoney(price.moneySpent)}, once${earned}.`
-  return actStep(
+  return createTourAct(
     `cleared ${formatCount(results, 'old tool result')} from the prompt (the log keeps them): ${formatSizes(tokensBefore, tokensAfter)}.${cost}`,
     { kind: 'cleared', results, tokensBefore, tokensAfter },
   )
@@ -105,9 +105,9 @@ function toCacheBreakStep({
   sentence,
 }: EventOf<'cache-break'>['event']): TourStep {
   const data = { kind: 'cache-break', reason: reason.kind, tokensLost, moneyLost }
-  if (reason.kind !== 'expired') return actStep(sentence, data)
+  if (reason.kind !== 'expired') return createTourAct(sentence, data)
   const cost = moneyLost === null ? '' : `, for ${formatMoney(moneyLost)} more`
-  return actStep(
+  return createTourAct(
     `a cache break, and why: ${Math.round(reason.gapMs / 60_000)} minutes passed, but the provider keeps the beginning of a prompt only for ${reason.ttl === '1h' ? '1 hour' : '5 minutes'}. ${formatTokens(tokensLost)} tokens were processed again${cost}.`,
     data,
   )
@@ -123,7 +123,7 @@ function toCompactionStep(
       : `a summary of ${formatTokens(usage.output)} tokens`
   const entries = formatCount(receipt.summarised.length, 'entry', 'entries')
   const back = describeRestored(restored)
-  return actStep(
+  return createTourAct(
     `compacted. ${entries} of the conversation became ${what}: ${formatSizes(tokensBefore, tokensAfter)}.${back === '' ? '' : ` Brought back as they are now: ${back}.`}`,
     { kind: 'compacted', cause, tokensBefore, tokensAfter, restored },
   )

@@ -1,7 +1,14 @@
 import { chooseSymbols, createTimeFormat, type Screen } from '@tidemark/terminal/render/screen'
 import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
-import { actStep, formatMoney, headingStep, renderTourStep, type TourStep, textStep } from './tour-steps.ts'
+import {
+  createTourAct,
+  createTourHeading,
+  createTourLine,
+  formatMoney,
+  renderTourStep,
+  type TourStep,
+} from './tour-steps.ts'
 
 function createTestScreen(locale: string): Screen {
   return {
@@ -20,12 +27,12 @@ describe('a step of the tour', () => {
   it.each<[string, TourStep, string]>([
     [
       'a heading',
-      headingStep(TEXT),
+      createTourHeading(TEXT),
       `\nThe session goes on, with a simulated model and a context\nwindow of 40,000 tokens\n`,
     ],
     [
       'a line',
-      textStep(TEXT),
+      createTourLine(TEXT),
       `  The session goes on, with a simulated model and a context\n  window of 40,000 tokens\n`,
     ],
     [
@@ -35,7 +42,7 @@ describe('a step of the tour', () => {
     ],
     [
       'an act',
-      actStep(TEXT),
+      createTourAct(TEXT),
       `  * The session goes on, with a simulated model and a\n    context window of 40,000 tokens\n`,
     ],
     ['a true statement', { ...CHECK, isTrue: true }, '  ✓ All tests pass.\n'],
@@ -46,7 +53,7 @@ describe('a step of the tour', () => {
   })
 
   it.each<[string, TourStep, string]>([
-    ['an act', actStep('20k → 5k tokens …'), '  * 20k -> 5k tokens ...\n'],
+    ['an act', createTourAct('20k → 5k tokens …'), '  * 20k -> 5k tokens ...\n'],
     ['a true statement', { ...CHECK, isTrue: true }, '  ok All tests pass.\n'],
     ['a chart', { kind: 'chart', text: 'Sizes', ...SIZES }, '  Sizes\n  .:## NO refused\n'],
   ])('%s is ASCII where the terminal shows nothing else', (_, step, shown) => {

@@ -34,15 +34,15 @@ export interface BillRow extends Pick<RunBill, 'requests' | 'promptTokens' | 'hi
   readonly isFinished: boolean
 }
 
-export function headingStep(text: string): TourStep {
+export function createTourHeading(text: string): TourStep {
   return { kind: 'scene', text }
 }
 
-export function textStep(text: string, data?: StepData): TourStep {
+export function createTourLine(text: string, data?: StepData): TourStep {
   return data === undefined ? { kind: 'line', text } : { kind: 'line', text, data }
 }
 
-export function actStep(text: string, data?: StepData): TourStep {
+export function createTourAct(text: string, data?: StepData): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }
 

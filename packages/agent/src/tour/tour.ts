@@ -24,7 +24,14 @@ import {
   type TourFolder,
   type TourProject,
 } from './tour-project.ts'
-import { actStep, type BillRow, formatMoney, headingStep, type TourStep, textStep } from './tour-steps.ts'
+import {
+  type BillRow,
+  createTourAct,
+  createTourHeading,
+  createTourLine,
+  formatMoney,
+  type TourStep,
+} from './tour-steps.ts'
 
 const TOUR_WINDOW = TOUR_SETTINGS.window
 const LARGE_WINDOW = 200_000
@@ -68,23 +75,23 @@ export async function* playTour(signal?: AbortSignal, trial?: TourTrial): AsyncG
 }
 
 async function* introduce(project: TourProject): AsyncGenerator<TourStep, void> {
-  yield headingStep('Tidemark: agents that do not run out of context')
-  yield textStep(
+  yield createTourHeading('Tidemark: agents that do not run out of context')
+  yield createTourLine(
     'A model reads at most one context window of text per request. An agent that works for hours fills it; then the provider refuses, and the work stops. Tidemark decides what stays in view, so the work goes on.',
   )
-  yield textStep('You will see the same job twice: without Tidemark, and with it.')
-  yield textStep(
+  yield createTourLine('You will see the same job twice: without Tidemark, and with it.')
+  yield createTourLine(
     'The model is simulated: its replies are a script, and you pay nothing. Prices are what the same requests would cost at list prices. Files, edits and test runs are real, in copies of a small project. There is no network.',
   )
-  yield textStep(
+  yield createTourLine(
     `Real windows hold 200k to 1M tokens (a token is about 4 letters). This one holds ${formatLimit(TOUR_WINDOW)}, so that it fills up in a minute.`,
   )
   const tests = await runProjectTests(project)
-  yield textStep(
+  yield createTourLine(
     `The project: invoices of a small shop. Its tests: ${describeTests(tests)}. One that fails: "${tests.firstFailure}".`,
     { tests },
   )
-  yield textStep(`The user: "${FIRST_PROMPT}"`)
+  yield createTourLine(`The user: "${FIRST_PROMPT}"`)
 }
 
 async function* playWithoutTidemark(
@@ -92,20 +99,20 @@ async function* playWithoutTidemark(
   settings: JobSettings,
 ): AsyncGenerator<TourStep, PlainRun> {
   const project = await folder.copyProject('without')
-  yield headingStep('1. Without Tidemark: a plain loop that sends the whole conversation every time')
+  yield createTourHeading('1. Without Tidemark: a plain loop that sends the whole conversation every time')
   const run = await runPlainLoop(project, settings)
   const tests = await runProjectTests(project)
   const { requests, dollars } = run.bill
   yield chartStep('Size of each prompt', run.bill.promptSizes, run.refusal !== null)
-  yield textStep(
+  yield createTourLine(
     `${formatCount(requests, 'request')} went well, with ${formatCount(run.toolCalls, 'tool call')}: it read files, edited one, and ran the tests.`,
   )
   if (run.refusal !== null)
-    yield actStep(
+    yield createTourAct(
       `Request ${requests + 1} was refused: "${run.refusal}". The agent is stuck, since every further request would be longer still.`,
       { refusal: run.refusal, request: requests + 1 },
     )
-  yield textStep(
+  yield createTourLine(
     `Price so far: ${formatMoney(dollars)}. Tests now: ${describeTests(tests)}. ${tests.failed > 0 ? 'The job is not done.' : ''}`.trim(),
     { tests, dollars },
   )
@@ -116,21 +123,21 @@ async function* playWithTidemark(
   { run, teller }: Pick<TourRuns, 'run' | 'teller'>,
   project: TourProject,
 ): AsyncGenerator<TourStep, boolean> {
-  yield headingStep('2. With Tidemark: same script, same tools, same small window')
+  yield createTourHeading('2. With Tidemark: same script, same tools, same small window')
   let isFinished = true
   for await (const news of run.play()) {
     if (news.type === 'failed') {
       isFinished = false
-      yield actStep(`The run stopped: ${news.message}`)
+      yield createTourAct(`The run stopped: ${news.message}`)
     } else if (news.type === 'event') yield* teller.tell(news.event, run.bill().requests)
     else if (news.minutesBefore > 0) {
-      yield headingStep(`3. Lunch: ${news.minutesBefore} minutes pass, then the user is back`)
-      yield textStep(`The user: "${news.text}"`)
+      yield createTourHeading(`3. Lunch: ${news.minutesBefore} minutes pass, then the user is back`)
+      yield createTourLine(`The user: "${news.text}"`)
     }
   }
   const tests = await runProjectTests(project)
   const requests = formatCount(run.bill().requests, 'request')
-  yield textStep(
+  yield createTourLine(
     `The agent ${isFinished ? 'is done' : 'stopped'} after ${requests}, those for summaries included. Tests now: ${describeTests(tests)}.`,
     { tests },
   )
@@ -141,9 +148,9 @@ async function* showSurvivors(
   { run, teller, stopped }: Pick<TourRuns, 'run' | 'teller' | 'stopped'>,
   project: TourProject,
 ): AsyncGenerator<TourStep, void> {
-  yield headingStep('4. What survived, checked just now')
+  yield createTourHeading('4. What survived, checked just now')
   yield* await checkSurvivors(run, project, TOUR_WINDOW)
-  yield textStep(teller.summarize())
+  yield createTourLine(teller.summarize())
   yield chartStep('Size of each prompt, without Tidemark', stopped.bill.promptSizes, stopped.refusal !== null)
   yield chartStep('The same job, with Tidemark', run.bill().promptSizes, false)
 }
@@ -165,7 +172,7 @@ async function* showMoney({
   plain,
 }: Omit<TourRuns, 'teller'>): AsyncGenerator<TourStep, void> {
   const bill = run.bill()
-  yield headingStep("5. The money, from the simulator's bill at list prices")
+  yield createTourHeading("5. The money, from the simulator's bill at list prices")
   const uncached = { ...plain.bill, hitRate: 0, dollars: plain.bill.dollarsUncached }
   const isPlainDone = plain.refusal === null
   const rows: readonly BillRow[] = [
@@ -175,18 +182,18 @@ async function* showMoney({
     { ...uncached, name: 'the same, no cache', window: LARGE_WINDOW, isFinished: isPlainDone },
   ]
   yield { kind: 'bills', text: 'The same job', rows }
-  yield textStep(
+  yield createTourLine(
     `Tokens: all prompts together. Cached: the provider remembers the beginning of a prompt for some minutes, and what it reads from there costs ${describeCacheDiscount()}. Tidemark builds its requests so that this works, and clears when the shorter prompts of the calls it expects save more than that costs, or when the window would be full otherwise.`,
   )
   const verdict = isFinished ? compareBills(bill, plain.bill) : 'The run with Tidemark did not finish.'
-  yield textStep(verdict, {
+  yield createTourLine(verdict, {
     withTidemark: bill.dollars,
     plainCached: plain.bill.dollars,
     plainUncached: uncached.dollars,
   })
   const { savedByCache, lostToBreaks, spentOnCompaction, spentOnClearing } = run.session.money()
   const toMoney = (amount: { readonly total: number | null }): string => formatMoney(amount.total ?? 0)
-  yield textStep(
+  yield createTourLine(
     `Tidemark's own account: the cache saved ${toMoney(savedByCache)}; the cache break cost ${toMoney(lostToBreaks)}, clearing ${toMoney(spentOnClearing)}, summaries ${toMoney(spentOnCompaction)}.`,
   )
 }
@@ -212,11 +219,11 @@ function compareBills(ours: RunBill, plain: RunBill): string {
 }
 
 function* showNextSteps(): Generator<TourStep, void> {
-  yield headingStep('In one sentence')
-  yield textStep(
+  yield createTourHeading('In one sentence')
+  yield createTourLine(
     "Tidemark keeps a long-running agent inside its model's context window, cheaply, and without losing what the user said, what is left to do, or what was changed.",
   )
-  yield textStep('What next:')
+  yield createTourLine('What next:')
   yield* [
     ['npx tidemark inspect', 'where context and money of your own sessions of Claude Code or Codex went'],
     ['docs/library.md', 'how to put Tidemark into your agent, in a few lines'],

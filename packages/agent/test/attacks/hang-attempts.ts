@@ -1,8 +1,8 @@
 /** Tries each pattern of `hang-attacks.ts` in each place where patterns are matched, and prints what came of it as JSON. */
 import { decidePermission, findRuleProblem, NO_RULES } from '../../src/agent/permissions.ts'
 import {
-  applyIgnoreRules,
   compilePathFilter,
+  decideIgnored,
   parseIgnoreRules,
   toFileGlob,
 } from '../../src/tools/glob-pattern.ts'
@@ -16,7 +16,7 @@ const COMMAND = `echo ${'a'.repeat(20_000)}`
 const PLACES: Readonly<Record<string, (pattern: string) => 'refused' | 'matched'>> = {
   'ignore file'(pattern) {
     const rules = parseIgnoreRules(pattern)
-    for (const isFolder of [true, false]) applyIgnoreRules(rules, NAMES, isFolder)
+    for (const isFolder of [true, false]) decideIgnored(rules, NAMES, isFolder)
     return 'matched'
   },
   'tool glob'(pattern) {

@@ -83,7 +83,7 @@ export async function runInspectCommand(
     )
   }
   if (choices.json === true)
-    writeJson(takeFirst(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
+    writeJson(limitItems(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
   if (sessions.length === 0 && unreadable.length === 0)
     throw noSessionError('inspect', paths, choices, terminal)
   if (choices.json !== true) writePage(sessions, choices.limit ?? DEFAULT_ROWS, showing)
@@ -155,7 +155,7 @@ async function findNewestSessions(choices: InspectCommandOptions, terminal: Term
     logs.map((log) => ({ ...log, file: log.path })),
     choices.since,
   )
-  const rows = takeFirst(named, choices.since === undefined ? (choices.limit ?? DEFAULT_ROWS) : 0)
+  const rows = limitItems(named, choices.since === undefined ? (choices.limit ?? DEFAULT_ROWS) : 0)
   const meant = findById(named, rows.length, choices)
   const read = meant ?? rows
   const unreadable = problems.map(({ path, message }) => ({ file: path, why: message }))
@@ -184,7 +184,7 @@ function filterModifiedSince(logs: readonly NamedLog[], moment: number | undefin
 }
 
 /** Returns the first `most` items; all of them if `most` is 0. */
-export function takeFirst<T>(items: readonly T[], most: number): readonly T[] {
+export function limitItems<T>(items: readonly T[], most: number): readonly T[] {
   return most === 0 ? items : items.slice(0, most)
 }
 

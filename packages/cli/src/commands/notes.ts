@@ -4,7 +4,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
-import { findSessionPath, followLogNotes, type LogNotes, writeLogNotes } from 'tidemark/internal'
+import { createLogNotes, findSessionPath, followLogNotes, type LogNotes } from 'tidemark/internal'
 
 export interface NotesCommandOptions {
   readonly watch?: boolean
@@ -34,7 +34,7 @@ export async function printNotes(
     const refusal = await followLogNotes(path, { signal, onNotes: print })
     return refusal === null ? EXIT_CODES.done : printError(refusal.message, terminal)
   }
-  const notes = await writeLogNotes(path, toSignalOption(terminal))
+  const notes = await createLogNotes(path, toSignalOption(terminal))
   if (!notes.ok) return printError(notes.message, terminal)
   if (notes.coveredUuid === null)
     return printError(`${formatPath(path)} has no conversation, so there are no notes of it.`, terminal)

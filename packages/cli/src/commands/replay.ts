@@ -16,7 +16,7 @@ import {
   replayLog,
 } from 'tidemark/internal'
 import { readLog } from 'tidemark/logs'
-import { findSessionLogs, noSessionError, takeFirst } from './inspect.ts'
+import { findSessionLogs, limitItems, noSessionError } from './inspect.ts'
 import { describeError, readPolicies } from './policy-choice.ts'
 
 export interface ReplayCommandOptions {
@@ -44,7 +44,7 @@ export async function runReplayCommand(
   if (typeof policies === 'string') return printMisuse(policies, terminal)
   const { limit } = choices
   const found = await findSessionLogs(paths, limit === undefined ? {} : { limit }, terminal)
-  const { replayed, unreadable } = await replayFiles(takeFirst(found.logs, limit ?? 0), policies, {
+  const { replayed, unreadable } = await replayFiles(limitItems(found.logs, limit ?? 0), policies, {
     ...choices,
     terminal,
   })

@@ -77,7 +77,7 @@ async function talk(
     clock,
     compaction,
     pricesOf: () => ({ input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }),
-    modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }),
+    readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }),
     ...changes,
   })
   const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: LONG }, host)

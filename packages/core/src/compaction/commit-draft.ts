@@ -48,7 +48,7 @@ import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import { type CurrentPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { redact } from '../text/redact.ts'
-import { countContextEntries, toBreakdownMetrics } from '../tokens/breakdown.ts'
+import { breakDownContext, toBreakdownMetrics } from '../tokens/breakdown.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
@@ -245,7 +245,7 @@ function measureAccounting(
     const { readTools } = host.policy.rehydrate.files
     const held = withProviderClearings(entries, host.policy.clear)
     const count = (scale: number) =>
-      countContextEntries(held, {
+      breakDownContext(held, {
         estimate: (block) => Math.round(estimator.block(block) * scale),
         readTools,
       })
@@ -262,7 +262,7 @@ function measureAccounting(
  * parameters and betas, although no request has announced it yet.
  */
 function toNextPrefix(current: CurrentPrefix, host: TurnHost): CurrentPrefix {
-  const { model, parameters: given } = host.modelSettings()
+  const { model, parameters: given } = host.readOfferedPrefix()
   if (model === current.epoch.model) return current
   const parameters = withEngineBetas(given, host)
   const epoch = createPrefixSnapshot({ ...current.epoch, model, parameters }, host.profile)

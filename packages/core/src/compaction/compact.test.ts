@@ -132,7 +132,7 @@ describe('an automatic compaction uses the notes', () => {
     const prompt = `first ${'plan '.repeat(5_100)} last`
     const read = async (description: string): Promise<string> => {
       const tools = [{ name: 'Read', description, input_schema: { type: 'object' } }]
-      const host = { modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) }
+      const host = { readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) }
       const { session, end } = await play({ prompt, covered: 7, options: { host } })
       expect(end.ok).toBe(true)
       return sentText(session)

@@ -67,7 +67,7 @@ it('behind notes, a long system prompt takes nothing from the room of what comes
     const { run, room, host } = await openTestSession(builder.records, {
       window: 200_000,
       policy: { compact: { target: { countsPrefix } } },
-      host: { modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) },
+      host: { readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) },
     })
     const planned = planCompaction(
       run.state,

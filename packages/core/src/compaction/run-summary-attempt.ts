@@ -105,7 +105,7 @@ function createSideTurn(
   const { host } = turn
   const { deadlines } = compaction
   const other =
-    attempt.kind === 'direct' && attempt.payload.model !== host.modelSettings().model
+    attempt.kind === 'direct' && attempt.payload.model !== host.readOfferedPrefix().model
       ? compaction.summaryModel
       : undefined
   const model = createBoundedModel(other?.model ?? host.model, { deadlines, limits: attempt.deadlines })
@@ -131,7 +131,7 @@ function createAttemptCall(
 ): SideCall | UnavailableAttempt {
   const source = COMPACT_SOURCE
   const sentTo = restoreLastRequest(state, host).lastRequest?.front.model ?? null
-  if (attempt.kind !== 'direct' && sentTo !== null && sentTo !== host.modelSettings().model)
+  if (attempt.kind !== 'direct' && sentTo !== null && sentTo !== host.readOfferedPrefix().model)
     return unavailableAttempt(`The last request was made to ${sentTo}, and the model was switched since.`)
   switch (attempt.kind) {
     case 'fork': {

@@ -189,7 +189,7 @@ export function createAttemptsInput(
   const { before, span, request, target, room } = task.plan
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
-  const { model, tools } = host.modelSettings()
+  const { model, tools } = host.readOfferedPrefix()
   const restored = restoreLastRequest(state, host)
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
   // No model call is spent on a target that not even the smallest summary reaches.

@@ -47,7 +47,7 @@ import { collectSourceUpdates } from '../sources/collect-sources.ts'
 import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
-import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
+import type { CompactionServices, OfferedPrefix, TurnHost } from './host.ts'
 import {
   appendUnlinkedRecords,
   isTurnAborted,
@@ -303,10 +303,10 @@ async function computeInTime(
  * Reads tools, model and parameters from the host. Drops undefined fields and, if caching is on, the host's cache
  * markers. Returns a failure if a value is not JSON.
  */
-function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
-  let offered: ModelSettings
+function readHostTools(host: TurnHost): OfferedPrefix | PrefixFailure {
+  let offered: OfferedPrefix
   try {
-    offered = host.modelSettings()
+    offered = host.readOfferedPrefix()
   } catch (thrown) {
     return createPrefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
   }
@@ -322,7 +322,7 @@ function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
 }
 
 /** Turns a path such as `tools.3.description` into `description of tool Read`, for error messages. */
-function nameTool(path: string, tools: ModelSettings['tools']): string {
+function nameTool(path: string, tools: OfferedPrefix['tools']): string {
   const [head, index, ...rest] = path.split('.')
   const tool = head === 'tools' ? tools[Number(index)] : undefined
   const name = isObject(tool) && typeof tool.name === 'string' ? tool.name : null

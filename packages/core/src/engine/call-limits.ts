@@ -101,6 +101,6 @@ function boundSpending({ state, host }: TurnContext): Spending {
 
 const NO_RATES = { cacheRead: null, input: null, writeShort: null, writeLong: null, output: null }
 
-function findMaxOutput({ profile, modelSettings }: TurnHost): number {
-  return profile.spelling.readSettings(modelSettings().parameters).maxOutput ?? UNKNOWN_OUTPUT
+function findMaxOutput({ profile, readOfferedPrefix }: TurnHost): number {
+  return profile.spelling.readSettings(readOfferedPrefix().parameters).maxOutput ?? UNKNOWN_OUTPUT
 }

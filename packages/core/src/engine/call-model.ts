@@ -165,7 +165,7 @@ export async function* sendRequest(
   let assembly = emptyReplyAssembly
   let held: BlockEnded | null = null
   let lost = 0
-  const { tools } = turn.host.modelSettings()
+  const { tools } = turn.host.readOfferedPrefix()
   for await (const given of streamReply(turn, request)) {
     if (given.type === 'reply-lost') {
       const failure = yield* countLostReply(turn, opened, lost > 0)
@@ -443,7 +443,7 @@ export function createLostCallRecords(
   const ttl = request.markers.length === 0 ? null : request.ttl
   const write = ttl === null ? null : findWriteClass(ttl, host.profile.cache)
   const usage = estimateLostUsage(expected, isRepeated && ttl !== null ? expected : forecast.read, write)
-  return createCallRecords({ id, model: host.modelSettings().model }, usage, source)
+  return createCallRecords({ id, model: host.readOfferedPrefix().model }, usage, source)
 }
 
 /**

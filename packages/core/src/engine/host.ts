@@ -45,7 +45,7 @@ export interface TurnHost {
   readonly clock: Clock
   readonly ids: IdGenerator
   readonly policy: Policy
-  /** Rules and limits of the model that `modelSettings` returns. */
+  /** Rules and limits of the model that `readOfferedPrefix` names. */
   readonly profile: ProviderProfile
   readonly switches?: Switches
   /** Label of the turn's caller (query source), such as `repl_main_thread`, `sdk` or `agent:review`. */
@@ -63,7 +63,7 @@ export interface TurnHost {
   readonly pricesOf: FindModelPrices
   readonly sections: readonly PlacedSection[]
   /** Returns the current tools, model and parameters. Called before every request. */
-  readonly modelSettings: () => ModelSettings
+  readonly readOfferedPrefix: () => OfferedPrefix
   /**
    * If the provider cannot add tools later: announce new tools in a message, or define them, which breaks the cache.
    * Default: define, because the model cannot call a tool that is only announced.
@@ -142,7 +142,8 @@ export interface CompactingHost extends TurnHost {
 
 type SaveDiff = (diff: string, event: CacheBreak) => void | Promise<void>
 
-export type ModelSettings = Pick<
+/** What the host wants in the prefix of the next request: tools, model and parameters. */
+export type OfferedPrefix = Pick<
   DesiredPrefix,
   'tools' | 'model' | 'parameters' | 'isUserTool' | 'keepsToolOrder' | 'keepsBetas'
 >
@@ -206,7 +207,7 @@ export interface NotesServices {
 
 /** Returns today's rates of the session's model for a prompt of this size; null if its prices are not known. */
 export function findCurrentRates(host: TurnHost, promptTokens: number): TokenRates | null {
-  const prices = host.pricesOf(host.modelSettings().model, new Date(host.clock.now()).toISOString())
+  const prices = host.pricesOf(host.readOfferedPrefix().model, new Date(host.clock.now()).toISOString())
   return prices === null ? null : findTierRates(prices, promptTokens)
 }
 

@@ -150,7 +150,7 @@ export function gatherPlanContext(
   const { policy, profile, source, switches = NO_SWITCHES } = host
   const now = host.clock.now()
   const tracking = collectTracking(given, host)
-  const { tools, parameters } = host.modelSettings()
+  const { tools, parameters } = host.readOfferedPrefix()
   const { state: known, sent } = withCacheModel(withContextState(given, compaction), host)
   const { current } = known.prefix
   const { meter, register } = known.context
@@ -224,7 +224,7 @@ function updateExpectedResult({ context, view }: MeasuredState): ContextState['e
 
 /** True if the engine may ask for context edits. Those that the caller asks for itself are not replaced. */
 function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): boolean {
-  const { parameters } = host.modelSettings()
+  const { parameters } = host.readOfferedPrefix()
   return (
     parameters[host.profile.spelling.editsParameter] == null &&
     hasContextEditBetas(current ?? withEngineBetas(parameters, host), host.profile)
@@ -258,8 +258,8 @@ function measureUsualOutput({ measuredResponse, earlierOutput, calls }: ContextM
 }
 
 /** Returns the largest answer that the request asks for; null if only the window limits it. */
-function readMaxTokens({ modelSettings, profile }: TurnHost): number | null {
-  return profile.spelling.readSettings(modelSettings().parameters).maxOutput
+function readMaxTokens({ readOfferedPrefix, profile }: TurnHost): number | null {
+  return profile.spelling.readSettings(readOfferedPrefix().parameters).maxOutput
 }
 
 /**

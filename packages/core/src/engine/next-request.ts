@@ -104,7 +104,7 @@ const tokensBySnapshot = new WeakMap<
 /** Returns the tokens of system prompt and tools. Before the first prefix snapshot, only the tools are counted. */
 export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
   const epoch = prefix.current?.epoch
-  if (epoch === undefined) return estimator.prefix({ tools: host.modelSettings().tools })
+  if (epoch === undefined) return estimator.prefix({ tools: host.readOfferedPrefix().tools })
   const known = tokensBySnapshot.get(epoch)
   if (known?.estimator === estimator) return known.tokens
   const system = epoch.sections.map(({ text }) => ({ type: 'text', text }))
@@ -135,7 +135,7 @@ function toAssembleQuestion(
 ): AssembleRequestInput {
   const { profile, source, policy, client, switches = NO_SWITCHES } = host
   const { caching, clear } = findMechanismStates(policy, switches)
-  const { isUserTool } = host.modelSettings()
+  const { isUserTool } = host.readOfferedPrefix()
   const { providerEdits } = state
   const rules = { policy: policy.cache, cache: profile.cache }
   const ttl = chooseRequestTtl(standing.epoch.ttl, source, rules)

@@ -22,7 +22,7 @@ import {
   readTotalsBeforeMessage,
 } from '../request/block-index.ts'
 import { type AssembledRequest, findRequestProblems } from '../request/build-request.ts'
-import type { MessagePlace } from '../request/cache-markers.ts'
+import type { BlockPlace } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
   captureForkParent,
@@ -274,7 +274,7 @@ const MIN_CACHED_SHARE = 0.5
 function findCachedEnd(
   { request, sizes, prefixes, now }: CacheForecast['basis'],
   part: BlockIndex,
-): MessagePlace | null {
+): BlockPlace | null {
   const front = request.front.length
   const cached = prefixes.findLast((prefix) => prefix.level === 'messages' && isPrefixLive(prefix, now))
   if (cached === undefined) return null

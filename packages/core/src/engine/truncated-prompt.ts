@@ -39,7 +39,7 @@ export function measurePrompt(
 ): PromptSize | null {
   const { compaction, profile, policy } = host
   if (compaction === undefined || profile.capabilities.tooLong === 'refused') return null
-  const { parameters, tools } = host.modelSettings()
+  const { parameters, tools } = host.readOfferedPrefix()
   // Where the provider is asked to edit the context, it counts what is left.
   if (parameters[profile.spelling.editsParameter] != null) return null
   const { meter } = withContextState(state, compaction).context

@@ -16,12 +16,12 @@ import type { Finding } from '../validate/findings.ts'
 import { checkMessage, finishCheck, type ValidationState } from '../validate/validate.ts'
 import { type BlockIndex, indexBlocks, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
+  type BlockPlace,
   type ClientMarker,
   compareMarkerPlaces,
   type FirstClearableMarker,
   findRecordPlace,
   findResultPlace,
-  type MessagePlace,
   type MessagesWithCalls,
   NO_FIRST_CLEARABLE,
   type OwnMarkers,
@@ -253,7 +253,7 @@ export function listRawTexts(request: AssembledRequest): readonly TracedMessage[
   return listTracedMessages(request.messages).map(({ raw }) => raw)
 }
 
-type MessageMarker = PlannedMarker & { readonly place: MessagePlace }
+type MessageMarker = PlannedMarker & { readonly place: BlockPlace }
 
 function isOnMessage(marker: PlannedMarker): marker is MessageMarker {
   return marker.place.zone === 'messages'
@@ -272,7 +272,7 @@ function withMessageMarkers(
   if (own.length === 0 && !isReferred) return message.message
   const content = toMessageBlocks(message).map((block, at) => {
     const control = own.find(({ place }) => place.block === at)?.control
-    const place: MessagePlace = { zone: 'messages', index, block: at }
+    const place: BlockPlace = { zone: 'messages', index, block: at }
     const referred =
       addReference !== null && last !== undefined && compareMarkerPlaces(place, last) < 0
         ? addReference(block)

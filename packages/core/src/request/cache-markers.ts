@@ -66,21 +66,21 @@ export interface PlanMarkersInput {
   /** True if the policy clears old tool results. Otherwise exactly one cache marker is placed on the messages. */
   readonly clears: boolean
   /** The first tool result that may still be cleared; null if there is none. */
-  readonly firstClearable?: MessagePlace | null
+  readonly firstClearable?: BlockPlace | null
   /**
    * The tool result that was the first clearable one before the last clearing. The first API request after a clearing
    * gets cache markers before both the old and the new one.
    */
-  readonly leftClearable?: MessagePlace | null
+  readonly leftClearable?: BlockPlace | null
   /**
    * After a compaction: the last block at the start of the context that comes from a context source and did not change.
    */
-  readonly carriersEnd?: MessagePlace | null
+  readonly carriersEnd?: BlockPlace | null
   /**
    * The last block that the next request is expected to repeat; null if it is expected to repeat no message. Default: all
    * blocks are repeated.
    */
-  readonly repeatedUntil?: MessagePlace | null
+  readonly repeatedUntil?: BlockPlace | null
   /** The markers that the client set in its own request, placed in this one. */
   readonly clientMarkers?: readonly PlannedMarker[]
   /**
@@ -157,7 +157,7 @@ function findTailPlaces({
   blockIndex: { messages },
   cache,
   repeatedUntil = null,
-}: PlanMarkersInput): readonly (MessagePlace | null)[] {
+}: PlanMarkersInput): readonly (BlockPlace | null)[] {
   const tail = findLastMarkableBlock(messages, cache)
   if (repeatedUntil === null) return [tail]
   const { index, block } = repeatedUntil
@@ -194,8 +194,8 @@ function toCandidates(kind: MarkerKind, place: MarkerPlace | null): readonly Mar
  */
 function findPlaceBefore(
   { blockIndex, cache }: PlanMarkersInput,
-  result: MessagePlace | null = null,
-): MessagePlace | null {
+  result: BlockPlace | null = null,
+): BlockPlace | null {
   return result === null ? null : findLastMarkableBlock(blockIndex.messages, cache, result)
 }
 
@@ -214,7 +214,7 @@ function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
  * Returns the block where the last answered API request ended, if more positions were added since than a cache marker
  * looks back. The prefix cached up to that block is found only if a marker is set there. Otherwise returns null.
  */
-function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): MessagePlace | null {
+function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): BlockPlace | null {
   const { messages } = blockIndex
   const response = findLastResponseIndex(messages)
   const tail = findLastMarkableBlock(messages, cache)
@@ -225,7 +225,7 @@ function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): Messa
   return added > Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null
 }
 
-function countPositions(counted: BlockIndex, { index, block }: MessagePlace): number {
+function countPositions(counted: BlockIndex, { index, block }: BlockPlace): number {
   return countTotalsThroughBlock(counted, index, block).positions
 }
 
@@ -315,14 +315,14 @@ export function updateFirstClearable(
 // The declarations below describe and find positions in an API request.
 
 /** The position of a block in the messages. */
-export interface MessagePlace {
+export interface BlockPlace {
   readonly zone: 'messages'
   /** Index of the message in the request. */
   readonly index: number
   readonly block: number
 }
 
-type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | MessagePlace
+type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | BlockPlace
 
 const ZONE_ORDER = ['tools', 'system', 'messages']
 
@@ -344,8 +344,8 @@ function toSortKey(place: MarkerPlace): readonly number[] {
 export function findLastMarkableBlock(
   messages: MessageList,
   cache: CacheRules,
-  before: Omit<MessagePlace, 'zone'> = { index: countMessages(messages), block: 0 },
-): MessagePlace | null {
+  before: Omit<BlockPlace, 'zone'> = { index: countMessages(messages), block: 0 },
+): BlockPlace | null {
   for (let index = Math.min(before.index, countMessages(messages) - 1); index >= 0; index -= 1) {
     const message = messageAt(messages, index)
     if (message === undefined || isTurnScopedMessage(message.message)) continue
@@ -371,7 +371,7 @@ export interface MessagesWithCalls extends MessageList {
 }
 
 /** Returns the position of the result of a tool call; null if the messages do not contain it. */
-export function findResultPlace(messages: MessagesWithCalls, id: string): MessagePlace | null {
+export function findResultPlace(messages: MessagesWithCalls, id: string): BlockPlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
   for (let index = from; index < countMessages(messages); index += 1) {
     const block = findResultBlock(messageAt(messages, index), id)
@@ -389,7 +389,7 @@ function findResultBlock(message: TracedMessage | undefined, id: string): number
  * Returns the position of a block from the log record `uuid`: the last such block in the first message that has one.
  * Null if there is none.
  */
-export function findRecordPlace(messages: MessageList, uuid: string): MessagePlace | null {
+export function findRecordPlace(messages: MessageList, uuid: string): BlockPlace | null {
   for (let index = 0; index < countMessages(messages); index += 1) {
     const block = messageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
     if (block !== -1) return { zone: 'messages', index, block }
@@ -456,7 +456,7 @@ function findMarkedPlace(
 }
 
 /** Returns the place of the last such block: a tool call or result by id, any other by content. Null if there is none. */
-function findSameBlock(messages: MessageList, block: Block): MessagePlace | null {
+function findSameBlock(messages: MessageList, block: Block): BlockPlace | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
     const message = messageAt(messages, index)
     const blocks = message === undefined ? [] : toMessageBlocks(message)

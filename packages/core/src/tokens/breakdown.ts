@@ -100,10 +100,7 @@ export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
 }
 
 /** Counts the context as the model sees it: a cleared tool result counts as its placeholder. */
-export function countContextEntries(
-  entries: Iterable<ContextEntry>,
-  rules: BreakdownOptions,
-): TokenBreakdown {
+export function breakDownContext(entries: Iterable<ContextEntry>, rules: BreakdownOptions): TokenBreakdown {
   const account = createBreakdown(rules)
   for (const entry of entries) if (isVisibleToModel(entry)) account.add(toShownRecord(entry))
   return account.breakdown

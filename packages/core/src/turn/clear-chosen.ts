@@ -13,7 +13,7 @@ import type { TurnContext } from '../engine/session-writer.ts'
 import { readCalibrationScale } from '../tokens/usage.ts'
 import { applyClearing } from './reduce-context.ts'
 
-export type ClearResult =
+export type ClearingResult =
   | { readonly ok: true; readonly results: number; readonly freedTokens: number }
   | RefusedRewrite
 
@@ -22,7 +22,7 @@ export async function* clearChosenResults(
   turn: TurnContext,
   compaction: CompactionServices,
   uuids: readonly string[],
-): AsyncGenerator<TurnEvent, ClearResult> {
+): AsyncGenerator<TurnEvent, ClearingResult> {
   if (!(await measureInSlices(turn, compaction))) return ABORTED_REWRITE
   const { context, state } = gatherPlanContext(turn.state, turn.host, compaction, 'turn-end')
   turn.state = state

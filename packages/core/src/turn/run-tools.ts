@@ -209,13 +209,13 @@ async function callTool(
     if (answer !== null) return finish(answer)
     if ((await host.hasTool?.(given.name)) === false)
       return finish({ content: `There is no tool ${given.name}.`, is_error: true })
-    const { input, problems } = fitToolInput(host.modelSettings().tools, given.name, given.input)
+    const { input, problems } = fitToolInput(host.readOfferedPrefix().tools, given.name, given.input)
     if (problems.length > 0) return finish({ content: describeMisfit(given.name, problems), is_error: true })
     // Hooks and the tool get a copy of the input, because what they change must not change the conversation.
     const own = { ...given, input: copyJson(input as JsonObject) }
     const { call, refused, ...hooked } = await permitCall(turn, own)
     if (isTurnAborted(turn)) return { ...toCallResult(given, NOT_BEGUN_RESULT), ...hooked }
-    const changed = fitToolInput(host.modelSettings().tools, given.name, call.input)
+    const changed = fitToolInput(host.readOfferedPrefix().tools, given.name, call.input)
     if (refused === null && changed.problems.length > 0) {
       const content = describeMisfit(given.name, changed.problems)
       return { ...toCallResult(given, { content, is_error: true }), ...hooked }

@@ -113,7 +113,7 @@ describe('a call whose cache was lost', () => {
     let extra = 'one'
     const { host, state } = await answeredOnce(MISSED, {
       keepDiff: (diff) => void diffs.push(diff),
-      modelSettings: () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100, extra } }),
+      readOfferedPrefix: () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100, extra } }),
     })
     extra = key
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
@@ -169,8 +169,8 @@ describe("the engine's own acts", () => {
       'defined tool Late',
     ],
   ])('a changed %s is a break of ours', async (_, later, changes, act) => {
-    let offered: ReturnType<TurnHost['modelSettings']> = asked
-    const { host, state } = await answeredOnce(MISSED, { modelSettings: () => offered, ...changes })
+    let offered: ReturnType<TurnHost['readOfferedPrefix']> = asked
+    const { host, state } = await answeredOnce(MISSED, { readOfferedPrefix: () => offered, ...changes })
     offered = later
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(of(events, 'cache-break')).toMatchObject([{ event: { ours: { act, breakEvenTurns: null } } }])

@@ -49,7 +49,7 @@ describe('markers of others', () => {
       ...MARK,
     }))
     const { asked } = await talk([[text('Go.')], [text('On.')]], {
-      modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100, ...MARK } }),
+      readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100, ...MARK } }),
       runTool: () => ({ content: Array.from({ length: 5 }, (_, at) => marked(`line ${at}`)) }),
     })
     expect(asked.map(({ payload }) => markersIn(payload)).every((count) => count <= 4)).toBe(true)

@@ -37,7 +37,7 @@ function toProfile(origin: {
 }
 
 const settings = (model: string): Partial<TurnHost> => ({
-  modelSettings: () => ({
+  readOfferedPrefix: () => ({
     tools: [{ name: 'Read', input_schema: { type: 'object' } }],
     model,
     parameters: { max_tokens: 100 },

@@ -12,7 +12,7 @@ const SCHEMA = { type: 'object' }
 const GOOD = { tools: [], model: 'model-a', parameters: { max_tokens: 100 } }
 
 function withTool(tool: unknown): Partial<TurnHost> {
-  return { modelSettings: () => ({ ...GOOD, tools: [tool as JsonObject] }) }
+  return { readOfferedPrefix: () => ({ ...GOOD, tools: [tool as JsonObject] }) }
 }
 
 function withSection(compute: () => unknown): Partial<TurnHost> {
@@ -47,7 +47,7 @@ describe('a turn whose prefix cannot be had', () => {
     [
       'the tools cannot be listed',
       {
-        modelSettings: () => {
+        readOfferedPrefix: () => {
           throw new Error('the server is gone')
         },
       },
@@ -95,7 +95,7 @@ describe('a host that offers no tools', () => {
     }
     call('a', 'Read')
     call('b', 'Bash')
-    const { run } = await openTestSession(builder.records, { host: { modelSettings: () => GOOD } })
+    const { run } = await openTestSession(builder.records, { host: { readOfferedPrefix: () => GOOD } })
     const listNames = async (): Promise<unknown> => {
       const prefix = await readHostPrefix(run)
       return 'ok' in prefix ? prefix : prefix.usedTools?.map(({ name }) => name)

@@ -61,7 +61,7 @@ describe('the texts of sections', () => {
     const { sections, computed } = counting()
     let model = 'model-a'
     const offered = () => ({ tools: [], model, parameters: { max_tokens: 100 } })
-    const { host } = createScriptedHost([], { sections, modelSettings: offered })
+    const { host } = createScriptedHost([], { sections, readOfferedPrefix: offered })
     const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
     model = 'model-b'
     const { outcome } = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
@@ -74,7 +74,7 @@ describe('the texts of sections', () => {
   it('that changed again as an epoch began are in it, and what was announced before is gone', async () => {
     let [model, now] = ['model-a', 'one']
     const { host } = createScriptedHost([], {
-      modelSettings: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
+      readOfferedPrefix: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
       sections: [{ name: 'git', part: 'volatile', compute: () => now, volatileBecause: 'it moves' }],
     })
     const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)

@@ -182,7 +182,7 @@ export async function openTestSession(
       profile: options.profile ?? LENIENT,
       clock: createFakeClock(Date.UTC(2026, 5, 1)),
       compaction: room,
-      modelSettings: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      readOfferedPrefix: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
       ...options.host,
     },
     createJournalWith(records),

@@ -75,7 +75,7 @@ describe('a turn', () => {
     const ran: unknown[] = []
     const input = { limit: '5', note: 'x' }
     const { host, asked } = createScriptedHost([reply({ type: 'tool_use', id: 'a', name: 'Read', input })], {
-      modelSettings: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      readOfferedPrefix: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
       runTool: (call) => {
         ran.push(call.input)
         return { content: 'ok' }
@@ -93,7 +93,7 @@ describe('a turn', () => {
       (input, index) => ({ type: 'tool_use', id: `c${index}`, name: 'Read', input }) as const,
     )
     const { host } = createScriptedHost([reply(...calls)], {
-      modelSettings: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      readOfferedPrefix: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
       canUseTool: ({ id }) => {
         asked.push(id)
         return { decision: 'allow' }
@@ -133,7 +133,7 @@ describe('a turn', () => {
     const tools = [{ type: 'search_1', name: 'web_search' }]
     const offered = () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } })
     const { host, asked } = createScriptedHost([{ blocks: [text('I search.'), search], stop: 'paused' }], {
-      modelSettings: offered,
+      readOfferedPrefix: offered,
     })
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])

@@ -6,7 +6,7 @@ import { AppendList } from '../../src/log/persistent-collections.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
 import {
-  type MessagePlace,
+  type BlockPlace,
   type PlanMarkersInput,
   type PlannedMarker,
   planMarkers,
@@ -31,7 +31,7 @@ const assistant = (...content: readonly Block[]): TracedMessage => ({
   origins: [],
 })
 const many = (count: number): readonly Block[] => Array.from({ length: count }, () => text())
-const at = (index: number, block: number): MessagePlace => ({ zone: 'messages', index, block })
+const at = (index: number, block: number): BlockPlace => ({ zone: 'messages', index, block })
 
 interface Given extends Partial<Omit<PlanMarkersInput, 'front' | 'counted' | 'policy'>> {
   readonly present?: DesiredPrefix

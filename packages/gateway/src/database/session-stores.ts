@@ -24,7 +24,7 @@ const TOUCH_MS = 10_000
 /** Sessions whose last use is remembered; those that are forgotten are stored once more. */
 const MOST_TOUCHED = 10_000
 
-export function createSessionJournal(pool: Database, options: SessionStoreOptions): Journal {
+export function createScopeJournal(pool: Database, options: SessionStoreOptions): Journal {
   const { scope, locks, waitSeconds, onFailure } = options
   const journal = createPostgresJournal(pool, { scope, locks, waitSeconds })
   const touched = new Map<string, number>()
@@ -95,7 +95,8 @@ async function findRecent(
   return rows.map(({ session }) => session)
 }
 
-export function createSessionBlobs(pool: Database, scope: string): BlobStore {
+/** Creates the blob store of a scope (the id of a key, or a caller's own credential), which all its sessions share. */
+export function createScopeBlobs(pool: Database, scope: string): BlobStore {
   return {
     async put(given) {
       const bytes = copyBlobBytes(given)

@@ -10,7 +10,7 @@ import { type ClientTidemark, createClientTidemark } from 'tidemark/internal'
 import { createPostgresLocks } from 'tidemark/postgres'
 import type { Telemetry } from 'tidemark/telemetry'
 import type { Database } from '../database/database.ts'
-import { createSessionBlobs, createSessionJournal } from '../database/session-stores.ts'
+import { createScopeBlobs, createScopeJournal } from '../database/session-stores.ts'
 
 interface TenantOptions {
   /** Null: sessions are files below `home`. */
@@ -57,8 +57,8 @@ export function createTenants(options: TenantOptions): Tenants {
     if (database === null || locks === null) return { home: join(options.home, 'gateway', scope) }
     const { waitSeconds } = options
     return {
-      journal: createSessionJournal(database, { scope, locks, waitSeconds, onFailure }),
-      blobs: createSessionBlobs(database, scope),
+      journal: createScopeJournal(database, { scope, locks, waitSeconds, onFailure }),
+      blobs: createScopeBlobs(database, scope),
     }
   }
 

@@ -59,7 +59,7 @@ export function createOpenaiModelTable(window?: number): OpenaiModelTable {
  * Creates a model that another server offers under any name: it has no prices and reports no efforts. `window` is its
  * context window.
  */
-export function createForeignModel(id: string, window: number): OpenaiModel {
+export function createUnlistedModel(id: string, window: number): OpenaiModel {
   return {
     id,
     aliases: [],

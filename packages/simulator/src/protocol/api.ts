@@ -80,7 +80,7 @@ export interface RequestBlock {
 }
 
 /** Lists all blocks of a conversation in order. */
-export function toRequestBlocks(messages: readonly MessageParam[]): readonly RequestBlock[] {
+export function listMessageBlocks(messages: readonly MessageParam[]): readonly RequestBlock[] {
   const pieces: RequestBlock[] = []
   for (const [message, { role, content }] of messages.entries())
     for (const [index, block] of toBlocks(content).entries()) pieces.push({ role, message, index, block })
@@ -92,10 +92,10 @@ export function formatBlockPath(piece: RequestBlock): string {
 }
 
 /**
- * Groups blocks into messages, which reverses `toRequestBlocks`. A message is left out if all its blocks were
+ * Groups blocks into messages, which reverses `listMessageBlocks`. A message is left out if all its blocks were
  * removed.
  */
-export function toMessages(pieces: readonly RequestBlock[]): readonly MessageParam[] {
+export function groupIntoMessages(pieces: readonly RequestBlock[]): readonly MessageParam[] {
   const messages: { role: Role; content: Block[] }[] = []
   let last: RequestBlock | undefined
   for (const piece of pieces) {

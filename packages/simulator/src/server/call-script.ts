@@ -5,12 +5,12 @@
 import { countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
 import {
   type Block,
+  groupIntoMessages,
   isThinkingBlock,
   type MessagesBody,
   type RequestBlock,
   readTextField,
   toBlocks,
-  toMessages,
 } from '../protocol/api.ts'
 import type { IdGenerator } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN, countBlockTokens, countTextTokens, TOKENS_PER_CALL } from '../protocol/tokenizer.ts'
@@ -50,7 +50,7 @@ export async function callScript(
       maxTokens,
       system: toBlocks(body.system),
       tools: body.tools ?? [],
-      messages: toMessages(question.pieces),
+      messages: groupIntoMessages(question.pieces),
       body,
       headers,
     },

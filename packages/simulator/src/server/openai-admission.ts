@@ -7,7 +7,7 @@ import { createUnitPrompt, type UnitPrompt } from '../openai/cache/prompt-units.
 import { buildChatPrompt, dropOldestMessages } from '../openai/chat/chat-prompt.ts'
 import { DIALECT_HEADER, type Dialect, describeUnknownDialect, findDialect } from '../openai/dialects.ts'
 import { invalidParameter, type OpenaiError, openaiError, refuseOpenai } from '../openai/openai-error.ts'
-import { createForeignModel, type OpenaiModel } from '../openai/openai-models.ts'
+import { createUnlistedModel, type OpenaiModel } from '../openai/openai-models.ts'
 import type { JsonFields } from '../openai/openai-shape.ts'
 import { readServiceTier } from '../openai/responses/response-body.ts'
 import { buildResponsePrompt } from '../openai/responses/response-prompt.ts'
@@ -167,7 +167,7 @@ function limitUnits(
 
 function findChatModel({ settings }: SimulatorState, id: string, dialect: Dialect): OpenaiModel | undefined {
   if (!dialect.isLenient) return settings.openaiModels.find(id)
-  return createForeignModel(id, settings.window ?? dialect.window)
+  return createUnlistedModel(id, settings.window ?? dialect.window)
 }
 
 function requireDialect(name: Dialect['name']): Dialect {

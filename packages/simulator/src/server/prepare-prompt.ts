@@ -23,7 +23,7 @@ import type { ThinkingPrefix } from '../context/thinking-prefix.ts'
 import { type Account, buildCacheKey, type CacheKey } from '../prompt-cache/cache-key.ts'
 import { buildPrompt, buildPromptInSteps, countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
 import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
-import { type Block, type MessagesBody, type RequestBlock, toRequestBlocks } from '../protocol/api.ts'
+import { type Block, listMessageBlocks, type MessagesBody, type RequestBlock } from '../protocol/api.ts'
 import type { CacheMarkers } from '../protocol/cache-markers.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
 import { TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
@@ -75,7 +75,7 @@ export function* prepareRequest(
   request: ValidRequest,
 ): Steps<ApiResult<{ prepared: PreparedRequest }>> {
   const { body, features, model } = request
-  const deletions = readCacheDeletions(toRequestBlocks(body.messages))
+  const deletions = readCacheDeletions(listMessageBlocks(body.messages))
   if (!deletions.ok) return deletions
   const weight = deletions.pieces.length * CHARACTERS_PER_BLOCK
   yield weight

@@ -6,7 +6,7 @@
 
 import type { Steps } from '@tidemark/core/log/work-steps'
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
-import { BETA_NAMES, isObject, type MessagesBody, toRequestBlocks } from '../protocol/api.ts'
+import { BETA_NAMES, isObject, listMessageBlocks, type MessagesBody } from '../protocol/api.ts'
 import { type CacheMarkers, findCacheMarkers } from '../protocol/cache-markers.ts'
 import type { ModelTable, SimulatedModel } from '../protocol/models.ts'
 import {
@@ -147,7 +147,7 @@ export function* checkRequestRules(
 ): Steps<ApiResult<{ markers: CacheMarkers }>> {
   const { messages } = input.body
   const markers = findCacheMarkers(input.body)
-  const pieces = toRequestBlocks(messages)
+  const pieces = listMessageBlocks(messages)
   const weight = pieces.length * CHARACTERS_PER_BLOCK
   yield weight
   const request = { ...input, turns: groupTurns(messages), pieces, markers }

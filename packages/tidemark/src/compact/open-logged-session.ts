@@ -13,7 +13,7 @@ import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
 import {
   type CompactionServices,
-  type ModelSettings,
+  type OfferedPrefix,
   readHostToolNames,
   type SeparateSummaryModel,
   type TurnHost,
@@ -142,7 +142,7 @@ function createLogHost(
     isInteractive: false,
     pricesOf: model.pricesOf,
     sections,
-    modelSettings: () => present,
+    readOfferedPrefix: () => present,
     runTool: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
   }
 }
@@ -168,7 +168,7 @@ function findSessionId({ meta }: LogContents, path: string): string {
  */
 function readLogPrefix({ prefix }: SessionState): {
   readonly sections: readonly PlacedSection[]
-  readonly offered: ModelSettings | null
+  readonly offered: OfferedPrefix | null
 } {
   const { current } = prefix
   if (current === null) return { sections: [], offered: null }

@@ -414,7 +414,7 @@ function readConversationKey(choice: SessionChoice | undefined, call: ReadReques
       `fetch: session(request) returned ${formatErrorValue(chosen)}; expected an id, or null to pass the request on.`,
     )
   }
-  const [named = ''] = call.codec.client.sessionKeys(call.headers, call.body)
+  const [named = ''] = call.codec.client.readConversationNames(call.headers, call.body)
   return toSessionId(named)
 }
 

@@ -83,7 +83,7 @@ function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const host = createTurnHost(session)
   const { profile, compaction } = host
   if (profile.window === null || profile.capabilities.countsMaxTokens || compaction === undefined) return null
-  const { maxOutput } = profile.spelling.readSettings(host.modelSettings().parameters)
+  const { maxOutput } = profile.spelling.readSettings(host.readOfferedPrefix().parameters)
   const { high } = measureContext(session.state, host, compaction)
   if (maxOutput !== null && high + maxOutput <= profile.window) return null
   const outputs = listBranchRecords(session.state.session).map((record) =>

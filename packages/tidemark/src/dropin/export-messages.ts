@@ -19,7 +19,7 @@ interface OpenMessage {
 }
 
 /** Returns the messages of the active branch. Records of one response are one message, and so are user messages in a row. */
-export async function exportMessages({
+export async function listOriginalMessages({
   state,
   settings,
   model,

@@ -13,9 +13,9 @@ import { type HistoryAnswer, runHistoryTool } from '@tidemark/core/history/histo
 import type { MessageContent } from '@tidemark/core/log/block'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import { redact } from '@tidemark/core/text/redact'
-import type { ClearResult } from '@tidemark/core/turn/clear-chosen'
+import type { ClearingResult } from '@tidemark/core/turn/clear-chosen'
 import type { UndoResult } from '@tidemark/core/turn/undo'
-import { exportMessages } from '../dropin/export-messages.ts'
+import { listOriginalMessages } from '../dropin/export-messages.ts'
 import { type TakeOptions, type TakeOutcome, takeRequest } from '../dropin/take.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
@@ -190,7 +190,7 @@ export interface Session {
    * @example const largest = session.breakdown().messages.toSorted((a, b) => b.tokens - a.tokens)[0]
    * if (largest) await session.clearResults([largest.uuid])
    */
-  clearResults(uuids: readonly string[]): Promise<ClearResult | BusyOutcome>
+  clearResults(uuids: readonly string[]): Promise<ClearingResult | BusyOutcome>
   /** Pins a record: every rewrite keeps it verbatim in the context. */
   pin(uuid: string): Promise<PinOutcome>
   /** Removes the pin from a record. */
@@ -370,7 +370,7 @@ function createReadMethods(session: OpenSession): ReadMethods {
     messages: () => toApiMessages(session.state.flat),
     async export(options = {}) {
       checkOptionNames('export', options, ['title', 'redacts', 'as'])
-      if (options.as === 'messages') return JSON.stringify(await exportMessages(session))
+      if (options.as === 'messages') return JSON.stringify(await listOriginalMessages(session))
       const { title = `Conversation ${session.id}`, redacts = true } = options
       const { blobs } = settings
       return exportMarkdown(session.state.session, { title, blobs, ...(redacts ? { redact } : {}) })

@@ -41,7 +41,7 @@ export interface LogNotes {
 }
 
 /** Writes the notes of a session. Subagents are not part of them, except in the log of a subagent. */
-export async function writeLogNotes(
+export async function createLogNotes(
   path: string,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<LogNotes | LogRefusal> {

@@ -18,7 +18,7 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import type { CompactionForm } from '@tidemark/core/summary/select-span'
-import { type ClearResult, clearChosenResults } from '@tidemark/core/turn/clear-chosen'
+import { type ClearingResult, clearChosenResults } from '@tidemark/core/turn/clear-chosen'
 import { pinRecord } from '@tidemark/core/turn/pin'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -165,7 +165,7 @@ export async function undoSessionRewrite(
 export async function clearSessionResults(
   session: OpenSession,
   uuids: readonly string[],
-): Promise<ClearResult | BusyOutcome> {
+): Promise<ClearingResult | BusyOutcome> {
   if (!Array.isArray(uuids) || !uuids.every((uuid) => typeof uuid === 'string'))
     throw badOptionError(
       'uuids',

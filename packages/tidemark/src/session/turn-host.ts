@@ -136,7 +136,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     learnWindow: (tokens) => learnWindow(session, tokens),
     chance: Math.random,
     sections: session.sections,
-    modelSettings() {
+    readOfferedPrefix() {
       // The tools may change while a compaction runs in the background, so they are read at each call.
       const { tools, historyTool } = session
       const isOffered = historyTool !== null && offersHistoryTool(session)

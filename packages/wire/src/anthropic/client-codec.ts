@@ -48,7 +48,7 @@ export const messagesClient: ClientCodec = {
   betaHeader: BETA_HEADER,
   bodyHeaders: ['content-type', 'accept', BETA_HEADER],
   argumentsAs: 'value',
-  sessionKeys,
+  readConversationNames,
   isSideCall,
   ping: encodeSseFrame({ event: 'ping', data: '{"type": "ping"}' }),
   refuse: (status, message) => ({ type: 'error', error: { type: toErrorType(status), message } }),
@@ -80,7 +80,7 @@ const SESSION_HEADERS = [
 ]
 const SESSION_FIELDS = ['session_id', 'conversation_id']
 
-function sessionKeys(headers: HeaderReader, body: JsonObject): readonly string[] {
+function readConversationNames(headers: HeaderReader, body: JsonObject): readonly string[] {
   const metadata = isObject(body.metadata) ? body.metadata : {}
   const user = typeof metadata.user_id === 'string' ? metadata.user_id : ''
   return [

@@ -79,7 +79,7 @@ export function isSideCall({ tools, messages, continues }: ClientRequest): boole
 const SESSION_HEADERS = ['x-tidemark-session', 'session-id', 'session_id', 'thread-id', 'x-session-id']
 const SESSION_FIELDS = ['session_id', 'conversation_id']
 
-export function sessionKeys(headers: HeaderReader, body: JsonObject): readonly string[] {
+export function readConversationNames(headers: HeaderReader, body: JsonObject): readonly string[] {
   const metadata = isObject(body.metadata) ? body.metadata : {}
   return [
     ...SESSION_HEADERS.map((name) => headers.get(name)),

@@ -10,7 +10,7 @@ import { AppendList } from '@tidemark/core/log/persistent-collections'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { ClientList } from '../providers/client-request.ts'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
-import { BREAKPOINT, MARKER } from './input-items.ts'
+import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT } from './input-items.ts'
 
 /** What comes before the messages of a request, in the neutral form. */
 export interface RequestFront {
@@ -83,12 +83,15 @@ function withBreakpoint(
   const parts = typeof content === 'string' ? [{ type: 'input_text', text: content }] : content
   const end = Array.isArray(parts) ? parts.at(-1) : undefined
   if (!Array.isArray(parts) || !isJsonObject(end)) return given
-  const marked = { ...last, content: [...parts.slice(0, -1), { ...end, [MARKER]: BREAKPOINT }] }
+  const marked = {
+    ...last,
+    content: [...parts.slice(0, -1), { ...end, [BREAKPOINT_FIELD]: EXPLICIT_BREAKPOINT }],
+  }
   return [...given.slice(0, -1), marked]
 }
 
 function hasBreakpoint(lists: Json): boolean {
-  return JSON.stringify(lists).includes(`"${MARKER}":`)
+  return JSON.stringify(lists).includes(`"${BREAKPOINT_FIELD}":`)
 }
 
 function* joinItems(opening: string, items: readonly JsonObject[]): Steps<string> {

@@ -56,12 +56,12 @@ export function toInputItems(
 
 const NO_MARKS: ReadonlySet<number> = new Set()
 /** Field of a part at whose end the prompt is cached, and its value. */
-export const MARKER = 'prompt_cache_breakpoint'
-export const BREAKPOINT: JsonObject = { mode: 'explicit' }
+export const BREAKPOINT_FIELD = 'prompt_cache_breakpoint'
+export const EXPLICIT_BREAKPOINT: JsonObject = { mode: 'explicit' }
 
 /** Returns content parts of a user or developer message. A block that the API has no part for is sent as JSON text. */
 function toInputParts(block: Block, isMarked: boolean): readonly JsonObject[] {
-  const marker = isMarked ? { [MARKER]: BREAKPOINT } : {}
+  const marker = isMarked ? { [BREAKPOINT_FIELD]: EXPLICIT_BREAKPOINT } : {}
   return [{ ...toInputPart(block), ...marker }]
 }
 

@@ -6,7 +6,7 @@ import type { JsonObject } from '@tidemark/core/log/json'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
-import { BREAKPOINT, MARKER, toInputItems, toInputPart } from './input-items.ts'
+import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT, toInputItems, toInputPart } from './input-items.ts'
 import { readSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 const RESPONSES_SPELLING: BodySpelling = {
@@ -16,7 +16,7 @@ const RESPONSES_SPELLING: BodySpelling = {
     if (system.length === 0) return []
     const content = system.map((block, index) => ({
       ...toInputPart(block),
-      ...(markedSystem.has(index) ? { [MARKER]: BREAKPOINT } : {}),
+      ...(markedSystem.has(index) ? { [BREAKPOINT_FIELD]: EXPLICIT_BREAKPOINT } : {}),
     }))
     return [{ type: 'message', role: parameters[SYSTEM_ROLE] ?? 'developer', content }]
   },

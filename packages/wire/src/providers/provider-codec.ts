@@ -69,7 +69,7 @@ export interface ClientCodec {
    */
   readonly argumentsAs: 'text' | 'value'
   /** Returns the names that a request gives its conversation, the most specific first. */
-  sessionKeys(headers: HeaderReader, body: JsonObject): readonly string[]
+  readConversationNames(headers: HeaderReader, body: JsonObject): readonly string[]
   /** True if no conversation begins with the request, as with one for a title. */
   isSideCall(request: ClientRequest): boolean
 

@@ -291,9 +291,20 @@ async function sendAnswer(answer: Response, response: ServerResponse): Promise<v
   response.flushHeaders()
   for await (const chunk of answer.body ?? []) {
     if (response.destroyed) return
-    if (!response.write(chunk)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    if (!response.write(chunk)) await waitForRoom(response)
   }
   response.end()
+}
+
+/** Resolves when the client has read what waits for it, or has gone. */
+function waitForRoom(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      response.off('drain', end).off('close', end)
+      resolve()
+    }
+    response.on('drain', end).on('close', end)
+  })
 }
 
 /** Answers with an error in the format of the API. Once the answer has begun, the connection is cut instead. */

@@ -167,3 +167,22 @@ it('a call beside the conversation is counted in the session that it names, also
   expect(totals?.spent.total).toBeCloseTo(bill.dollars, 9)
   await tide.close()
 })
+
+it('calls under ids of which no conversation begins are remembered for the newest hundred, so that memory is bounded', async () => {
+  const { tide, upstream } = createDropInWorld()
+  const fetch = tide.fetch({ fetch: upstream, idleSeconds: 0.02 })
+  const title: ClientMessage = { role: 'user', content: 'A title for this, please.' }
+  const ids = Array.from({ length: 110 }, (_, index) => `talk-${index}`)
+  for (const id of ids) await askAside(fetch, [title], { 'x-session-id': id })
+  // Many under one id: the first hundred are counted when it begins.
+  for (let call = 1; call < 120; call += 1) await askAside(fetch, [title], { 'x-session-id': 'talk-109' })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  const begin = async (id: string): Promise<number> => {
+    const host = new ClientAgent(fetch, createDropInWorld().coder, { headers: { 'x-session-id': id } })
+    host.messages.push({ role: 'user', content: 'Fix the sums.' })
+    await host.step()
+    return (await tide.open(id)).money().calls
+  }
+  expect(await Promise.all(['talk-0', 'talk-108', 'talk-109'].map(begin))).toEqual([1, 2, 101])
+  await tide.close()
+})

@@ -59,7 +59,7 @@ export interface ClientConversations {
    */
   findOwner(
     call: ReadRequest,
-    onBegin: (conversation: ClientConversation) => void,
+    onBegin?: (conversation: ClientConversation) => void,
   ): Promise<ClientConversation | null>
   /** As `find`, but begins a conversation if the request may be the first of one, and puts it in flight. */
   enter(call: ReadRequest): Promise<ClientConversation | null>
@@ -72,16 +72,25 @@ export function createClientConversations(
 ): ClientConversations {
   if (typeof choice === 'object') return createFixedConversation(choice)
   const named = choice
-  const byKey = new Map<string, Promise<Conversations>>()
+  const byKey = new Map<string, KnownKey>()
   const idle = createIdleWatch(byKey, idleMs)
 
-  async function openConversations(key: string): Promise<Conversations> {
+  /** Runs `use` with the conversations under an id, which are not forgotten meanwhile. */
+  async function withConversations<T>(key: string, use: (all: Conversations) => T | Promise<T>): Promise<T> {
     await idle.closing
-    const opening = byKey.get(key) ?? openStored(key, source)
-    byKey.set(key, opening)
-    opening.catch(() => byKey.delete(key))
-    idle.start()
-    return opening
+    const known = byKey.get(key) ?? { opening: openStored(key, source), users: 0 }
+    byKey.set(key, known)
+    known.users += 1
+    try {
+      const all = await known.opening.catch((thrown: unknown) => {
+        if (byKey.get(key) === known) byKey.delete(key)
+        throw thrown
+      })
+      return await use(all)
+    } finally {
+      known.users -= 1
+      idle.start()
+    }
   }
 
   /** Runs `look` when no other request looks for its conversation under the same id. */
@@ -91,10 +100,7 @@ export function createClientConversations(
   ): Promise<ClientConversation | null> {
     const key = readConversationKey(named, call)
     if (key === null) return null
-    const all = await openConversations(key)
-    const found = await all.inOrder(() => look(key, all, call, source))
-    idle.start()
-    return found
+    return withConversations(key, (all) => all.inOrder(() => look(key, all, call, source)))
   }
 
   return {
@@ -102,7 +108,7 @@ export function createClientConversations(
     enter: (call) => lookUp(call, enterConversation),
     async findOwner(call, onBegin) {
       const key = readConversationKey(named, call)
-      return key === null || key === '' ? null : findFirst(await openConversations(key), onBegin)
+      return key === null || key === '' ? null : withConversations(key, (all) => findFirst(all, onBegin))
     },
   }
 }
@@ -220,6 +226,16 @@ interface Conversations {
   readonly waiting: ((conversation: ClientConversation) => void)[]
 }
 
+/** An id that requests have named, from the first of them on. */
+interface KnownKey {
+  readonly opening: Promise<Conversations>
+  /** Requests that look for their conversation now. */
+  users: number
+}
+
+/** What is remembered of ids that only side calls have named. Their cost is counted in the first conversation that begins. */
+const MOST_UNBEGUN = { ids: 100, calls: 100 }
+
 interface IdleWatch {
   /** Resolves when the last look has ended. */
   readonly closing: Promise<unknown>
@@ -228,7 +244,7 @@ interface IdleWatch {
 }
 
 /** Looks for idle conversations as long as there are any, so that no timer outlives them. */
-function createIdleWatch(byKey: Map<string, Promise<Conversations>>, idleMs: number | null): IdleWatch {
+function createIdleWatch(byKey: Map<string, KnownKey>, idleMs: number | null): IdleWatch {
   let closing: Promise<unknown> = Promise.resolve()
   let timer: NodeJS.Timeout | null = null
   function start(): void {
@@ -254,14 +270,14 @@ function createIdleWatch(byKey: Map<string, Promise<Conversations>>, idleMs: num
  * those of an id by the id, once all of them are closed, the others by what the request shares with them. Returns true if
  * conversations are left.
  */
-async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: number): Promise<boolean> {
+async function closeIdle(byKey: Map<string, KnownKey>, idleMs: number): Promise<boolean> {
   const isIdle = ({ isInFlight, usedAt }: ClientConversation): boolean =>
     !isInFlight && Date.now() - usedAt >= idleMs
-  for (const [key, opening] of byKey) {
-    const all = await opening.catch(() => null)
+  for (const [key, known] of byKey) {
+    const all = await known.opening.catch(() => null)
     if (all === null) continue
     const idle = all.list.filter(isIdle)
-    if (idle.length === 0 || (key !== '' && idle.length < all.list.length)) continue
+    if (idle.length === 0 || (key !== '' && (known.users > 0 || idle.length < all.list.length))) continue
     if (key !== '') byKey.delete(key)
     for (const conversation of idle) {
       await conversation.recording.catch(() => undefined)
@@ -270,16 +286,26 @@ async function closeIdle(byKey: Map<string, Promise<Conversations>>, idleMs: num
       if (conversation.open.closing !== null) removeConversation(all.list, conversation)
     }
   }
-  const left = await Promise.all([...byKey.values()].map((opening) => opening.catch(() => null)))
-  return left.some((all) => all !== null && all.list.length > 0)
+  return forgetUnbegun(byKey)
 }
 
-/** Returns the first conversation; null if it has not begun, when `onBegin` will be called. */
+/** Forgets the oldest ids of which only side calls are known. Returns true if conversations are left. */
+async function forgetUnbegun(byKey: Map<string, KnownKey>): Promise<boolean> {
+  const keys = [...byKey]
+  const lists = await Promise.all(keys.map(([, { opening }]) => opening.catch(() => null)))
+  const isUnbegun = ([key, { users }]: (typeof keys)[number], index: number): boolean =>
+    key !== '' && users === 0 && lists[index]?.list.length === 0
+  for (const [key] of keys.filter(isUnbegun).slice(0, -MOST_UNBEGUN.ids)) byKey.delete(key)
+  return lists.some((all) => all !== null && all.list.length > 0)
+}
+
+/** Returns the first conversation; null if it has not begun. `onBegin` is then called when it does, unless very many wait for it. */
 function findFirst(
   { list: [first], waiting }: Conversations,
-  onBegin: (conversation: ClientConversation) => void,
+  onBegin: ((conversation: ClientConversation) => void) | undefined,
 ): ClientConversation | null {
-  if (first === undefined) waiting.push(onBegin)
+  if (first === undefined && onBegin !== undefined && waiting.length < MOST_UNBEGUN.calls)
+    waiting.push(onBegin)
   return first ?? null
 }
 

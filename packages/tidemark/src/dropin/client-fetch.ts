@@ -270,7 +270,7 @@ async function refuseForOwner(
   conversations: ClientConversations,
   call: ClientCall,
 ): Promise<Response | null> {
-  const owner = await conversations.findOwner(call, () => {}).catch(() => null)
+  const owner = await conversations.findOwner(call).catch(() => null)
   return owner === null ? null : refuseAtLimit(owner.open, call)
 }
 

@@ -4,6 +4,7 @@ import { deleteSession, listAudit, listKeys, migrateDatabase } from '@tidemark/g
 import pg from 'pg'
 import { describe, expect, it, vi } from 'vitest'
 import { runUpkeep } from '../../packages/gateway/src/operation/retention.ts'
+import { createSessionReports } from '../../packages/gateway/src/page/session-reports.ts'
 import { explainMissingPostgres } from '../support/postgres-server.ts'
 import { SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
@@ -70,6 +71,43 @@ describe.skipIf(missing !== null)('running the gateway', () => {
       'select (select count(*)::int from gateway_sessions) as sessions, count(*)::int > 0 as kept from tidemark_lines',
     )
     expect(rows).toEqual([{ sessions: 1, kept: true }])
+  })
+
+  it('a long log is read for the page in pieces, so that answers to agents come between them', async () => {
+    const world = await createWorld()
+    await world.addKey('team')
+    const [{ id: scope = '' } = {}] = await listKeys(world.pool)
+    const uuids = Array.from({ length: 60 }, () => randomUUID())
+    const lines = uuids.map((uuid, index) =>
+      JSON.stringify({
+        ...{ type: 'user', uuid, parentUuid: uuids[index - 1] ?? null, sessionId: 'long' },
+        ...{
+          timestamp: '2026-11-01T10:00:00.000Z',
+          message: { role: 'user', content: 'text '.repeat(20_000) },
+        },
+      }),
+    )
+    await world.pool.query("insert into gateway_sessions (scope, session) values ($1, 'long')", [scope])
+    await world.pool.query(
+      `insert into tidemark_lines (scope, session, line, text)
+       select $1, 'long', number, text from unnest($2::text[]) with ordinality as given (text, number)`,
+      [scope, lines],
+    )
+    const read: number[] = []
+    vi.spyOn(world.pool, 'query').mockImplementation(async (...given: unknown[]) => {
+      const result = await pg.Pool.prototype.query.apply(world.pool, given as never)
+      const texts = (result as unknown as pg.QueryResult).rows.flatMap(({ text }) => text ?? [])
+      if (texts.length > 0) read.push(texts.join('').length)
+      return result
+    })
+    const faults: string[] = []
+    const reports = createSessionReports(world.pool, (message) => faults.push(message))
+    const sessions = reports.open({ keyId: scope, name: 'team', team: null, sees: 'own' })
+    await expect.poll(async () => (await sessions.list()).sessions.length).toBe(1)
+    await reports.close()
+    expect(read.reduce((sum, bytes) => sum + bytes, 0)).toBe(lines.join('').length)
+    expect(Math.max(...read)).toBeLessThan(2_200_000)
+    expect(faults).toEqual([])
   })
 
   it('a conversation begins without a look at all the others of its key', async () => {

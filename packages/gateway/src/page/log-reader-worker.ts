@@ -8,14 +8,24 @@ import type { LogQuestion, LogSummary, WorkerReply, WorkerTask } from './log-rea
 
 let held: { readonly id: string; readonly version: number; readonly log: LogContents } | null = null
 
+/** The lines of a log whose question has not come yet. */
+let arrived: string[] = []
+
 parentPort?.on('message', (task: WorkerTask) => {
-  answer(task).then(
+  if (task.type === 'lines') {
+    for (const line of task.lines) arrived.push(line)
+    return
+  }
+  const lines = task.isNew ? arrived : null
+  arrived = []
+  answer(task.question, lines).then(
     (reply) => parentPort?.postMessage(reply),
     (thrown: unknown) => parentPort?.postMessage({ ok: false, why: describe(thrown) } satisfies WorkerReply),
   )
 })
 
-async function answer({ question, lines }: WorkerTask): Promise<WorkerReply> {
+/** `lines`: null if this version of the log was read last. */
+async function answer(question: LogQuestion, lines: readonly string[] | null): Promise<WorkerReply> {
   const { id, version, modifiedMs, owner, ask } = question
   if (lines !== null) {
     const log = await readLogText({ name: owner.session, modifiedMs, lines }, { keepsRawBlocks: false })

@@ -30,16 +30,18 @@ export interface LogReader {
   /** Answers a question about a log. `readLines` is called if the thread does not have it. Rejects with the reason if it cannot be read. */
   ask<Ask extends SessionQuestion | null>(
     question: LogQuestion & { readonly ask: Ask },
-    readLines: () => Promise<readonly string[]>,
+    readLines: ReadLines,
   ): Promise<LogAnswer<Ask>>
   close(): Promise<void>
 }
 
-/** What the thread is sent. `lines`: null if it has read this version of the log last. */
-export interface WorkerTask {
-  readonly question: LogQuestion
-  readonly lines: readonly string[] | null
-}
+/** Returns the lines of a log in pieces, each small enough that other requests can wait for it. */
+export type ReadLines = () => AsyncIterable<readonly string[]>
+
+/** What the thread is sent: the pieces of a log that it does not have, and then a question about it. */
+export type WorkerTask =
+  | { readonly type: 'lines'; readonly lines: readonly string[] }
+  | { readonly type: 'question'; readonly question: LogQuestion; readonly isNew: boolean }
 
 /** What the thread posts: an answer, or why there is none. */
 export type WorkerReply =
@@ -70,15 +72,14 @@ export function createLogReader(): LogReader {
     await ending?.terminate()
   }
 
-  async function run(question: LogQuestion, readLines: () => Promise<readonly string[]>): Promise<unknown> {
+  async function run(question: LogQuestion, readLines: ReadLines): Promise<unknown> {
     if (isClosed) throw new Error('The gateway is ending.')
     clearTimeout(idle)
     try {
       const isHeld = worker !== null && held?.id === question.id && held.version === question.version
-      const lines = isHeld ? null : await readLines()
       worker ??= startWorker()
       held = null
-      const reply = await askWorker(worker, { question, lines })
+      const reply = await askWorker(worker, question, isHeld ? null : readLines())
       if (!reply.ok) throw new UnreadableLog(reply.why)
       held = { id: question.id, version: question.version }
       return reply.answer
@@ -128,24 +129,34 @@ function startWorker(): Worker {
   return worker
 }
 
-function askWorker(worker: Worker, task: WorkerTask): Promise<WorkerReply> {
-  return new Promise((resolve, reject) => {
-    const end = (): void => {
-      worker.off('message', onMessage).off('error', onError).off('exit', onExit)
-      worker.unref()
+/** Sends the thread a question, behind the log if that is given, and returns its answer. */
+async function askWorker(
+  worker: Worker,
+  question: LogQuestion,
+  log: AsyncIterable<readonly string[]> | null,
+): Promise<WorkerReply> {
+  const { promise, resolve, reject } = Promise.withResolvers<WorkerReply>()
+  let hasEnded = false
+  const onError = (error: Error & { readonly code?: string }): void => {
+    hasEnded = true
+    const isTooLarge = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+    reject(isTooLarge ? new UnreadableLog('its log is too large for the page.') : error)
+  }
+  const onExit = (): void => onError(new Error('The reader of logs was stopped.'))
+  const post = (task: WorkerTask): void => worker.postMessage(task)
+  // A thread may end before it has the question.
+  promise.catch(() => {})
+  worker.on('message', resolve).on('error', onError).on('exit', onExit)
+  worker.ref()
+  try {
+    for await (const lines of log ?? []) {
+      if (hasEnded) break
+      post({ type: 'lines', lines })
     }
-    const onMessage = (reply: WorkerReply): void => {
-      end()
-      resolve(reply)
-    }
-    const onError = (error: Error & { readonly code?: string }): void => {
-      end()
-      const isTooLarge = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-      reject(isTooLarge ? new UnreadableLog('its log is too large for the page.') : error)
-    }
-    const onExit = (): void => onError(new Error('The reader of logs was stopped.'))
-    worker.on('message', onMessage).on('error', onError).on('exit', onExit)
-    worker.ref()
-    worker.postMessage(task)
-  })
+    post({ type: 'question', question, isNew: log !== null })
+    return await promise
+  } finally {
+    worker.off('message', resolve).off('error', onError).off('exit', onExit)
+    worker.unref()
+  }
 }

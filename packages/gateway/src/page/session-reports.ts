@@ -203,14 +203,30 @@ async function makeReport(pool: Database, reader: LogReader, row: SessionRow): P
   )
 }
 
-async function readLines(pool: Database, { scope, session, lines }: SessionRow): Promise<readonly string[]> {
-  const given = [scope, session, lines ?? 0]
-  const which = 'from tidemark_lines where scope = $1 and session = $2 and line <= $3'
-  const size = await pool.query(`select coalesce(sum(octet_length(text)), 0) as bytes ${which}`, given)
-  if (Number(size.rows[0]?.bytes) > MOST_LOG_BYTES)
+/** Bytes of a log that are read at once. A line that is longer comes whole. */
+const PIECE_BYTES = 2_000_000
+
+const PIECES = `select max(line) as last, sum(bytes) as bytes from (
+    select line, octet_length(text) as bytes, sum(octet_length(text)) over (order by line) / $4 as piece
+    from tidemark_lines where scope = $1 and session = $2 and line <= $3
+  ) sized group by piece order by piece`
+
+async function* readLines(
+  pool: Database,
+  { scope, session, lines }: SessionRow,
+): AsyncGenerator<readonly string[]> {
+  const pieces = await pool.query(PIECES, [scope, session, lines ?? 0, PIECE_BYTES])
+  if (pieces.rows.reduce((sum, { bytes }) => sum + Number(bytes), 0) > MOST_LOG_BYTES)
     throw new UnreadableLog('its log is too large for the page.')
-  const { rows } = await pool.query<{ text: string }>(`select text ${which} order by line`, given)
-  return rows.map(({ text }) => text)
+  let read = 0
+  for (const { last } of pieces.rows) {
+    const { rows } = await pool.query<{ text: string }>(
+      'select text from tidemark_lines where scope = $1 and session = $2 and line > $3 and line <= $4 order by line',
+      [scope, session, read, last],
+    )
+    yield rows.map(({ text }) => text)
+    read = last
+  }
 }
 
 function describe(thrown: unknown): string {

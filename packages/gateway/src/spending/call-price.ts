@@ -55,8 +55,20 @@ function isCount(value: unknown): value is number {
 }
 
 /** Fields of a request that stand for content which the provider keeps, or fetches. */
-const STORED_FIELDS = ['previous_response_id', 'conversation', 'prompt', 'container', 'mcp_servers'] as const
-const IMAGE_TYPES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'image_url'])
+const STORED_FIELDS = [
+  'previous_response_id',
+  'conversation',
+  'prompt',
+  'container',
+  'mcp_servers',
+  'web_search_options',
+] as const
+const IMAGE_TYPES: ReadonlySet<unknown> = new Set([
+  'image',
+  'input_image',
+  'image_url',
+  'computer_screenshot',
+])
 /** Content whose tokens neither its bytes nor its number bound, such as the pages of a document. */
 const NAMED_TYPES: ReadonlySet<unknown> = new Set([
   'document',
@@ -64,6 +76,7 @@ const NAMED_TYPES: ReadonlySet<unknown> = new Set([
   'input_file',
   'item_reference',
   'input_audio',
+  'container_upload',
 ])
 /** Tools that the client runs. What others return is added by the provider. */
 const CLIENT_TOOLS = /^(?:function|custom|namespace|(?:bash|text_editor|computer|memory)_\d+)$/

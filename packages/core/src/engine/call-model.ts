@@ -70,6 +70,8 @@ export interface PendingModelCall {
   readonly source: string
   /** For a fork: label (query source) of the conversation whose cached prefix the call reads. */
   readonly forkOf?: string
+  /** The session when the request was made. */
+  readonly state: SessionState
   readonly forecast: CacheForecast
   /** True if the call shares the cached prefix of the conversation, so that its usage shows whether the cache held. */
   readonly isMonitored: boolean
@@ -89,7 +91,8 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
   const { tooLong } = turn.host.profile.capabilities
   const promptSize = tooLong === 'refused' ? null : measurePrompt(turn.state, turn.host)
   const measured = promptSize === null ? {} : { promptSize }
-  const call = { request, source, forecast, isMonitored: true, ...newest, ...measured }
+  const { state } = turn
+  const call = { request, source, state, forecast, isMonitored: true, ...newest, ...measured }
   const opened = monitorRequest(turn, call)
   const { flat, prefix } = turn.state
   turn.state = { ...turn.state, lastRequest: request, whenRequested: { flat, prefix } }
@@ -265,7 +268,7 @@ async function* finishReply(
       reply,
       bodies: [...saved, ...dropped],
       isInConversation: isSaid,
-      isCutOff: event.type === 'reply-failed',
+      ...(event.type === 'reply-failed' ? { cutBy: event.failure } : {}),
     })
     if (failure !== null) return failure
     if (broken !== null) yield { type: 'reply-dropped', response: id, cause: broken.failure }
@@ -289,8 +292,8 @@ interface FinishCallInput {
   readonly bodies: readonly UnlinkedRecord[]
   /** True if the log has records of the response. If false, a `model_call` record is appended to keep the cost. */
   readonly isInConversation: boolean
-  /** True if the response broke off: the provider did not report its output, nor what it cleared. */
-  readonly isCutOff?: boolean
+  /** Why the response broke off: the provider did not report its output, nor what it cleared. Missing if it did not. */
+  readonly cutBy?: ModelFailure
 }
 
 interface FinishedCall {
@@ -312,13 +315,12 @@ export async function* finishModelCall(
   const counted = promptSize === undefined ? null : findTruncatedCount(promptSize, ended.reply.usage)
   if (promptSize !== undefined && counted !== null)
     return yield* finishTruncatedCall(turn, opened, ended, learnFromTruncation(turn, promptSize, counted))
-  const { reply, bodies, isInConversation, isCutOff = false } = ended
+  const { reply, bodies, isInConversation, cutBy } = ended
   const { message, usage } = reply
   const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, ended)
     : { kind: 'not-judged', why: 'not-watched' }
-  const { compaction } = turn.host
-  const billed = isCutOff ? estimateBilledUsage(reply, compaction?.estimator) : usage
+  const billed = cutBy === undefined ? usage : estimateCutUsage(turn.host, opened, reply, cutBy)
   // The records of a response that broke off have the usage from its start.
   const isLogged = isInConversation && billed === usage
   const spent = isLogged ? [] : createCallRecords(message, billed, opened.source)
@@ -368,7 +370,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
   // A fork asks the provider to clear nothing more than from the parent's request.
   const asked = call.forkOf === undefined ? state.providerEdits : null
   const edits =
-    ended.isCutOff === true
+    ended.cutBy !== undefined
       ? { requestedClearing: countClearingAskedOfProvider(asked, register) }
       : { edits: reportEdits(message, host.profile, register) }
   const answer = { source: call.source, usage, word: host.profile.spelling.readDiagnosis(message), ...edits }
@@ -399,20 +401,40 @@ function learnFromUsage(
 }
 
 /** Returns the usage that was billed for a response, with an estimated output if the response broke off. */
-export function estimateBilledUsage(
-  { message, usage, stop, unfinished }: Reply,
-  estimator: Estimator | undefined,
-): TokenUsage | undefined {
-  const { content } = message
+export function estimateBilledUsage(reply: Reply, estimator: Estimator | undefined): TokenUsage | undefined {
+  const { usage, stop } = reply
   // The provider sends the stop reason together with the whole usage.
   if (usage === undefined || estimator === undefined || stop !== undefined) return usage
+  return withEstimatedOutput(usage, estimateOutput(reply, estimator))
+}
+
+/** Estimates the tokens of a reply as far as it arrived. */
+function estimateOutput({ message: { content }, unfinished }: Reply, estimator: Estimator): number {
   const open = unfinished.map(
     ({ block, input }) => estimator.block(block) + (input === '' ? 0 : estimator.text(input)),
   )
-  return withEstimatedOutput(
-    usage,
-    open.reduce((sum, tokens) => sum + tokens, estimator.content(content)),
-  )
+  return open.reduce((sum, tokens) => sum + tokens, estimator.content(content))
+}
+
+/**
+ * Returns the usage that was billed for a call whose reply broke off, with the output estimated from what arrived. If the
+ * usage was still to come, as where a provider reports it at the end only, the prompt is estimated, too. `reply`: null if
+ * nothing arrived. Undefined if nothing was billed, or if it is not known.
+ */
+export function estimateCutUsage(
+  host: TurnHost,
+  opened: PendingModelCall,
+  reply: Reply | null,
+  cause: ModelFailure,
+): TokenUsage | undefined {
+  const { compaction } = host
+  if (reply?.usage !== undefined) return estimateBilledUsage(reply, compaction?.estimator)
+  // A failure that the provider itself reports, such as an overload, is billed only after a part of the answer.
+  const hasContent = reply !== null && reply.message.content.length + reply.unfinished.length > 0
+  if (!hasContent && cause.kind !== 'aborted' && cause.errorType !== undefined) return undefined
+  const usage = estimateLostCall(host, opened)
+  if (usage === undefined || compaction === undefined || !hasContent) return usage
+  return withEstimatedOutput(usage, estimateOutput(reply, compaction.estimator))
 }
 
 /**
@@ -424,26 +446,26 @@ export async function* countLostReply(
   opened: PendingModelCall,
   isRepeated = false,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  const id = turn.host.ids.next('lost-reply')
-  const failure = yield* appendUnlinkedRecords(turn, createLostCallRecords(turn, opened, id, isRepeated))
-  if (failure === null) yield* emitPrice(turn, id)
+  const { host } = turn
+  const message = { id: host.ids.next('lost-reply'), model: host.readOfferedPrefix().model }
+  const usage = estimateLostCall(host, opened, isRepeated)
+  const failure = yield* appendUnlinkedRecords(turn, createCallRecords(message, usage, opened.source))
+  if (failure === null) yield* emitPrice(turn, message.id)
   return failure
 }
 
-/** Returns the record of a call whose reply broke off before its usage: its prompt is the context as it is estimated. */
-export function createLostCallRecords(
-  { state, host }: TurnContext,
-  { request, forecast, source }: PendingModelCall,
-  id: string,
+/** Estimates the usage of a call of whose reply nothing is known: its prompt is the context. A side call has another prompt. */
+function estimateLostCall(
+  host: TurnHost,
+  { request, state, forecast, isMonitored }: PendingModelCall,
   isRepeated = false,
-): readonly UnlinkedRecord[] {
-  const { compaction } = host
-  if (compaction === undefined) return []
+): TokenUsage | undefined {
+  const { compaction, profile } = host
+  if (compaction === undefined || !isMonitored) return undefined
   const { expected } = measureContext(state, host, compaction)
   const ttl = request.markers.length === 0 ? null : request.ttl
-  const write = ttl === null ? null : findWriteClass(ttl, host.profile.cache)
-  const usage = estimateLostUsage(expected, isRepeated && ttl !== null ? expected : forecast.read, write)
-  return createCallRecords({ id, model: host.readOfferedPrefix().model }, usage, source)
+  const write = ttl === null ? null : findWriteClass(ttl, profile.cache)
+  return estimateLostUsage(expected, isRepeated && ttl !== null ? expected : forecast.read, write)
 }
 
 /**

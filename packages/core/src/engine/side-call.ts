@@ -90,7 +90,8 @@ async function* sendSideCall(turn: TurnContext, call: SideCall): AsyncGenerator<
   const { clock, profile } = turn.host
   const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
   const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })
-  const opened = monitorRequest(turn, { ...call, forecast, isMonitored: call.forkOf !== undefined })
+  const isMonitored = call.forkOf !== undefined
+  const opened = monitorRequest(turn, { ...call, state: turn.state, forecast, isMonitored })
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of streamReply(turn, call.request)) {
     if (event.type === 'reply-lost') {
@@ -136,7 +137,7 @@ async function* finishSideCall(
     reply: event.reply,
     bodies: [],
     isInConversation: false,
-    isCutOff: event.type === 'reply-failed',
+    ...(event.type === 'reply-failed' ? { cutBy: event.failure } : {}),
   })
   return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome: closed.outcome }
 }

@@ -5,12 +5,12 @@
 import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
 import {
   createCallRecords,
-  createLostCallRecords,
   estimateBilledUsage,
+  estimateCutUsage,
   type PendingModelCall,
   withCosts,
 } from '@tidemark/core/engine/call-model'
-import type { Reply } from '@tidemark/core/engine/reply'
+import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
 import type { AssistantMessage } from '@tidemark/core/log/record'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
@@ -37,29 +37,44 @@ export function countResponse(
  * that is known.
  */
 export async function countReply(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
-  const { compaction, clock, pricesOf } = createTurnContext(open).host
-  const usage = reply === null ? undefined : estimateBilledUsage(reply, compaction?.estimator)
-  if (reply === null || usage === undefined) return
-  const { id, model } = reply.message
-  await appendCall(open, reply.message, usage)
+  if (reply === null) return
+  const { compaction } = createTurnContext(open).host
+  await countUsage(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
+}
+
+/** Records and emits the cost of the engine's own request whose response broke off. `reply`: null if nothing arrived. */
+export async function countCutCall(
+  open: OpenSession,
+  request: PendingModelCall,
+  reply: Reply | null,
+  cause: ModelFailure,
+): Promise<void> {
+  const { host } = createTurnContext(open)
+  const lost = { id: host.ids.next('lost-reply'), model: host.readOfferedPrefix().model }
+  await countUsage(open, reply?.message ?? lost, estimateCutUsage(host, request, reply, cause))
+}
+
+async function countUsage(
+  open: OpenSession,
+  message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
+  usage: TokenUsage | undefined,
+  isEmitted = false,
+): Promise<void> {
+  if (usage === undefined) return
+  const { clock, pricesOf } = createTurnContext(open).host
+  await appendCall(open, message, usage)
   if (isEmitted) return
   const totals = sumSessionCost(withCosts(open.state, pricesOf).costs ?? emptySessionCost())
   const at = new Date(clock.now()).toISOString()
+  const { id, model } = message
   const call = priceCall({ id, model, usage, at, source: PASSED_SOURCE }, pricesOf)
   open.listeners.emit({ type: 'priced', call, totals })
-}
-
-/** Records the estimated cost of a response of which the client got nothing that says what it costs. */
-export async function countLostCall(open: OpenSession, request: PendingModelCall): Promise<void> {
-  const turn = createTurnContext(open)
-  const records = createLostCallRecords(turn, request, turn.host.ids.next('lost-reply'))
-  await writeRecords(open, records).catch(() => {})
 }
 
 /** Appends the usage of a call to the log. A session that cannot be written must not keep the client from its answer. */
 export async function appendCall(
   open: OpenSession,
-  message: AssistantMessage,
+  message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   usage: TokenUsage | undefined,
 ): Promise<void> {
   await writeRecords(open, createCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})

@@ -2,7 +2,7 @@
  * One conversation of a client that goes through a `fetch`: its session, the request in flight with the response that is
  * awaited, and what is recorded of both. Only its methods change that state.
  */
-import type { Reply } from '@tidemark/core/engine/reply'
+import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import {
   createTruncatedEvent,
   findTruncatedCount,
@@ -14,7 +14,7 @@ import { appendClientReply } from '../session/append.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
-import { appendCall, countLostCall, countReply } from './client-billing.ts'
+import { appendCall, countCutCall, countReply } from './client-billing.ts'
 import {
   observeRequest,
   type RequestNotTaken,
@@ -61,7 +61,7 @@ export interface ClientConversation {
   /** Records the response to the request in flight. */
   record(reply: Reply, codec: ProviderCodec): Promise<void>
   /** Counts what the response to the request in flight cost, which broke off; null if nothing came of it. */
-  recordCut(reply: Reply | null): Promise<void>
+  recordCut(reply: Reply | null, cause: ModelFailure): Promise<void>
   /** Counts what a reply cost that is no part of the conversation; null if nothing came of it. */
   count(reply: Reply | null, isEmitted?: boolean): Promise<void>
 }
@@ -118,11 +118,11 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       own.release()
       await own.recording
     },
-    async recordCut(reply) {
+    async recordCut(reply, cause) {
       const { request } = open.awaited
       own.abandon()
-      if (reply !== null || request === null) return own.count(reply)
-      await keepRecording(own, countLostCall(open, request))
+      if (request === null) return own.count(reply)
+      await keepRecording(own, countCutCall(open, request, reply, cause))
     },
     count: (reply, isEmitted) => keepRecording(own, countReply(open, reply, isEmitted)),
   }

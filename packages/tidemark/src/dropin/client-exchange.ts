@@ -18,7 +18,7 @@ import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
 import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
-import { readWhilePassing, withText } from './client-response.ts'
+import { ABORTED, readWhilePassing, withText } from './client-response.ts'
 import { holdCutAnswer, readRefusalInStream, toOverflow } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
 import type { RequestNotTaken, TakenRequest } from './take.ts'
@@ -263,7 +263,7 @@ async function sendCounted(
     return await send()
   } catch (thrown) {
     // The provider works on what it was sent, and bills it, although the client no longer waits.
-    if (isSent && signal?.aborted === true) await conversation.recordCut(null)
+    if (isSent && signal?.aborted === true) await conversation.recordCut(null, ABORTED)
     else conversation.abandon()
     throw thrown
   }
@@ -344,7 +344,7 @@ function recordResponse(
     hidesThinking: conversation.isManaged && mustHideThinking(conversation.open),
     onReply: (reply) => conversation.record(reply, codec),
     // What came of it is in the log once the client sends it back; what it cost is, now.
-    onCut: (reply) => conversation.recordCut(reply),
+    onCut: (reply, cause) => conversation.recordCut(reply, cause),
   })
 }
 

@@ -2,7 +2,8 @@
  * Passes the response to a client's request on as it comes, and hands over the reply in it: also what arrived of one that
  * broke off, because the provider bills that.
  */
-import type { Reply } from '@tidemark/core/engine/reply'
+import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
+import { createFailure } from '@tidemark/wire/failure/classify-failure'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 interface ResponseReader {
@@ -11,9 +12,12 @@ interface ResponseReader {
   readonly hidesThinking: boolean
   /** Called once, before the client has the end of the reply. */
   readonly onReply: (reply: Reply) => Promise<void>
-  /** Called instead of `onReply` if the reply broke off, with what arrived of it; null if that is nothing. */
-  readonly onCut: (reply: Reply | null) => Promise<void>
+  /** Called instead of `onReply` if the reply broke off, with what arrived of it, null if that is nothing, and the reason. */
+  readonly onCut: (reply: Reply | null, cause: ModelFailure) => Promise<void>
 }
+
+/** The client stopped to wait for an answer, or to read it. */
+export const ABORTED = createFailure('aborted', 'The client no longer waits for the answer')
 
 /** Returns the response for the client, from which the reply is read as the client reads it. */
 export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
@@ -21,12 +25,12 @@ export async function readWhilePassing(response: Response, reader: ResponseReade
     return new Response(createReadStream(response.body, reader), copyHead(response))
   const text = await response.text().catch(async (thrown: unknown) => {
     // The connection broke, but the provider has answered.
-    await reader.onCut(null)
+    await reader.onCut(null, createFailure('network', 'The connection broke within the answer'))
     throw thrown
   })
   const { codec } = reader
   const read = codec.decodeBody(text)
-  await (read.ok ? reader.onReply(read.reply) : reader.onCut(null))
+  await (read.ok ? reader.onReply(read.reply) : reader.onCut(null, read.failure))
   return withText(response, reader.hidesThinking ? codec.client.removeThinking(text) : text)
 }
 
@@ -62,7 +66,7 @@ function createReadStream(
     },
     async cancel(reason: unknown) {
       if (isBegun) return void (await chunks.return(undefined))
-      await reader.onCut(null)
+      await reader.onCut(null, ABORTED)
       await body.cancel(reason)
     },
   }
@@ -84,7 +88,7 @@ async function* passChunks(
       for (const event of events) {
         if (event.type !== 'reply-ended' && event.type !== 'reply-failed') continue
         isOver = true
-        await (event.type === 'reply-ended' ? onReply(event.reply) : onCut(event.reply))
+        await (event.type === 'reply-ended' ? onReply(event.reply) : onCut(event.reply, event.failure))
       }
       if (!hidesThinking) yield chunk
       else {
@@ -96,6 +100,6 @@ async function* passChunks(
   } finally {
     // The client stopped reading, or the connection broke.
     for (const event of isOver ? [] : decode.finish(state))
-      if (event.type === 'reply-failed') await onCut(event.reply)
+      if (event.type === 'reply-failed') await onCut(event.reply, event.failure)
   }
 }

@@ -200,6 +200,40 @@ describe('what the engine does not record goes out as the client wrote it', () =
     }
   })
 
+  it.each([
+    ['a greeting of the assistant', { role: 'assistant', content: 'Hello, what shall I do?' }],
+    ['an empty prompt', { role: 'user', content: '' }],
+    ['the answer to a system prompt alone', null],
+  ])('a list that begins with %s, which gets no other beginning', async (_, first) => {
+    const system = { role: 'developer', content: 'You are a coder.' }
+    const said = { role: 'assistant', content: 'Yes.', id: 'msg_1', status: 'completed' }
+    const { bodies, client } = createWorld('responses', [
+      {
+        ...said,
+        type: 'message',
+        content: [{ type: 'output_text', text: 'Yes.', annotations: [], logprobs: [] }],
+      },
+    ])
+    const start = first === null ? [system] : [system, first]
+    const more = [...start, said, { role: 'user', content: 'Go on.' }]
+    for (const list of [start, more]) {
+      const input = list as OpenAI.Responses.ResponseInput
+      await client.responses.create({ model: 'gpt-5.4', input, tools: [{ type: 'web_search' }] })
+    }
+    expect(bodies.map(({ input }) => input)).toEqual([start, more])
+
+    const chat = createWorld('chat', [{ role: 'assistant', content: 'Yes.' }])
+    const answered = [...start, { role: 'assistant', content: 'Yes.', refusal: null }]
+    for (const list of [start, [...answered, { role: 'user', content: 'Go on.' }]]) {
+      const messages = list as OpenAI.ChatCompletionMessageParam[]
+      await chat.client.chat.completions.create({ model: 'gpt-5.4', messages, tools: chatTools })
+    }
+    expect(chat.bodies.map(({ messages }) => messages)).toEqual([
+      start,
+      [...answered, { role: 'user', content: 'Go on.' }],
+    ])
+  })
+
   it('session.take gives it back too', async () => {
     const tide = createTidemark({ model: openai('gpt-5.4', { apiKey: 'any' }), memory: true })
     const session = await tide.open('by-hand')

@@ -72,6 +72,11 @@ export const MISSING_PROMPT_TEXT = '[The beginning of this conversation is not i
 
 const FIRST_PROMPT: Block = { type: 'text', text: MISSING_PROMPT_TEXT }
 
+/** True for the placeholder that stands for a first message of the user which the log does not have. */
+export function isMissingPrompt(block: Block): boolean {
+  return block.text === MISSING_PROMPT_TEXT
+}
+
 const NOTHING_TO_FINISH: FinishedDrafts = {
   drafts: [],
   messages: [],

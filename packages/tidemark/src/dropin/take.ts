@@ -2,6 +2,7 @@
  * Implements `session.take`: a client sends its whole request; what is new is appended to the log, and the request to
  * send instead is returned. A request that cannot be taken is to be sent as it is.
  */
+import { isMissingPrompt } from '@tidemark/core/context/flatten'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
@@ -524,10 +525,15 @@ function keepClientList(
   return { list: { system: hasSystem ? list.system : null, items } }
 }
 
-/** Roles and types of blocks, in order. Some clients join messages of one side, and some do not. */
+/**
+ * Roles and types of blocks, in order. Some clients join messages of one side, and some do not. The list may begin with another
+ * role than the user's, for which the engine has a placeholder.
+ */
 function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
   return messages.flatMap(({ role, content }) =>
-    toBlocks(content).flatMap((block) => (isBlankText(block) ? [] : [`${role} ${block.type}`])),
+    toBlocks(content).flatMap((block) =>
+      isBlankText(block) || isMissingPrompt(block) ? [] : [`${role} ${block.type}`],
+    ),
   )
 }
 

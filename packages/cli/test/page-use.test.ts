@@ -98,9 +98,24 @@ describe.skipIf(executable === null)('the page in use', () => {
     await page.context().close()
   })
 
+  it('writes the dollars of a flag above the lines of its neighbours', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.locator('.flag text').nth(1).waitFor()
+    const drawn = await page.evaluate<readonly string[]>(
+      `[...document.querySelectorAll('.flag line, .flag text')].map(({ tagName }) => tagName)`,
+    )
+    expect(drawn).toEqual(drawn.toSorted())
+    expect(new Set(drawn)).toEqual(new Set(['line', 'text']))
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   it.each([
     ['light', { colorScheme: 'light' }],
     ['dark', { colorScheme: 'dark' }],
+    ['half a screen', { viewport: { width: 960, height: 900 } }],
+    ['a tablet', { viewport: { width: 780, height: 900 } }],
     ['narrow', { viewport: { width: 380, height: 800 } }],
     ['narrow and dark', { viewport: { width: 380, height: 800 }, colorScheme: 'dark' }],
   ] as const)('is as wide as the window and can be read: %s', async (_, options) => {

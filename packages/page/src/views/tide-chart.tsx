@@ -215,7 +215,10 @@ function Curve({ report, from, to, width, height }: CurveProps) {
       </g>
       <Axes layout={layout} width={width} />
       {layout.flags.map((flag) => (
-        <Flag key={`${flag.kind}${flag.request}${flag.title}`} flag={flag} width={width} />
+        <Flag key={`${flag.kind}${flag.request}${flag.title}`} flag={flag} />
+      ))}
+      {layout.flags.map((flag) => (
+        <FlagLabel key={`${flag.kind}${flag.request}${flag.title}`} flag={flag} width={width} />
       ))}
     </g>
   )
@@ -248,20 +251,40 @@ function Axes({ layout, width }: { readonly layout: TideLayout; readonly width: 
 
 const LABEL_HALF = 30
 
-function Flag({ flag, width }: { readonly flag: PlacedFlag; readonly width: number }) {
+function nameFlag({ kind, isUndone }: PlacedFlag): string {
+  return `flag flag-${kind}${isUndone ? ' undone' : ''}`
+}
+
+function placeLabel(row: number): number {
+  return row * 20 + 14
+}
+
+function Flag({ flag }: { readonly flag: PlacedFlag }) {
   const { x, y, row, kind, title, detail } = flag
-  const top = row === null ? FLAG_HEIGHT - 4 : row * 20 + 14
+  return (
+    <g class={nameFlag(flag)}>
+      <title>{`${title}: ${detail}`}</title>
+      <line
+        x1={x}
+        x2={x}
+        y1={row === null ? FLAG_HEIGHT - 4 : placeLabel(row) + 4}
+        y2={Math.max(y, FLAG_HEIGHT)}
+      />
+      <path d={FLAG_SIGNS[kind]} transform={`translate(${x} ${Math.max(y, FLAG_HEIGHT)})`} />
+    </g>
+  )
+}
+
+/** The dollars of a flag, above the lines of its neighbours. */
+function FlagLabel({ flag, width }: { readonly flag: PlacedFlag; readonly width: number }) {
+  const { x, row } = flag
+  if (row === null) return null
   const anchor = x < LABEL_HALF ? 'start' : x > width - LABEL_HALF ? 'end' : 'middle'
   return (
-    <g class={`flag flag-${kind}${flag.isUndone ? ' undone' : ''}`}>
-      <title>{`${title}: ${detail}`}</title>
-      <line x1={x} x2={x} y1={top + (row === null ? 0 : 4)} y2={Math.max(y, FLAG_HEIGHT)} />
-      <path d={FLAG_SIGNS[kind]} transform={`translate(${x} ${Math.max(y, FLAG_HEIGHT)})`} />
-      {row === null ? null : (
-        <text x={x} y={top} text-anchor={anchor}>
-          {formatFlagLabel(flag)}
-        </text>
-      )}
+    <g class={nameFlag(flag)}>
+      <text x={x} y={placeLabel(row)} text-anchor={anchor}>
+        {formatFlagLabel(flag)}
+      </text>
     </g>
   )
 }

@@ -62,22 +62,26 @@ function LeftTotals({ departures }: { readonly departures: readonly Departure[] 
   const facts = departures.flatMap(({ receipt }) =>
     receipt === null ? [] : [...receipt.files, ...receipt.identifiers],
   )
-  const needed = gone.filter(({ neededAt }) => neededAt !== null).length
+  const needed = gone.filter(({ neededAt }) => neededAt !== null)
   const named = facts.filter(({ neededAt }) => neededAt !== null).length
   return (
     <p class="lead">
       {formatCount(departures.length, 'rewrite')} removed {formatCount(gone.length, 'block')}, about{' '}
-      {formatTokens(gone.reduce((sum, { tokens }) => sum + tokens, 0))} tokens.{' '}
-      {needed + named === 0 ? (
+      {formatTokens(sumTokens(gone))} tokens.{' '}
+      {needed.length + named === 0 ? (
         <b class="good">No later call needed any of it again.</b>
       ) : (
         <b class="bad">
-          Needed again: {formatCount(needed, 'block')},{' '}
-          {formatCount(named, 'name or file', 'names and files')}.
+          Needed again: {formatCount(needed.length, 'block')} of about {formatTokens(sumTokens(needed))}{' '}
+          tokens, {formatCount(named, 'name or file', 'names and files')}.
         </b>
       )}
     </p>
   )
+}
+
+function sumTokens(blocks: readonly DepartedBlock[]): number {
+  return blocks.reduce((sum, { tokens }) => sum + tokens, 0)
 }
 
 interface GoneSearchProps {
@@ -159,9 +163,9 @@ function DepartureCard({ departure, source, page, isSought }: DepartureCardProps
         ) : null}
       </h2>
       <p>
-        {formatCount(gone.length, 'block')} left, about{' '}
-        {formatTokens(gone.reduce((sum, { tokens }) => sum + tokens, 0))} tokens;{' '}
-        {formatCount(kept, 'message')} stayed.{' '}
+        {formatCount(gone.length, 'block was removed', 'blocks were removed')}, about{' '}
+        {formatTokens(sumTokens(gone))} tokens; {kept === 0 ? 'no message' : formatCount(kept, 'message')}{' '}
+        stayed.{' '}
         {needed.length === 0 ? (
           <b class="good">No later call needed one of them again.</b>
         ) : (

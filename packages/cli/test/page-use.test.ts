@@ -154,6 +154,26 @@ describe.skipIf(executable === null)('the page in use', () => {
     await page.context().close()
   })
 
+  it('skips the header without leaving the view, finds the focus in each new view, and the name of it in the title', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).press('Enter')
+    await page.getByRole('slider').waitFor()
+    const focused = () => page.evaluate('document.activeElement.tagName')
+    // The link that was followed is gone.
+    await expect.poll(focused).toBe('MAIN')
+    const titles = [await page.title()]
+    await page.getByRole('link', { name: 'Cache', exact: true }).click()
+    await expect.poll(() => page.title()).toContain('Cache · Tidemark')
+    await page.getByRole('button', { name: 'Skip to content' }).press('Enter')
+    await expect.poll(focused).toBe('MAIN')
+    expect(await page.locator('.tabs [aria-current]').innerText()).toBe('Cache')
+    await page.getByRole('link', { name: 'Sessions', exact: true }).click()
+    await expect.poll(() => page.title()).toBe('Sessions · Tidemark')
+    expect(titles).toEqual([expect.stringMatching(/^Fix the login .* · Tide · Tidemark$/)])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   it('has a name and a role for everything that a screen reader meets', async () => {
     const { page, faults } = await openPage(browser, served.url)
     const link = page.getByRole('link', { name: /Fix the login/ })

@@ -12,6 +12,7 @@ import type { SessionReport } from 'tidemark/logs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
 import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
+import { writeLog } from './made-up-logs.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 
 const executable = findBrowser()
@@ -19,6 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-'))
 const hostile = join(folder, 'hostile.jsonl')
 const quiet = join(folder, 'quiet.jsonl')
 const broken = join(folder, 'broken.jsonl')
+const unpriced = writeLog(folder, { name: 'unpriced', model: 'house-model-1' })
 writeFileSync(hostile, createHostileLog().text)
 writeFileSync(
   quiet,
@@ -133,6 +135,63 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByLabel('Order by').selectOption('Session')
     await expect.poll(firstRow).toContain('The provider lost the cache')
     expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('says why a list is empty: nothing was found, or nothing has the text of the filter', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-page-empty-'))
+    const places = { CLAUDE_CONFIG_DIR: home, CODEX_HOME: home, TIDEMARK_HOME: home }
+    const empty = await serve([], { HOME: home, ...places })
+    for (const [url, sought, said] of [
+      [empty.url, '', 'No session of Claude Code, Codex or Tidemark was found.'],
+      [served.url, 'nowhere to be found', 'No session has this text.'],
+    ] as const) {
+      const { page, faults } = await openPage(browser, url)
+      await page.getByRole('searchbox').fill(sought)
+      await page.getByText(said).waitFor()
+      expect([await page.getByRole('table').count(), await page.locator('.headline').count()]).toEqual([0, 0])
+      expect(faults).toEqual([])
+      await page.context().close()
+    }
+  })
+
+  it('keeps the order and the filter of the list, and the replays of a session, while other views are open', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('button', { name: 'Cost' }).click()
+    await page.getByRole('searchbox').fill('o')
+    await page.getByRole('link', { name: /The provider lost the cache/ }).click()
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page.getByRole('checkbox', { name: /Economy/ }).uncheck()
+    await page.getByRole('button', { name: 'Replay this session' }).click()
+    await page.getByRole('link', { name: 'Tide', exact: true }).click()
+    await page.getByRole('slider').waitFor()
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page.getByRole('button', { name: 'Replay this session' }).waitFor()
+    const outcomes = page.locator('.outcomes')
+    await expect.poll(() => outcomes.innerText()).toContain('Like Claude Code')
+    expect(await outcomes.innerText()).not.toContain('Economy')
+    await page.getByRole('link', { name: 'Sessions', exact: true }).click()
+    await expect.poll(() => page.locator('th[aria-sort=descending]').innerText()).toContain('Cost')
+    expect(await page.getByRole('searchbox').inputValue()).toBe('o')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('says once of which model no price is known, and shows no dollars of it', async () => {
+    const { page, faults } = await openPage(browser, (await serve([unpriced])).url)
+    await page.getByRole('slider').waitFor()
+    expect(await page.locator('.headline').innerText()).toBe(
+      '2 calls of unknown cost. No prices are known of house-model-1.',
+    )
+    expect(await page.getByRole('list', { name: 'Legend' }).innerText()).not.toContain('Dollars')
+    expect(await page.locator('.figures .good').count()).toBe(0)
+    await page.getByRole('link', { name: 'What if' }).click()
+    await page.getByRole('button', { name: 'Replay this session' }).click()
+    await page.getByRole('alert').first().waitFor()
+    await page.getByRole('button', { name: 'Replay this session' }).waitFor()
+    expect(await page.getByRole('alert').allInnerTexts()).toEqual([expect.stringContaining('house-model-1')])
+    // The browser reports each refused replay.
+    expect(faults.filter((fault) => !fault.includes('422'))).toEqual([])
     await page.context().close()
   })
 

@@ -13,9 +13,23 @@ import type { PageReport } from 'tidemark/report'
 /** From this share of the cost on, what cache breaks cost is the news. */
 const NOTABLE_SHARE = 0.03
 
+/** What the calls cost: "$5.20 for 41 calls". */
+export function writeCost({ costUsd, money, apiCalls }: PageReport): string {
+  const calls = formatCount(apiCalls, 'call')
+  if (costUsd !== null) return `${formatDollars(costUsd)} for ${calls}`
+  return money.pricedUsd === 0
+    ? `${calls} of unknown cost`
+    : `At least ${formatDollars(money.pricedUsd)} for ${calls}`
+}
+
+/** Models of which the price of a call is not known. */
+export function listUnpricedModels({ spending }: PageReport): readonly string[] {
+  return [...new Set(spending.filter(({ costUsd }) => costUsd === null).map(({ model }) => model))]
+}
+
 export function writeHeadline(report: PageReport): string {
-  const { costUsd, money, apiCalls, cacheBreaks, compactions } = report
-  const paid = `${formatCost(costUsd, money.pricedUsd)} for ${formatCount(apiCalls, 'call')}`
+  const { money, cacheBreaks, compactions } = report
+  const paid = writeCost(report)
   const { shareLostToBreaks: share, lostToBreaks, savedByCache } = money
   if (share !== null && lostToBreaks !== null && share >= NOTABLE_SHARE)
     return `${paid}: ${formatDollars(lostToBreaks)} of it, ${formatWholePercent(share)}, went to ${formatCount(cacheBreaks.length, 'cache break')}.`
@@ -42,7 +56,11 @@ export function listFigures(report: PageReport): readonly Figure[] {
       text: lost === null ? '?' : formatDollars(lost),
       ...((lost ?? 0) > 0 ? { tone: 'bad' as const } : {}),
     },
-    { name: 'Saved by cache', text: saved === null ? '?' : formatDollars(saved), tone: 'good' },
+    {
+      name: 'Saved by cache',
+      text: saved === null ? '?' : formatDollars(saved),
+      ...((saved ?? 0) > 0 ? { tone: 'good' as const } : {}),
+    },
     { name: 'From the cache', text: hitRate === null ? '?' : formatPercent(hitRate) },
     { name: 'Peak context', text: `${formatTokens(peakContextTokens)}${window}` },
     { name: 'Calls', text: String(apiCalls) },

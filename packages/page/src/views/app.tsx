@@ -1,11 +1,11 @@
 /** The frame of the page: header, the view that the address names, and the choice of colours. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { TeamViewer } from 'tidemark/report'
 import type { PageSource, TeamSource } from '../data/page-source.ts'
 import { LiveView } from './live-view.tsx'
 import { parseRoute, type Route } from './routes.ts'
 import { SessionView } from './session-view.tsx'
-import { SessionsView } from './sessions-view.tsx'
+import { FIRST_LIST_CHOICE, type ListChoice, SessionsView } from './sessions-view.tsx'
 import { SignInView } from './sign-in-view.tsx'
 import { TeamView } from './team-view.tsx'
 
@@ -16,14 +16,23 @@ export function App({ source }: { readonly source: PageSource }) {
     addEventListener('hashchange', follow)
     return () => removeEventListener('hashchange', follow)
   }, [])
+  const main = useRef<HTMLElement>(null)
+  const place = route.view === 'session' ? route.id : route.view
+  const former = useRef(place)
+  useEffect(() => {
+    // A link that is gone with its view leaves the focus nowhere.
+    if (former.current !== place && document.activeElement === document.body)
+      main.current?.focus({ preventScroll: true })
+    former.current = place
+  }, [place])
   const { team } = source
   const [viewer, setViewer] = useViewer(team)
   const isHidden = team !== null && viewer === null
   return (
     <>
-      <a class="skip" href="#content">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
         Skip to content
-      </a>
+      </button>
       <header class="top">
         <a class="brand" href="#/" aria-label={team === null ? 'Tidemark: all sessions' : 'Tidemark: costs'}>
           <Wave />
@@ -37,7 +46,7 @@ export function App({ source }: { readonly source: PageSource }) {
         )}
         <ThemeButton />
       </header>
-      <main id="content" tabIndex={-1}>
+      <main tabIndex={-1} ref={main}>
         {isHidden && team !== null ? (
           <SignInView team={team} onSignedIn={setViewer} />
         ) : team !== null && viewer === undefined ? null : (
@@ -99,6 +108,8 @@ interface RoutedViewProps {
 }
 
 function RoutedView({ source, route, viewer }: RoutedViewProps) {
+  // What is chosen in the list stays while a session is open.
+  const [choice, setChoice] = useState<ListChoice>(FIRST_LIST_CHOICE)
   // An exported file has one session, whatever the address says.
   if (source.isExported)
     return route.view === 'session' ? (
@@ -108,10 +119,12 @@ function RoutedView({ source, route, viewer }: RoutedViewProps) {
     )
   if (route.view === 'live') return <LiveView source={source} />
   if (route.view === 'session')
-    return <SessionView source={source} id={route.id} tab={route.tab} request={route.request} />
+    return (
+      <SessionView key={route.id} source={source} id={route.id} tab={route.tab} request={route.request} />
+    )
   if (route.view === 'home' && source.team !== null && viewer !== null)
     return <TeamView source={source} team={source.team} viewer={viewer} />
-  return <SessionsView source={source} />
+  return <SessionsView source={source} choice={choice} onChoice={setChoice} />
 }
 
 function Wave() {

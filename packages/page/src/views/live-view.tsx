@@ -5,6 +5,7 @@ import type { ListedSession } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
+import { useTitle } from './routes.ts'
 import { nameSession } from './session-names.ts'
 import { SessionView } from './session-view.tsx'
 
@@ -12,6 +13,7 @@ export function LiveView({ source }: { readonly source: PageSource }) {
   const { value, error, reload } = useLoaded('list', source.loadList)
   const [chosen, setChosen] = useState<string | null>(null)
   useChanges(source, null, reload)
+  useTitle('Live')
   if (error !== null) return <Notice text={error} isError />
   if (value === null) return <Notice text="Looking for sessions …" />
   const live = value.sessions.filter(({ isLive }) => isLive)
@@ -23,7 +25,7 @@ export function LiveView({ source }: { readonly source: PageSource }) {
   return (
     <>
       {live.length < 2 ? null : <SessionChoice sessions={live} chosen={shown.id} onChoose={setChosen} />}
-      <SessionView source={source} id={shown.id} tab="tide" request={null} />
+      <SessionView key={shown.id} source={source} id={shown.id} tab="tide" request={null} />
     </>
   )
 }

@@ -1,4 +1,5 @@
-/** The addresses of the views, in the part behind `#`. */
+/** The addresses of the views, in the part behind `#`, and their titles. */
+import { useEffect } from 'preact/hooks'
 
 const TABS = ['tide', 'content', 'left', 'if', 'cache'] as const
 export type Tab = (typeof TABS)[number]
@@ -31,4 +32,12 @@ export function toSessionAddress(id: string, tab: Tab = 'tide'): string {
 /** The address of a request on the tide chart, or of the rewrite before it on What left. `request`: its index. */
 export function toRequestAddress(id: string, request: number, tab: Tab = 'tide'): string {
   return `${toSessionAddress(id, tab)}/${request + 1}`
+}
+
+/** Names the view in the tab of the browser, in its history, and for screen readers. */
+export function useTitle(...parts: readonly string[]): void {
+  const title = [...parts, 'Tidemark'].join(' · ')
+  useEffect(() => {
+    document.title = title
+  }, [title])
 }

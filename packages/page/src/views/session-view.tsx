@@ -1,7 +1,7 @@
 /** The page of one session: a sentence, its figures, and one of its views. */
-import { formatCost, formatCount, formatDuration } from '@tidemark/terminal/render/format-numbers'
+import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, SessionPage } from 'tidemark/report'
-import { listFigures } from '../chart/headline.ts'
+import { listFigures, listUnpricedModels, writeCost } from '../chart/headline.ts'
 import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
@@ -9,11 +9,11 @@ import { CacheView } from './cache-view.tsx'
 import { ContentView } from './content-view.tsx'
 import { LeftView } from './left-view.tsx'
 import { Notice } from './notice.tsx'
-import { type Tab, toSessionAddress } from './routes.ts'
+import { type Tab, toSessionAddress, useTitle } from './routes.ts'
 import { formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
 import { SpendingBar } from './spending-bar.tsx'
 import { TideView } from './tide-view.tsx'
-import { WhatIfView } from './what-if-view.tsx'
+import { type Replays, useReplays, WhatIfView } from './what-if-view.tsx'
 
 interface SessionViewProps {
   readonly source: PageSource
@@ -34,6 +34,8 @@ const TAB_TITLES: Readonly<Record<Tab, string>> = {
 export function SessionView({ source, id, tab, request }: SessionViewProps) {
   const { value, error, reload } = useLoaded(id, () => source.loadSession(id))
   useChanges(source, id, reload)
+  useTitle(...(value === null ? [] : [nameSession(value.report)]), TAB_TITLES[tab])
+  const replays = useReplays(source, id)
   if (error !== null) return <Notice text={error} isError />
   if (value === null) return <Notice text="Reading the session …" />
   const { report } = value
@@ -69,21 +71,29 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
         </nav>
         {source.isExported ? null : <ExportLinks id={id} />}
       </div>
-      <TabView source={source} page={value} tab={tab} request={request} onChanged={reload} />
+      <TabView
+        source={source}
+        page={value}
+        tab={tab}
+        request={request}
+        replays={replays}
+        onChanged={reload}
+      />
     </article>
   )
 }
 
 /** What the session cost and where the money went, in one sentence and one bar. */
 function Headline({ id, report }: { readonly id: string; readonly report: PageReport }) {
-  const { costUsd, money, apiCalls } = report
   const parts = listSpending([report])
   const told = writeSpending(parts)
+  const unpriced = listUnpricedModels(report)
   return (
     <>
       <p class="headline">
-        {formatCost(costUsd, money.pricedUsd)} for {formatCount(apiCalls, 'call')}
+        {writeCost(report)}
         {told === '' ? '' : `: ${told}`}.
+        {unpriced.length === 0 ? '' : ` No prices are known of ${unpriced.join(', ')}.`}
       </p>
       <SpendingBar
         parts={parts}
@@ -119,13 +129,14 @@ interface TabViewProps {
   readonly page: SessionPage
   readonly tab: Tab
   readonly request: number | null
+  readonly replays: Replays
   readonly onChanged: () => void
 }
 
-function TabView({ source, page, tab, request, onChanged }: TabViewProps) {
+function TabView({ source, page, tab, request, replays, onChanged }: TabViewProps) {
   if (tab === 'left') return <LeftView source={source} page={page} request={request} onChanged={onChanged} />
   if (tab === 'content') return <ContentView report={page.report} />
-  if (tab === 'if') return <WhatIfView source={source} page={page} />
+  if (tab === 'if') return <WhatIfView source={source} page={page} replays={replays} />
   if (tab === 'cache') return <CacheView id={page.id} report={page.report} />
   return <TideView key={request ?? 'newest'} source={source} page={page} request={request} />
 }

@@ -7,20 +7,38 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import type { ListedSession, SessionList } from 'tidemark/report'
 import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
-import { toSessionAddress } from './routes.ts'
+import { toSessionAddress, useTitle } from './routes.ts'
 import { formatModel, formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
 import { SpendingBar } from './spending-bar.tsx'
 import { SpendingGroups } from './spending-groups.tsx'
 
-export function SessionsView({ source }: { readonly source: PageSource }) {
+/** What the user chose in the list. */
+export interface ListChoice {
+  readonly filter: string
+  readonly sorting: Sorting
+}
+
+export const FIRST_LIST_CHOICE: ListChoice = { filter: '', sorting: { key: 'started', isDown: true } }
+
+interface ChosenListProps {
+  readonly choice: ListChoice
+  readonly onChoice: (choice: ListChoice) => void
+}
+
+interface SessionsViewProps extends ChosenListProps {
+  readonly source: PageSource
+}
+
+export function SessionsView({ source, choice, onChoice }: SessionsViewProps) {
   const { value, error, reload } = useLoaded('list', source.loadList)
   useChanges(source, null, reload)
+  useTitle('Sessions')
   useEffect(() => {
     // One session needs no list. It is replaced in the history, so that going back leaves the page.
     const [only] = value?.sessions ?? []
@@ -29,7 +47,7 @@ export function SessionsView({ source }: { readonly source: PageSource }) {
   }, [value])
   if (error !== null) return <Notice text={error} isError />
   if (value === null) return <Notice text="Reading sessions …" />
-  return <SessionTable list={value} isTeam={source.team !== null} />
+  return <SessionTable list={value} isTeam={source.team !== null} choice={choice} onChoice={onChoice} />
 }
 
 interface Column {
@@ -152,13 +170,15 @@ interface Sorting {
   readonly isDown: boolean
 }
 
-function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly isTeam: boolean }) {
-  const columns = isTeam ? TEAM_COLUMNS : COLUMNS
-  const [filter, setFilter] = useState('')
-  const [sorting, setSorting] = useState<Sorting>({ key: 'started', isDown: true })
+interface SessionTableProps extends ChosenListProps {
+  readonly list: SessionList
+  readonly isTeam: boolean
+}
+
+function SessionTable({ list, isTeam, choice, onChoice }: SessionTableProps) {
+  const { filter, sorting } = choice
   const rows = sortSessions(filterSessions(list.sessions, filter), sorting)
-  const sort = (key: string): void =>
-    setSorting((before) => ({ key, isDown: before.key === key ? !before.isDown : true }))
+  const onSort = (next: Sorting): void => onChoice({ filter, sorting: next })
   return (
     <>
       <div class="head">
@@ -169,14 +189,52 @@ function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly i
             type="search"
             placeholder={isTeam ? 'text, id, key, team, model' : 'text, folder, model, program'}
             value={filter}
-            onInput={(event) => setFilter(event.currentTarget.value)}
+            onInput={(event) => onChoice({ filter: event.currentTarget.value, sorting })}
           />
         </label>
       </div>
-      <Totals sessions={rows} pending={list.pending} notRead={list.notRead} isTeam={isTeam} />
-      {isTeam || rows.length === 0 ? null : <SpendingGroups sessions={rows} />}
-      {rows.length === 0 && list.pending === 0 ? <Notice text="No session to show." /> : null}
-      <SortChoice columns={columns} sorting={sorting} onSort={setSorting} />
+      {rows.length === 0 ? (
+        <Notice text={explainEmptyList(list, isTeam)} />
+      ) : (
+        <>
+          <Totals sessions={rows} pending={list.pending} notRead={list.notRead} isTeam={isTeam} />
+          {isTeam ? null : <SpendingGroups sessions={rows} />}
+          <SessionRows
+            rows={rows}
+            columns={isTeam ? TEAM_COLUMNS : COLUMNS}
+            sorting={sorting}
+            onSort={onSort}
+          />
+        </>
+      )}
+      <ul class="unreadable">
+        {list.unreadable.map(({ file, why }) => (
+          <li key={file}>{why}</li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function explainEmptyList({ sessions, pending }: SessionList, isTeam: boolean): string {
+  if (pending > 0) return `Reading ${formatCount(pending, 'session')} …`
+  if (sessions.length > 0) return 'No session has this text.'
+  if (isTeam) return 'No session to show.'
+  return 'No session of Claude Code, Codex or Tidemark was found. One that begins will be shown here; logs in another place are shown by tidemark ui FILE or DIR.'
+}
+
+interface SessionRowsProps {
+  readonly rows: readonly ListedSession[]
+  readonly columns: readonly Column[]
+  readonly sorting: Sorting
+  readonly onSort: (sorting: Sorting) => void
+}
+
+function SessionRows({ rows, columns, sorting, onSort }: SessionRowsProps) {
+  const sort = (key: string): void => onSort({ key, isDown: sorting.key === key ? !sorting.isDown : true })
+  return (
+    <>
+      <SortChoice columns={columns} sorting={sorting} onSort={onSort} />
       <table class="sessions stacks" aria-label="Sessions">
         <thead>
           <tr>
@@ -201,25 +259,12 @@ function SessionTable({ list, isTeam }: { readonly list: SessionList; readonly i
           ))}
         </tbody>
       </table>
-      <ul class="unreadable">
-        {list.unreadable.map(({ file, why }) => (
-          <li key={file}>{why}</li>
-        ))}
-      </ul>
     </>
   )
 }
 
 /** Sorts where the window is too narrow for the headings of the table. */
-function SortChoice({
-  columns,
-  sorting,
-  onSort,
-}: {
-  readonly columns: readonly Column[]
-  readonly sorting: Sorting
-  readonly onSort: (sorting: Sorting) => void
-}) {
+function SortChoice({ columns, sorting, onSort }: Omit<SessionRowsProps, 'rows'>) {
   return (
     <label class="choose narrow-only">
       <span>Order by</span>

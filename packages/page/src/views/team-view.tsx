@@ -12,6 +12,7 @@ import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { CauseBars } from './cache-view.tsx'
 import { DayBars } from './day-bars.tsx'
 import { Notice } from './notice.tsx'
+import { useTitle } from './routes.ts'
 import { formatModel } from './session-names.ts'
 
 interface TeamViewProps {
@@ -32,6 +33,7 @@ export function TeamView({ source, team, viewer }: TeamViewProps) {
   const [days, setDays] = useState<number | null>(30)
   const { value, error, reload } = useLoaded(`team/${days}`, () => team.loadFigures(days))
   useChanges(source, null, reload)
+  useTitle('Costs')
   return (
     <section aria-label="Costs">
       <div class="head">

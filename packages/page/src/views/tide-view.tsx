@@ -86,11 +86,13 @@ function Legend({ report }: { readonly report: PageReport }) {
           Cache cold
         </li>
       ) : null}
-      <li>
-        <i class="swatch cost-all" />
-        <i class="swatch cost-uncached" />
-        Dollars of a request; red: for what was not in the cache
-      </li>
+      {report.requests.some(({ costUsd }) => costUsd !== null) ? (
+        <li>
+          <i class="swatch cost-all" />
+          <i class="swatch cost-uncached" />
+          Dollars of a request; red: for what was not in the cache
+        </li>
+      ) : null}
       {FLAG_KINDS.filter(({ kind }) => flags.has(kind)).map(({ kind, label }) => (
         <li key={kind} class={`flag-${kind}`}>
           <FlagSign kind={kind} /> {label}

@@ -16,6 +16,7 @@ import { useWidth } from './tide-chart.tsx'
 interface WhatIfViewProps {
   readonly source: PageSource
   readonly page: SessionPage
+  readonly replays: Replays
 }
 
 /** The policies by name, with what each does. */
@@ -23,20 +24,34 @@ const POLICIES: readonly { readonly name: string; readonly title: string; readon
   {
     name: 'default',
     title: 'Tidemark',
-    about: 'clears when it pays, compacts with notes or a summary near the limit',
+    about:
+      'clears old tool results and compacts with notes when that should pay; at the latest near the limit',
   },
-  { name: 'economy', title: 'Economy', about: 'compacts earlier, for the smallest bill' },
+  {
+    name: 'economy',
+    title: 'Economy',
+    about: 'compacts earlier and keeps less: cheaper, but more lines have to be read again',
+  },
   {
     name: 'claude-code-like',
     title: 'Like Claude Code',
-    about: 'one summary when the window is nearly full',
+    about: 'clears old tool results, and compacts only when the window is nearly full',
   },
-  { name: 'nothing', title: 'Nothing', about: 'no rewrite, in a window without end' },
+  { name: 'nothing', title: 'Nothing', about: 'clears and compacts nothing, in a window without end' },
 ]
 
 type Outcome = PolicyResult | { readonly error: string } | 'running'
 
-export function WhatIfView({ source, page }: WhatIfViewProps) {
+/** The replays of a session, which stay while its other views are looked at. */
+export interface Replays {
+  readonly chosen: ReadonlySet<string>
+  readonly outcomes: ReadonlyMap<string, Outcome>
+  toggle(name: string): void
+  /** Replays the session under each policy that is chosen. */
+  run(): Promise<void>
+}
+
+export function useReplays(source: PageSource, id: string): Replays {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(
     new Set(['default', 'economy', 'claude-code-like']),
   )
@@ -55,9 +70,14 @@ export function WhatIfView({ source, page }: WhatIfViewProps) {
     for (const { name } of POLICIES.filter((policy) => chosen.has(policy.name))) {
       if (!isOpen.current) return
       set(name, 'running')
-      set(name, await source.loadReplay(page.id, name).catch((error: Error) => ({ error: error.message })))
+      set(name, await source.loadReplay(id, name).catch((error: Error) => ({ error: error.message })))
     }
   }
+  return { chosen, outcomes, run, toggle: (name) => setChosen((before) => toggle(before, name)) }
+}
+
+export function WhatIfView({ source, page, replays }: WhatIfViewProps) {
+  const { chosen, outcomes } = replays
   const running = POLICIES.find(({ name }) => outcomes.get(name) === 'running')
   return (
     <section aria-label="What if">
@@ -68,7 +88,7 @@ export function WhatIfView({ source, page }: WhatIfViewProps) {
           class="card policies"
           onSubmit={(event) => {
             event.preventDefault()
-            run()
+            replays.run()
           }}
         >
           <p>
@@ -77,11 +97,7 @@ export function WhatIfView({ source, page }: WhatIfViewProps) {
           </p>
           {POLICIES.map(({ name, title, about }) => (
             <label key={name} class="check">
-              <input
-                type="checkbox"
-                checked={chosen.has(name)}
-                onChange={() => setChosen((before) => toggle(before, name))}
-              />
+              <input type="checkbox" checked={chosen.has(name)} onChange={() => replays.toggle(name)} />
               <span>
                 <b>{title}</b>: {about}
               </span>
@@ -116,12 +132,12 @@ function Results({
     const outcome = outcomes.get(name)
     return outcome === undefined || outcome === 'running' || 'error' in outcome ? [] : [{ ...outcome, title }]
   })
-  const failures = [...outcomes.values()].flatMap((outcome) =>
-    outcome !== 'running' && 'error' in outcome ? [outcome] : [],
+  const errors = [...outcomes.values()].flatMap((outcome) =>
+    outcome !== 'running' && 'error' in outcome ? [outcome.error] : [],
   )
   return (
     <>
-      {failures.map(({ error }) => (
+      {[...new Set(errors)].map((error) => (
         <Notice key={error} text={error} isError />
       ))}
       {done.length === 0 ? null : (
@@ -131,7 +147,10 @@ function Results({
           </p>
           <Curves report={report} results={done} />
           <OutcomeBars report={report} results={done} />
-          <Notice text="Open loop: the recorded model does not react to what it is shown, and sizes are estimates. To use a policy: the library has presets with these names (docs/policy.md); an agent that you only run gets Tidemark's through tidemark watch (docs/drop-in.md)." />
+          <Notice text="Open loop: the recorded model does not react to what it is shown, and sizes are estimates." />
+          <Notice
+            text={`To use a policy: tidemark watch --policy NAME for an agent that you only run (docs/drop-in.md), "policy": "NAME" in the settings of tidemark chat, presets of the library (docs/policy.md). The names are ${POLICIES.map(({ name }) => name).join(', ')}.`}
+          />
         </>
       )}
     </>

@@ -233,8 +233,8 @@ function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
 }
 
 /**
- * Counts the tokens of the context before the compaction by kind of content, scaled to its measured size as `breakdown()`
- * does. `why`: why that failed, or null.
+ * Counts the tokens of the context before the compaction by kind of content, scaled to its measured size as
+ * `breakdown()` does. `why`: why the counting failed, or null.
  */
 function measureAccounting(
   { entries, before }: CompactionPlan,

@@ -61,7 +61,7 @@ export async function* compact(
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
   const end = yield* emitDonePhase(runSteps(turn, compaction, request))
-  // An event has reported that the notes could not be used, and nothing else was wanted.
+  // With `notesOnly`, an event has already reported why the notes could not be used.
   if (end.ok || request.notesOnly === true) return end
   const { trigger, cause } = request
   if (end.reason !== 'aborted') yield { type: 'compact-failed', trigger, cause, refused: end }
@@ -89,7 +89,7 @@ async function* runSteps(
 /** Refusal reasons that do not count as failures, because a later compaction may succeed. */
 const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
 
-/** Counts a failed automatic compaction, also one that was only being prepared. Emits an event if it was one too many. */
+/** Counts a failed automatic compaction, also one that was only being prepared. Emits `breaker-open` if that is one too many. */
 export function* countCompactionFailure(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -110,8 +110,8 @@ export function* countCompactionFailure(
     yield { type: 'breaker-open', failures: breaker.failures, reason: end.message }
 }
 
-// Compacts with the notes of the session instead of a summary, so that no model is asked. Only automatic compactions try
-// it. It ends in the usual steps (prepare, commit) with a ready text; at any "no", and any error, a summary is written.
+// Compacts with the notes of the session instead of a summary, so that no model is called. Only automatic compactions
+// try this. The notes pass through the usual steps (prepare, commit). If they cannot be used, a summary is written.
 
 /** A plan whose summary is the notes. */
 interface NotesPlan {
@@ -131,7 +131,7 @@ interface NotesAttempt {
   readonly hooked: PreCompactResult | null
 }
 
-/** Compacts with the notes. A compaction that is aborted or that a hook blocks is over, and its refusal is the end. */
+/** Compacts with the notes. If the user aborts or a hook blocks that, no summary is written either, and `end` is the refusal. */
 export async function* compactWithNotes(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -158,7 +158,7 @@ async function* tryNotes(
     const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
     if (first.ok) return { end: first, hooked }
     if (request.mostTokens !== undefined) return { end: yield* refuseNotes(planned.plan, first), hooked }
-    // Notes of the model that lag behind keep so much that the result is too large. Notes from the log cover everything.
+    // If the model's notes lag behind, so much is kept after them that the result is too large. Notes from the log cover everything.
     const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
     const reason = first.reason === 'floor' ? 'threshold' : 'refused'
     const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)
@@ -206,9 +206,9 @@ function* refuseNotes(
 }
 
 /**
- * Plans a compaction with the notes: the steps of the decision up to the estimate of the result. If those of the model
- * cannot be used, notes from the log take their place. Returns null if no notes can be used; an event tells why, unless
- * there are no notes by the settings.
+ * Plans a compaction with the notes, up to the estimate of its result. If the model's notes cannot be used, notes from
+ * the log take their place. Returns null if no notes can be used; an event tells why, unless the settings keep no
+ * notes.
  */
 export async function* planWithNotes(
   turn: TurnContext,
@@ -234,7 +234,7 @@ export async function* planWithNotes(
   return null
 }
 
-/** Messages that are kept behind notes of a short conversation have at most this share of it. */
+/** Largest share of a short conversation that is kept verbatim after its notes. */
 const KEPT_SHARE = 1 / 8
 
 /**
@@ -272,12 +272,12 @@ export async function planWithLogNotes(
   return planned !== null && 'plan' in planned ? planned.plan : null
 }
 
-/** Returns true if notes are kept of this conversation. Those that write summaries and notes have none themselves. */
+/** Returns true if notes are kept of this conversation. Calls that write summaries or notes have no notes themselves. */
 export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
   return findMechanismStates(policy, switches).notes.on && !WHOLE_CONVERSATION_SOURCES.has(source)
 }
 
-/** Plans a compaction with notes from the log instead of those of the model; null if there are none that can be used. */
+/** Plans a compaction with notes from the log instead of the model's notes; null if there are none that can be used. */
 async function planFallback(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -293,8 +293,8 @@ async function planFallback(
 }
 
 /**
- * Plans a compaction with a text of notes. Returns why not: the refusal, or the size and the threshold that it reaches;
- * null if the turn was aborted.
+ * Plans a compaction with a text of notes. If it cannot be planned, returns the refusal, or the size of the result and
+ * the threshold that it reaches; null if the turn was aborted.
  */
 async function planWithText(
   turn: TurnContext,
@@ -351,8 +351,8 @@ function mayUseNotes({ host }: Pick<TurnContext, 'host'>, { trigger, cause }: Co
 }
 
 /**
- * Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared: the last
- * message that they cover is in the context, and no compaction has been unable to use them since they were updated.
+ * Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared: the
+ * last record that they cover is in the context, and no compaction has failed to use them since their last update.
  */
 export function hasReadyNotes(state: SessionState, host: TurnHost, { notes }: CompactionServices): boolean {
   if (notes === undefined || !mayUseNotes({ host }, { trigger: 'auto', cause: 'threshold' })) return false
@@ -419,7 +419,7 @@ async function* bringUpToDate(
   const { text, coveredUuid } = file
   const stored: StoredNotes = { text, coveredUuid, writtenAt: host.clock.now(), writtenBy: 'local' }
   try {
-    // An update that holds the claim, maybe in another process, stores its own notes.
+    // If an update holds the claim, maybe in another process, it stores its own notes, and these are not stored.
     const deadAfterMs = host.policy.notes.deadAfterSeconds * 1000
     const claim = await store.claim(state.id, { now: host.clock.now(), deadAfterMs })
     if (claim !== null) await store.write(state.id, stored).finally(() => claim.release())
@@ -451,7 +451,7 @@ async function renderNotes(
   return { text, coveredUuid: kept.coveredUuid, by: 'local', uncovered: state.view.entries.length }
 }
 
-/** Milliseconds between two looks at an update of the notes that is running, maybe in another process. */
+/** Milliseconds between two checks whether an update of the notes, maybe in another process, is still running. */
 const LOOK_AGAIN_MS = 250
 
 /** Waits until no update of the notes is running, or it counts as dead, or the longest wait is over. */
@@ -489,9 +489,9 @@ function findEntry({ view: { entries } }: SessionState, uuid: string): number {
 
 /**
  * Returns the position of the first entry to keep. Everything that the notes do not cover is kept, whatever its size.
- * Older entries follow until there are enough tokens and messages with text, but not beyond the largest size, and not
- * beyond the last compaction. The cut is then moved backwards, so that calls and results, and the records of a response,
- * stay together.
+ * Older entries are added until there are enough tokens and messages with text, up to the largest size and back to the
+ * last compaction at most. The cut then moves backwards, so that calls and results, and the records of a response, stay
+ * together.
  */
 function chooseKeptStart(turn: TurnContext, compaction: CompactionServices, uncovered: number): number {
   const { minimum, maximum } = compaction.scaled.budgets.keptMessages

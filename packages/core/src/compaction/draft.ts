@@ -48,7 +48,7 @@ export interface CompactionDraft extends UnmeasuredDraft {
   /** The summary text before any edit. If `summary.text` differs, the user has edited the summary. */
   readonly preparedText: string
   readonly receipt: Receipt
-  /** What it costs to commit the draft, without what its model calls have cost; null if a price is unknown. */
+  /** What it costs to commit the draft, without the model calls that wrote it; null if a price is unknown. */
   readonly price: NewContextPrice | null
   /** Usage of the model calls that wrote the summary. */
   readonly usage: SummaryUsage
@@ -105,7 +105,7 @@ export function createDraftRecords(
     ...createNotesBesideBlock(draft),
     ...[...draft.sourcesAfter, ...draft.hookContext].map(toAttachment),
   ]
-  // A provider that clears repeats its clearings in each request, so their records stay with the messages.
+  // A clearing by the provider is repeated in each request, so its record stays with the messages.
   const added = late.filter((entry) => isVisibleToModel(entry) || isProviderClearing(entry.record))
   const unsummarized = [...span.unanswered, ...added]
   const last = unsummarized.map(({ record }) => record.uuid).filter(isCurrent)
@@ -393,8 +393,8 @@ export function readSummarizedHistory(
 }
 
 /**
- * Marks all user messages as answered. Those that are not stay in the context and are not summarized; the last one here
- * may have its answer among the messages kept. So it may be cut, where an unanswered one would be left out as too long.
+ * Marks all user messages as answered. Unanswered ones are kept verbatim and are not among these; the last one only looks
+ * unanswered if its answer is among the kept messages. A long message is shortened if it is answered, and left out whole if not.
  */
 function withAnsweredMessages(facts: SessionFacts): SessionFacts {
   return { ...facts, messages: facts.messages.map((message) => ({ ...message, isAnswered: true })) }

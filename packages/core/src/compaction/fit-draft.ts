@@ -43,7 +43,7 @@ export interface FitResult {
   readonly smaller: SmallerSummary | null
   /** Tokens of the summary, without the list of names. */
   readonly summaryTokens: number
-  /** True if the result is too large: any other that is smaller will do, and only a last resort is accepted. */
+  /** True if the result is too large, so that any smaller one is better and only a last resort is accepted. */
   readonly isTooLarge: boolean
   readonly isLocal: boolean
 }
@@ -84,7 +84,7 @@ function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-li
   return limit !== null && after[limit.size] > (limit.most ?? limit.tokens) ? 'above-limit' : null
 }
 
-/** Returns the tokens that a compaction saves too little; 0 or less if it saves enough. What is attached again counts. */
+/** Returns by how many tokens a compaction saves less than it must; 0 or less if it saves enough. Counts what is attached again. */
 function countMissingGain(plan: CompactionPlan, after: ContextTokens): number {
   return after.expected - findLargestResult(plan)
 }
@@ -137,7 +137,7 @@ function priceDraft(
 function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): SmallerSummary | null {
   const { plan } = draft
   const over = countExcessTokens(plan, after)
-  // Where no summary reaches the target, because of a long prompt that is kept, one within the limit will do.
+  // If no summary can reach the target because a long prompt is kept, a summary within the limit is enough.
   const refused = Math.max(countAboveLimit(plan, after), countMissingGain(plan, after))
   const excess = tokens > over ? over : refused
   return excess <= 0 || tokens <= excess ? null : { tokens: tokens - excess }
@@ -145,12 +145,12 @@ function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): Sm
 
 /** A local summary above the target of the policy becomes smaller down to this share of that target, and no further. */
 const SHARE_OF_TARGET = 1 / 3
-/** A local summary is tried with at least this share of its tokens, since the list of names becomes smaller with it. */
+/** In one step, a local summary shrinks at most to this share of its tokens, since the list of names shrinks with it. */
 const SMALLEST_STEP = 0.25
 
 /**
- * Above its target or limit, a local summary becomes smaller, the user's messages included. To be worth it, only the rest
- * of it becomes smaller: the user's words are not cut for a few tokens that the window does not need.
+ * If the draft is above target or limit, the whole local summary becomes smaller, the user's messages included. If it
+ * only saves too little, the user's messages stay whole: the window does not need those few tokens.
  */
 function findSmallerLocal(
   { draft, after }: MeasuredDraft,
@@ -189,7 +189,7 @@ function measureDraft(
   return { draft: drafted, after: measureContext(state, turn.host, compaction), before, state }
 }
 
-/** Returns the tokens to remove until the compacted context is within target and limit, and worth it. */
+/** Returns the tokens to remove until the compacted context is within target and limit, and saves enough. */
 function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = -countTokensBelowTarget(plan, after)
   const aboveLimit = countAboveLimit(plan, after)
@@ -197,9 +197,9 @@ function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
 }
 
 /**
- * Returns the tokens, as expected, that are free below the target; negative above it. The target is compared with the
- * expected size: by the upper bound of the estimate, files that fit would be left out. Only after a refusal by the
- * provider it is the upper bound, because the context was then larger, or the window smaller, than expected.
+ * Returns the tokens that are free below the target; negative above it. Compares the expected size: by the upper bound,
+ * files that fit would be left out. After a refusal by the provider it compares the upper bound, because the context
+ * was larger, or the window smaller, than expected.
  */
 function countTokensBelowTarget(
   { target, request }: CompactionPlan,
@@ -210,7 +210,7 @@ function countTokensBelowTarget(
   return most - expected
 }
 
-/** Returns the tokens, as expected, to remove until the compacted context is within its limit. */
+/** Returns how many tokens of the expected size to remove until the compacted context is within its limit. */
 function countAboveLimit({ limit }: CompactionPlan, after: ContextTokens): number {
   const size = limit === null ? 0 : after[limit.size]
   return limit === null || size <= limit.tokens

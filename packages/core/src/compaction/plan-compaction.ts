@@ -126,23 +126,23 @@ function findRefusedLimit({ refused }: CompactionOptions, { expected }: ContextT
   return (refused.limit * expected) / Math.max(1, refused.actual ?? expected)
 }
 
-/** The largest size that a compaction may leave. */
+/** The largest context that a compaction may leave. */
 interface SizeLimit {
   readonly tokens: number
-  /** What is accepted, as the last resort, if no summary is short enough for `tokens`. Default: nothing more. */
+  /** A larger limit, accepted as the last resort if no summary is short enough for `tokens`. Default: none. */
   readonly most?: number
   /**
-   * The size that is compared with it. A target that the user gave, and the window itself, are compared with the expected
-   * size. The auto-compact threshold is compared with the upper bound, because a context above it would be compacted
-   * again at once.
+   * Which estimate of the result is compared with the limit. For a target that the user gave, and for the window
+   * itself, it is the expected size. For the auto-compact threshold it is the upper bound, because a context above the
+   * threshold would be compacted again at once.
    */
   readonly size: 'expected' | 'high'
 }
 
 /**
- * Returns the limit of a compaction; null if there is none. Without a target, a partial compaction of the user has none;
- * `willRetrigger` reports a context that stays too large. Where the session cannot go on otherwise, what fits the window
- * will do: the prompt that fills it is answered next, and the compaction after that can summarize it.
+ * Returns the limit of a compaction; null if there is none. Without a target, a partial compaction of the user has
+ * none; `willRetrigger` reports a context that stays too large. If the session cannot continue otherwise, the limit is
+ * the window: the prompt that fills it is answered next, and the compaction after that can summarize it.
  */
 function findSizeLimit(
   request: CompactionOptions,
@@ -159,8 +159,8 @@ function findSizeLimit(
 }
 
 /**
- * Returns true for a compaction with notes from the log at the auto-compact threshold. They cover everything, so what is kept
- * is the newest round, which the model may not have seen: it may fill the window, since a summary would lose it.
+ * Returns true for a compaction with notes from the log at the auto-compact threshold. Such notes cover everything, so
+ * only the newest round is kept. It may fill the window: the model may not have seen it, and a summary would lose it.
  */
 export function keepsNewestRound({ trigger, notesBy, notesOnly }: CompactionOptions): boolean {
   return trigger === 'auto' && notesBy === 'local' && notesOnly !== true
@@ -174,11 +174,11 @@ interface WindowSizes {
 }
 
 /**
- * Returns the largest context that the provider may take, in tokens as the engine estimates them, where what every
- * compaction keeps (`least`) is expected to be too long for `window`: estimates of some texts are far too high. After a
- * refusal the provider's count of the prompt tells by how much, and all of it may be in what stays. Otherwise the lower
- * bound counts, since the provider's answer is exact and a refusal costs nothing. Returns `window` if that does not help, and for a user who compacts: the error
- * then names what fills the window.
+ * Returns the largest context, in estimated tokens, that the provider may take. Used if what every compaction keeps
+ * (`least`) is expected to exceed `window`, since estimates of some texts are far too high. After a refusal, the
+ * provider's count shows the error of the estimate, all of which may be in `least`. Without one, the lower bound of
+ * `least` counts: a refusal costs nothing. Returns `window` if that does not help, and for a manual compaction: the
+ * error then names what fills the window.
  */
 function raiseWindow(
   window: number,
@@ -196,14 +196,14 @@ function raiseWindow(
   return least.expected <= most ? most : window
 }
 
-/** Share of the free tokens that a compaction leaves free where the size of the window is uncertain. */
+/** Share of the tokens beside `least` that stays free if the size of the window is uncertain. */
 const UNCERTAIN_SHARE = 1 / 2
 
 /**
- * Returns the limit of a compaction that keeps at least `least`. It is lower where the provider's own count, or the lower
- * bound of an estimate, has given it: the estimates of the parts of a prompt are not wrong by the same factor as that of
- * the whole, and a summary that fills the rest of the window, beside what is kept, may be refused. Where even the
- * shortest summary is above it, the whole window counts: a request that may fit is sent.
+ * Returns the limit of a compaction that keeps at least `least`. The limit is lower if it comes from the provider's own
+ * count or from the lower bound of an estimate: the parts of a prompt are not misestimated by the same factor as the
+ * whole, so a summary that fills the rest of the window may be refused. If even the shortest summary is above that, the
+ * whole window counts (`most`): a request that may fit is sent.
  */
 function limitResult(
   request: CompactionOptions,
@@ -248,7 +248,7 @@ export function planCompaction(
   const least = measureLeastResult(state, span, { host, compaction })
   const sizes = { scaled, before, inputLimit: findInputLimit(host, scaled) }
   const limit = limitResult({ ...request, isForced }, form, least, sizes)
-  // A target of the user is judged with a summary, so that the refusal names a target that works.
+  // A target given by the user is judged after the summary is written, so that the refusal can name a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
     return refuseIrreducible(span, least, limit, { state, compaction, isTarget: false })
   const count = (entries: readonly ContextEntry[]): number =>
@@ -306,8 +306,8 @@ function measureLeastResult(
 }
 
 /**
- * Returns true if the provider may take the context as it is; with `isLeast`, if it may take what every compaction keeps,
- * so that its refusal of the whole is worth having: it tells the size.
+ * Returns true if the provider may take the context as it is. With `isLeast`: if it may take what every compaction
+ * keeps. The whole context is then sent although it may be refused, because a refusal tells its size.
  */
 export function mayFitWindow(
   state: SessionState,
@@ -409,8 +409,8 @@ export function findLargestResult(plan: CompactionPlan): number {
 }
 
 /**
- * Says why a compaction that would leave `after` tokens is refused: it saves less than it must. `words`: tokens of the
- * user's messages in it, which are not cut to save more.
+ * Describes why a compaction that would leave `after` tokens is refused: it saves less than it must. `words`: tokens of
+ * the user's messages in the summary, which are not cut to save more.
  */
 export function describeSmallGain(plan: CompactionPlan, after: number, words: number): string {
   const figures = `A compaction is not worth it: ${plan.before.expected} tokens would become ${after}`
@@ -418,7 +418,7 @@ export function describeSmallGain(plan: CompactionPlan, after: number, words: nu
   return `${figures}${kept}. At most ${findLargestResult(plan)} are accepted (compact.maximumPercentOfReplaced).`
 }
 
-/** Returns how many tokens pinned records may have together. In a small window they must leave room to go on. */
+/** Returns how many tokens pinned records may have together. In a small window, they must leave enough free to continue. */
 function findPinBudget({ compact }: Policy, scaled: ScaledPolicy): number {
   return scaled.known
     ? Math.min(compact.pinTokens, Math.floor(scaled.lines.autoCompact / 2))
@@ -459,9 +459,9 @@ function findTarget(
 }
 
 /**
- * Returns the services with budgets of what comes back that fit the room beside system prompt and tools. If those count
- * against the target (policy `compact.target.countsPrefix`), the budgets stay as they are, and the target decides. Under a
- * client that is compacted at a line of its own, the notes have a limit of their own, too.
+ * Returns the services with budgets for attached state that fit beside system prompt and tools. If system prompt and
+ * tools count against the target (policy `compact.target.countsPrefix`), the budgets stay as they are. A client that is
+ * compacted at its own, lower threshold has its own limit of the notes, too.
  */
 export function withRoomBudgets(
   state: SessionState,
@@ -479,9 +479,9 @@ export function withRoomBudgets(
 }
 
 /**
- * Returns the part of the share of kept messages that a compaction with notes leaves free, if files should not fill it.
- * That is so if the context grows from its target to the threshold in so few calls that writing it to the cache costs more
- * than reading it in all of them: what is attached would soon be replaced, and each compaction would write it again.
+ * Returns the tokens of the kept-messages budget that a compaction with notes leaves free instead of filling them with
+ * files. It does so if the context grows from target to threshold in so few calls that writing the files to the cache
+ * costs more than they save: they would soon be replaced, and each compaction would write them again.
  */
 function findReserve(
   state: SessionState,

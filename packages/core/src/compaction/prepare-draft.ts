@@ -126,7 +126,7 @@ const TOO_DEAR_MESSAGE = 'The next request would cost more with the compaction t
 
 /**
  * Brings a draft that was prepared earlier up to date without a model call: reads the context sources again, and fits
- * the draft to the present context, with what was appended since.
+ * the draft to the current context, which includes what was appended meanwhile.
  */
 export async function* refreshDraft(
   turn: TurnContext,
@@ -234,9 +234,9 @@ interface DraftInput {
 }
 
 /**
- * Reduces a draft that is above its target, or not worth it: drops optional attachments, shortens the list of names
+ * Reduces a draft that is above its target, or saves too little: drops optional attachments, shortens the list of names
  * beside a model's summary, and asks for smaller summaries. A local summary replaces a model's only if the compaction
- * would be refused with it.
+ * would otherwise be refused.
  */
 async function* shrinkToFit(
   turn: TurnContext,
@@ -248,7 +248,7 @@ async function* shrinkToFit(
   let last = best
   while (last.smaller !== null) {
     const { over, smaller, summaryTokens } = last
-    // The limit is for the model's own text: what the log adds to it stays as long as it is.
+    // The limit is for the model's own text: what is added to it from the log stays as long as it is.
     const added = summaryTokens - createTextCounter(turn.state, turn.host, compaction)(written.summary.text)
     const fitting = Math.max(0, (smaller.tokens ?? 0) - Math.max(0, added))
     const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${fitting} tokens fits.`

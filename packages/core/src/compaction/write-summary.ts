@@ -128,7 +128,7 @@ async function writeByHost(
   }
 }
 
-/** Returns a text as a summary that was written in no attempt of the engine. */
+/** Wraps a text that no attempt of the engine wrote (notes, or a summary by the host) as a summary. */
 function toSummary(
   text: string,
   author: RawSummary['author'],
@@ -148,8 +148,8 @@ function toSummary(
 }
 
 /**
- * Estimates the size of the context with the smallest summary, and with the user's messages, which every summary has as
- * far as their budget allows.
+ * Estimates the size of the context with the smallest summary, and with one that has the user's messages as far as
+ * their budget allows, as every summary does.
  */
 function estimateLeastSize(
   turn: TurnContext,
@@ -192,7 +192,7 @@ export function createAttemptsInput(
   const { model, tools } = host.readOfferedPrefix()
   const restored = restoreLastRequest(state, host)
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
-  // No model call is spent on a target that not even the smallest summary reaches.
+  // No model call is spent if not even the smallest summary reaches the target.
   const isOutOfReach =
     request.target !== undefined &&
     compact.chain.local !== 'never' &&
@@ -301,7 +301,7 @@ function writeCover(
   return `${title}\n\n${text.replace(SUMMARY_HEADING, '').trim()}`
 }
 
-/** Returns the reason why another attempt was needed, followed by what was said of the last one that did not succeed. */
+/** Returns the reason why another attempt was needed, followed by the message of the last failed or refused attempt. */
 function describeFallback({ fallbackReason, trace }: SummaryAttemptsOutcome): string | null {
   if (fallbackReason === null) return null
   const last = trace.findLast(({ outcome }) => outcome === 'refused' || outcome === 'failed') ?? trace.at(-1)
@@ -334,8 +334,8 @@ function* writeLocally(
 }
 
 /**
- * Returns the budget of user messages for one compaction, whose target may be smaller than the policy's, and whose kept
- * messages may leave less room than the target. Beside notes, system prompt and tools do not count.
+ * Returns the budget of user messages for one compaction. A target smaller than the policy's, or kept messages that
+ * leave less room, make it smaller. Beside notes, system prompt and tools do not count.
  */
 function computeMessageBudget(
   { host }: TurnContext,
@@ -348,14 +348,14 @@ function computeMessageBudget(
   return computeUserMessageBudget(host.policy.ledger, sizes.length === 0 ? null : Math.min(...sizes))
 }
 
-/** Sections that a model's summary lacks have at most this part of the size of what it replaces. */
+/** Sections that are added to a model's summary have at most 1/8 of the size of what the summary replaces. */
 const FILLED_PART = 8
 
 function countSummarized({ estimator }: CompactionServices, { span }: CompactionPlan): number {
   return span.summarised.reduce((sum, entry) => sum + estimator.entry(entry), 0)
 }
 
-/** Writes the sections that a model's summary lacks, from the log. What a provider wrote itself stays as it is. */
+/** Writes the sections that a model's summary lacks, from the log. A summary by the provider stays as it is. */
 function fillSections(
   compaction: CompactionServices,
   { plan, history }: WriteSummaryInput,

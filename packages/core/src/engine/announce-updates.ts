@@ -57,7 +57,7 @@ import {
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
-/** Maximum number of passes. A new prefix snapshot may leave changes for the next pass, but never this often. */
+/** Maximum number of passes, more than are ever needed: a new prefix snapshot may leave changes for the next pass. */
 const MAX_ROUNDS = 8
 
 /**
@@ -70,7 +70,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
   if (turn.state.prefix.current === null) {
     const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
-    // The log may be one of another program, whose model was of another provider.
+    // The log may come from a program that used another provider, whose items this provider does not accept.
     const foreign = findResponsesWithForeignItems(turn.state.view.entries.toArray(), turn.host.profile.origin)
     const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch, [], foreign)])
     if (failure !== null) return failure
@@ -121,7 +121,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   return diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses, foreignResponses })
 }
 
-/** Returns true if nothing that is cached begins with the tools and the system prompt of the snapshot in effect. */
+/** Returns true if no live cache entry begins with the tools and the system prompt of the snapshot in effect. */
 function isPrefixCold({ state, host }: TurnContext, current: CurrentPrefix): boolean {
   if (state.cacheModel === null) return false
   const { tools, system } = buildRequestPrefix(current, { previous: state.lastRequest?.front })
@@ -220,7 +220,7 @@ export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix |
   return { ...offered, usedTools, parameters, sections: listPresentSections(host.sections, texts) }
 }
 
-/** Returns the sections that have a text. A boundary string that occurs in a computed text is removed. */
+/** Returns the sections that have a text. The boundary string of the system prompt is removed from computed texts. */
 export function listPresentSections(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -237,7 +237,7 @@ function listUsedTools(turn: TurnContext): readonly JsonObject[] {
   const { flat, prefix, calledTools } = turn.state
   const { current, tools } = prefix
   const defined = new Map((current?.epoch.tools ?? []).map((tool) => [tool.name, tool]))
-  // Frozen messages never change, so only those added since the last request are searched.
+  // Frozen messages (those that no later record can change) are searched once: only those added since are searched again.
   const known = calledTools !== null && flat.frozen.extends(calledTools.frozen) ? calledTools : null
   const added = listCalledTools(flat.frozen.toArray(known?.frozen.length ?? 0))
   const names = new Set([...(known?.names ?? []), ...added])
@@ -284,7 +284,7 @@ async function renderSection(
   }
 }
 
-/** Computes a section within the time limit of hooks, because both run code of the host. Throws if it takes longer. */
+/** Computes a section within the time limit of hooks, because a section, too, runs code of the host. Throws if it takes longer. */
 async function computeInTime(
   { host, signal }: TurnContext,
   compute: PlacedSection['compute'],

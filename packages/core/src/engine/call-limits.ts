@@ -15,7 +15,7 @@ import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext } from './measure-context.ts'
 import { finishTurnSteps, isTurnAborted, type TurnContext, waitUnlessAborted } from './session-writer.ts'
 
-/** A call that may begin. `end` must be called once what it used is in the log. */
+/** A call that may begin. Call `end` once the usage of the call is in the log. */
 export interface AdmittedCall {
   readonly end: () => void
 }
@@ -23,8 +23,8 @@ export interface AdmittedCall {
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 /**
- * Returns why no further call may begin; null if one may. While calls are under way that may reach a limit, waits for their
- * end. Must not be called with the write lock held, which those calls need to end.
+ * Returns why no further call may begin; null if one may. Waits first for running calls that may reach a limit. Must
+ * not be called with the write lock held: the running calls need the lock to end.
  */
 export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
   for (;;) {
@@ -37,7 +37,7 @@ export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure |
   }
 }
 
-/** Returns the limit that is reached by what is in the log, whatever calls are under way; null if there is none. */
+/** Returns the limit that is reached by what is in the log, without counting running calls; null if there is none. */
 export async function findLoggedFailure(turn: TurnContext): Promise<TurnFailure | null> {
   const { limits, pricesOf } = turn.host
   if (limits === undefined || limits.scopes.length === 0) return null
@@ -82,7 +82,7 @@ function canReachLimit({ state, host: { limits } }: TurnContext): boolean {
   return findReachedLimit(limits.scopes, sumSessionCost(state.costs), most) !== null
 }
 
-/** Output tokens of a call whose request does not limit them. */
+/** Output tokens that a call is assumed to use if its request sets no limit. */
 const UNKNOWN_OUTPUT = 64_000
 
 /** Returns the most that a call of this session can use: its whole context at the highest rate, and its largest output. */

@@ -77,9 +77,9 @@ export interface PendingModelCall {
   readonly isMonitored: boolean
   /** uuid of the last record in the context when the request was made; missing for a side call. */
   readonly lastUuid?: string
-  /** The call as one under way, to be ended with it; missing for a side call. */
+  /** The call as the limits count it, from `admitCall`: ended together with the model call. Missing for a side call. */
   readonly admitted?: AdmittedCall
-  /** Size of the prompt; missing for a side call, and if the provider refuses prompts that are too long. */
+  /** Size of the prompt, to notice if the server drops its beginning. Missing for a side call, and if the provider refuses such prompts. */
   readonly promptSize?: PromptSize
 }
 
@@ -100,9 +100,9 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
 }
 
 /**
- * Returns what a request will cost that is about to be sent after the cache has expired. Returns null if the cache lives,
- * or if no more than `cache.breaks.tokens` tokens are lost. What a rewrite has changed since would not have been read
- * anyway, so after a compaction this is mostly null.
+ * Returns the cost of a request that is about to be sent after the cache has expired. Returns null if the cache lives,
+ * or if no more than `cache.breaks.tokens` tokens are lost. Tokens that a rewrite has changed do not count as lost,
+ * because they would not have been read from the cache anyway.
  */
 export function findResumeCost(
   { state, host }: TurnContext,
@@ -174,7 +174,7 @@ export async function* sendRequest(
       const failure = yield* countLostReply(turn, opened, lost > 0)
       if (failure !== null) return failure
       lost += 1
-      // The model would send the request again. What was lost is billed and may be all that was left.
+      // After a lost reply the model would send the request again. The lost reply is billed and may have used up a limit.
       const reached = turn.signal?.aborted === true ? null : findFailureNow(turn)
       if (reached !== null) return reached
       continue
@@ -232,7 +232,7 @@ export async function* streamReply(
   }
 }
 
-/** A model that throws in the middle of its reply has cut it off, like a connection that breaks: it may be sent again. */
+/** Describes what a model threw in the middle of its reply: like a broken connection, so the request may be sent again. */
 function describeThrownReply(thrown: unknown, isAborted: boolean, isBegun: boolean): ModelFailure {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   if (isAborted) return { kind: 'aborted', retryable: false, message }
@@ -333,8 +333,8 @@ export async function* finishModelCall(
 }
 
 /**
- * Ends a call of whose prompt the server has dropped the beginning. What it counted is billed, but is neither the size of the
- * context nor a sign of what its cache holds.
+ * Ends a call whose prompt has lost its beginning on the server. The tokens that the server counted are billed, but
+ * they show neither the size of the context nor what is cached.
  */
 async function* finishTruncatedCall(
   turn: TurnContext,
@@ -367,7 +367,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
   const { state, host } = turn
   const { message, usage = null } = ended.reply
   const register = state.context?.register
-  // A fork asks the provider to clear nothing more than from the parent's request.
+  // A fork asks for no clearing of its own: its context edits only repeat those of the parent's request.
   const asked = call.forkOf === undefined ? state.providerEdits : null
   const edits =
     ended.cutBy !== undefined
@@ -438,8 +438,8 @@ export function estimateCutUsage(
 }
 
 /**
- * Records what a call costs whose reply broke off before its usage. The log would not have it otherwise. `isRepeated`: true
- * if an earlier reply to the same request was lost, so that its prompt is cached.
+ * Records the cost of a call whose reply broke off before it reported usage; no other record has this cost.
+ * `isRepeated`: true if an earlier reply to the same request was lost, so that its prompt is cached.
  */
 export async function* countLostReply(
   turn: TurnContext,
@@ -469,8 +469,8 @@ function estimateLostCall(
 }
 
 /**
- * Returns a `model_call` record with the tokens that a call was billed for, for a response that is not in the log with
- * them; empty if they are not known.
+ * Returns a `model_call` record with the billed tokens of a call, for a response that the log lacks or has without
+ * them; empty if the tokens are not known.
  */
 export function createCallRecords(
   { id, model, usage = {} }: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,

@@ -49,9 +49,9 @@ export type TurnEvent =
    */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
   /**
-   * The server has dropped the beginning of a prompt that was too long, and answered all the same. `reported`, `expected`:
-   * tokens of the prompt by its count, and by the estimate. `window`: what is kept to from now on; null if that is too
-   * small for the policy, or if a client's requests are only observed.
+   * The server has dropped the beginning of a prompt that was too long, and answered all the same. `reported`,
+   * `expected`: tokens of the prompt as the server counted them, and as estimated. `window`: the window assumed from
+   * now on; null if it is too small for the policy, or if a client's requests are only observed.
    */
   | {
       readonly type: 'prompt-truncated'
@@ -166,7 +166,7 @@ export type TurnFailure =
       readonly message: string
       readonly isPromptTooLong?: boolean
     } & WithdrawnPrompts)
-  /** A hook did not let the prompt through, which was then not appended, or ended the turn after a tool call. */
+  /** A hook blocked the prompt, which was then not appended, or ended the turn after a tool call. */
   | { readonly ok: false; readonly reason: 'blocked'; readonly message: string }
 
 interface WithdrawnPrompts {
@@ -192,7 +192,7 @@ type RewritePhase =
 export type RewriteEvent =
   /** The plan for reducing the context before the next request. Not emitted if there is nothing to do. */
   | { readonly type: 'planned'; readonly plan: ContextPlan }
-  /** Compacting now would cost less than going on. Only advice, emitted with each prompt while it holds. */
+  /** Compacting now would cost less than continuing without. Only advice, emitted with each prompt while it holds. */
   | { readonly type: 'compaction-advised'; readonly advice: CompactionAdvice }
   | {
       readonly type: 'microcompact'
@@ -243,8 +243,8 @@ export type RewriteEvent =
   | { readonly type: 'thinking-dropped'; readonly responses: number }
   | { readonly type: 'undone'; readonly of: string; readonly kind: 'compact' | 'clear' }
   /**
-   * The conversation moved to another branch of the log. `left`: the last record of the branch that it left; `before`:
-   * the record that it went back to before, null for a new conversation and for an undo.
+   * The conversation moved to another branch of the log. `left`: the last record of the branch that it left. `before`:
+   * the first record that a rewind took out of the conversation; null for a new conversation and for an undo.
    */
   | {
       readonly type: 'branch-switched'
@@ -462,7 +462,7 @@ export type SummaryDropReason =
   | 'blocked'
   /** The model wrote no summary. A local one is only made when the session cannot go on without. */
   | 'no-summary'
-  /** It could not be prepared, or not be committed. */
+  /** The summary could not be prepared, or could not be committed. */
   | 'failed'
   | 'closed'
 
@@ -471,15 +471,15 @@ export interface KeptCache {
   readonly tokensRead: number
   /** True if the cached conversation was read, which renews its lifetime. False if it was lost already. */
   readonly isRead: boolean
-  /** Number of such requests since the last response, with this one. */
+  /** Number of requests since the last response that kept the cache alive, including this one. */
   readonly count: number
   /** When the cache expires now, in milliseconds since 1970; null if it was lost. */
   readonly expiresAt: number | null
   /** Dollars that the request cost; null if unknown. */
   readonly price: number | null
   /**
-   * Dollars that the next request costs more if the cache expires, since it writes the cache again; null if unknown. All
-   * renewals of a pause save it together, once.
+   * Extra dollars of the next request if the cache expires, since the request then writes it again; null if unknown.
+   * All renewals during one pause together save this amount once.
    */
   readonly rewritePrice: number | null
 }
@@ -493,7 +493,7 @@ export interface ResumeCost {
   /** Dollars that the prompt of the request will cost, and that it would have cost before the cache expired. */
   readonly price: number | null
   readonly warmPrice: number | null
-  /** The same as a line for the user. */
+  /** These figures as one line for the user. */
   readonly sentence: string
 }
 
@@ -519,7 +519,7 @@ type NotesEvent =
       /** Set after several failures in a row: the model is not asked again before the next compaction or a new session. */
       readonly isPaused?: true
     }
-  /** A model that was to update the notes tried something else. It was not done. */
+  /** The model that updates the notes called a tool for something else. The call was refused. */
   | { readonly type: 'notes-tool-refused'; readonly call: ToolUseBlock; readonly message: string }
   /** The context was compacted with the notes, without a model call. Follows `compact`. */
   | {

@@ -71,8 +71,8 @@ export interface ToolDecision {
   /** Why, as a sentence for the model and the user. */
   readonly reason?: string
   /**
-   * Set if the user denied the call: what the user typed, or an empty text. It is then recorded as the user's own words.
-   * It must be in `reason` as well, which is what the model reads.
+   * What the user typed when denying the call, or an empty text; missing if no user denied it. It is recorded as the
+   * user's own words. `reason`, which the model reads, must contain it as well.
    */
   readonly userReason?: string
 }
@@ -113,7 +113,7 @@ interface PostToolUseOutput extends HookContextOutput, EndTurnOutput {
 interface StopInput {
   readonly sessionId: string
   readonly stop: ReplyStop | null
-  /** The provider's own word for `stop`. */
+  /** The stop reason in the provider's own words. */
   readonly stopReason: string | null
   /** True if a Stop hook has already made this turn go on. */
   readonly isContinued: boolean
@@ -126,8 +126,8 @@ interface StopOutput extends Pick<HookContextOutput, 'userDisplayMessage'>, EndT
 
 interface StopHook extends Hook<StopInput, StopOutput> {
   /**
-   * True if the hook waits for work that belongs to the turn, such as agents in the background. It runs before the other
-   * hooks, which run only when it has nothing to tell the model. Default: false.
+   * True if the hook waits for work that belongs to the turn, such as agents in the background. Such a hook runs first;
+   * the other hooks run only if it has nothing to tell the model. Default: false.
    */
   readonly waitsForWork?: boolean
 }
@@ -204,7 +204,7 @@ export interface Hook<Input, Output> {
   readonly name: string
   /** Timeout of this hook. Default: the timeout of the policy. */
   readonly timeoutSeconds?: number
-  /** True if the hook runs at the same time as the hooks beside it that have this too. Default: false. */
+  /** True if the hook runs at the same time as the parallel hooks directly before and after it. Default: false. */
   readonly isParallel?: boolean
   readonly run: (input: Input, signal?: Signal) => Output | undefined | Promise<Output | undefined>
 }

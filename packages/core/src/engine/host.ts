@@ -55,8 +55,8 @@ export interface TurnHost {
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
   /**
-   * The client that leads, with a message list of its own. Its parameters, tools and system prompt are the provider's to
-   * judge, the model can call exactly the tools that it offers, and a prompt that is too long stays in its list.
+   * The client under `tide.fetch` or `watch`, if the session has one. The provider judges its parameters, tools and system
+   * prompt. The model can call only the tools that the client offers, and a prompt that is too long stays in the client's list.
    */
   readonly client?: LeadingClient
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */
@@ -75,15 +75,15 @@ export interface TurnHost {
   /** Returns true if calls of the tool may run at the same time as others. Default: all tools. */
   readonly isParallelTool?: (name: string) => boolean
   /**
-   * Returns true if there is such a tool; waits for one that is about to be there. Calls of others are answered without
-   * hooks and permissions. Default: all.
+   * Returns true if the tool exists; waits for a tool that is still being loaded. Calls of unknown tools are answered
+   * without hooks and permissions. Default: all tools exist.
    */
   readonly hasTool?: (name: string) => boolean | Promise<boolean>
   /** Decides which tool calls may run. Default: all. */
   readonly canUseTool?: PermissionCheck
   /** Returns how the session began; null once `noteStarted` was called. A turn then runs the SessionStart hooks first. */
   readonly startSource?: () => SessionStartSource | null
-  /** Called when the context of the SessionStart hooks is in the log. A turn that stops before runs them again. */
+  /** Called when the context of the SessionStart hooks is in the log. If a turn stops before that, the next one runs the hooks again. */
   readonly noteStarted?: () => void
   /**
    * Called after every response of the model (`response`), and after the answer that ends a turn (`turn-end`), to start
@@ -91,7 +91,7 @@ export interface TurnHost {
    */
   readonly startBackgroundWork?: (state: SessionState, moment: 'response' | 'turn-end') => void
   /**
-   * Resolves once the program has run its other work that waits. Called between the slices of long work. If omitted, long
+   * Lets other waiting work of the program run, then resolves. Called between the slices of long work. If omitted, long
    * work runs in one piece.
    */
   readonly pause?: () => Promise<void>
@@ -116,19 +116,19 @@ export interface TurnHost {
 
 /** What is known of a client that sends whole requests of its own, which the engine rewrites. */
 export interface LeadingClient {
-  /** The cache markers of its last request, and the cache lifetime that they ask for. */
+  /** The cache markers of the client's last request, and the cache lifetime that they ask for. */
   readonly markers: readonly ClientMarker[]
   readonly ttl: string | undefined
-  /** Milliseconds between its newest requests, newest last; as far as they are known. */
+  /** Milliseconds between the client's newest requests, newest last, as far as they are known. */
   readonly pauses: readonly number[]
   /**
-   * uuid of the last record that its next request is expected to repeat; null for none, undefined for all. A client that
-   * changes earlier messages with every request would pay for cache entries that nothing reads.
+   * uuid of the last record that the client's next request is expected to repeat; null for none, undefined for all.
+   * Cache entries that end after it would be paid for and never read: some clients change earlier messages each time.
    */
   readonly repeatedUntil: string | null | undefined
   /**
-   * True if nothing is cleared or compacted while the next request still fits the context window: the client would go on
-   * without, and may end before a rewrite has paid for itself.
+   * True if nothing is cleared or compacted while the next request still fits the context window. Without the engine,
+   * the client would send such a request unchanged, and it may end before a rewrite has paid for itself.
    */
   readonly waitsUntilFull: boolean
   /** What the provider said about sizes when it refused the client's request for its length. Undefined if it did not. */
@@ -152,7 +152,7 @@ export type OfferedPrefix = Pick<
 export interface ToolResultContent {
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
-  /** What of the result the user typed: answers, or the words of a refusal. Nothing else in it counts as the user's. */
+  /** The parts of the result that the user typed: answers, or the words of a refusal. Nothing else in it counts as the user's words. */
   readonly userInputs?: readonly Omit<RecordedUserInput, 'toolUseId'>[]
 }
 
@@ -300,7 +300,7 @@ export interface CompleteSummary extends RawSummary {
    * change.
    */
   readonly besideBlock: string
-  /** Tokens of the user's messages in it, which are not cut to make it smaller. */
+  /** Tokens of the user's messages in the summary. They are not cut to make the summary smaller. */
   readonly userTokens: number
   /** Lines with the files in use and their code identifiers. */
   readonly ledger: readonly string[]

@@ -71,14 +71,14 @@ export function withContextState(state: SessionState, compaction: CompactionServ
   return { ...state, context }
 }
 
-/** The work that each entry takes whatever its length, in characters that would be read in the same time. */
+/** Fixed work for each entry, whatever its length, expressed as a number of characters to read. */
 const ENTRY_WORK = 300
 
 function countWork({ record }: ContextEntry): number {
   return ENTRY_WORK + countTextCharacters(record.type === 'system' ? null : record)
 }
 
-/** Work after which the planning data are brought up to date. */
+/** Work, in characters to read, after which the planning data are updated and one step ends. */
 const STEP_WORK = 30_000
 
 /** Updates planning data to `view` in steps. */
@@ -89,7 +89,7 @@ function* updateInSteps(
 ): Steps<ContextState> {
   const { entries } = view
   let context = from
-  // Opened again, the session first learns from what rewrites replaced; the estimator remembers what it has measured.
+  // In a session that was opened again, the estimator first measures what rewrites replaced. It remembers these measurements.
   if (from === null)
     for (const { replacedEntries } of view.rewrites)
       for (const entry of replacedEntries.toArray()) {
@@ -115,7 +115,7 @@ function* updateInSteps(
 export async function measureInSlices(turn: TurnContext, compaction: CompactionServices): Promise<boolean> {
   const { rules, estimator } = compaction
   const { context: from, view: first } = turn.state
-  // What another estimator has learned is converted at once, with the whole context in view.
+  // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
   if (from !== null && from.meter.estimator !== estimator) return true
   for (let start = from; ; ) {
     const { view } = turn.state
@@ -245,7 +245,7 @@ function findClientLimit(
   const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
   return {
     tokens,
-    // Where a refusal is awaited, the prompt is sent if it may fit; a server that refuses nothing gets what surely fits.
+    // If the provider refuses prompts that are too long, a prompt is sent if it may fit; otherwise only if it surely fits.
     isPassed: view.rewrites.length > 0 || host.profile.capabilities.tooLong === 'dropped',
     spent,
     ...(freeFrom === null ? {} : { freeFrom }),

@@ -114,8 +114,8 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
 }
 
 /**
- * Returns the findings that are the engine's affair. What a client sent with its own request is left to the provider, which
- * may know better than the catalogue.
+ * Returns the findings that the engine must prevent. What a client sent with its own request is left to the provider,
+ * which may know better than the catalogue.
  */
 export function omitHostFindings(
   findings: readonly Finding[],
@@ -259,10 +259,10 @@ export function findNewestResponse({ session, lastResponseIndex }: SessionState)
   return isKnownRecord(record) && record.type === 'assistant' ? record.message : null
 }
 
-// Decides how much of a client's request is written to the prompt cache where the client itself would not. A cache write
-// costs more than sending, and pays only if a later request reads it: a run may end, or pause for longer than the cache
-// lives. So the engine writes only what its earlier savings pay for, and a small advance. Whatever the client does, it
-// then pays no more than without the engine, and that advance.
+// Decides how much of a client's request is written to the prompt cache where the client itself would not. A cache
+// write costs more than sending, and pays only if a later request reads it: a run may end, or pause for longer than the
+// cache lives. So the engine writes only what its earlier savings pay for, and a small advance. Whatever the client
+// does, it pays at most this advance more than it would without the engine.
 
 /**
  * Shares of what the client would have paid so far that may be lost with cache writes that nothing reads. `bare`: for a
@@ -285,7 +285,7 @@ interface CacheWriteInput {
   /** Tokens of the whole request, and of its system prompt and tools. */
   readonly tokens: number
   readonly prefixTokens: number
-  /** The most tokens that system prompt and tools may have: the messages calibrate their estimate, not they. */
+  /** Upper bound of the tokens of system prompt and tools: reported usage corrects the estimates of messages, not theirs. */
   readonly mostPrefixTokens: number
 }
 
@@ -306,7 +306,7 @@ function canAffordCacheWrite(
   const write = rates[findWriteClass(ttl, host.profile.cache)]
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())
-  // What the client caches by itself is not the engine's saving. An estimate that is too low would be one in every call.
+  // Cache reads up to the client's own marker are no saving of the engine. Estimated too low, they would count as one in each call.
   const own = request.markers.findLast(({ kind }) => kind === 'client')
   const cached = countTokensToMarker(question, own)
   const mostCached = own?.place.zone === 'messages' ? cached : Math.max(cached, question.mostPrefixTokens)
@@ -320,7 +320,7 @@ function canAffordCacheWrite(
   return premium <= saved + ADVANCE[host.client?.markers.length === 0 ? 'bare' : 'caching'] * direct
 }
 
-/** Estimates the tokens up to a cache marker; those of messages by their share in the bytes. */
+/** Estimates the tokens up to a cache marker. Tokens of messages are taken in proportion to their bytes. */
 function countTokensToMarker(
   { request: { blockIndex }, tokens, prefixTokens }: CacheWriteInput,
   marker: PlannedMarker | undefined,

@@ -65,8 +65,8 @@ export interface Journal {
   /** Releases the lock of the session, so that another writer can open it. */
   release(session: string): Promise<void>
   /**
-   * Returns the sessions whose logs have one of these texts near the end, the newest first. Without it, the conversation of
-   * a client that names none begins anew in another process.
+   * Returns the sessions whose logs have one of these texts near the end, the newest first. Without this method, a
+   * client that does not name its conversation begins a new one in another process.
    */
   findRecent?(texts: readonly string[]): Promise<readonly string[]>
 }

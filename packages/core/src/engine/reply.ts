@@ -75,7 +75,7 @@ export interface ReplyUpdated {
   readonly type: 'reply-updated'
   readonly fields: JsonObject
   readonly usage?: JsonObject
-  /** All that was reported so far. It replaces the report before; missing if nothing of it has changed. */
+  /** Everything reported so far, in place of the previous report; missing if nothing has changed. */
   readonly report?: ModelReport
 }
 

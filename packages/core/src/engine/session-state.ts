@@ -81,15 +81,15 @@ export interface SessionState {
   /** The last request sent since the session was opened; null if none was sent. Forks read its cached prefix. */
   readonly lastRequest: AssembledRequest | null
   /**
-   * What was computed from the context of `lastRequest`. A response to it that is placed before messages appended since,
-   * or that is dropped again, leaves that context unchanged, so the computation continues from there.
+   * Flattened context and prefix at the time of `lastRequest`. If its response is placed before messages appended
+   * meanwhile, or is dropped again, the computation continues from here.
    */
   readonly whenRequested: Pick<SessionState, 'flat' | 'prefix'> | null
   readonly clearingEdge: FirstClearableMarker
   /** Expected content of the provider's cache; null until the first request, when it is rebuilt from the log. */
   readonly cacheModel: CacheModel | null
   readonly checkedMessages: ValidationState | null
-  /** Names of the tools that the frozen messages call; null until a request without tools first needs them. */
+  /** Names of the tools that the frozen messages (which no later record can change) call; null until a request needs them. */
   readonly calledTools: CalledTools | null
   /** Bytes and images of the request that was last measured; null before the first. */
   readonly requestSize: RequestSizeState | null
@@ -111,8 +111,8 @@ export interface SessionState {
    */
   readonly refusedNotes?: { readonly rewrite: string | null; readonly coveredUuid: string | null }
   /**
-   * Under a client: the context size from which a compaction that costs nothing is tried again, after one that would
-   * cost. Null before that, and again after a rewrite, a move to another branch and a switch of model.
+   * Under a client: the context size from which a free compaction is tried again, after one was refused because it would have
+   * cost money. Null before such a refusal, and after a rewrite, a move to another branch or a switch of model.
    */
   readonly freeCompactionFrom: number | null
   /** Index of the attachments in the context entries that were read so far. */
@@ -209,7 +209,7 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
   }
 }
 
-/** Returns true for a response that the provider sent with an id; false for compaction blocks and side agents. */
+/** Returns true for a response that the provider sent with an id; false for compaction blocks and subagents. */
 function isResponse(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
   return record.isSidechain !== true && record.isCompactSummary !== true && !isSyntheticError(record)
@@ -307,7 +307,7 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
   if (isCompactBoundary(record)) return { kind: 'compaction' }
   if (isMicrocompactBoundary(record)) {
     const { way, tokensSaved } = record.microcompactMetadata
-    // The response that reported the provider's clearing has already been charged for it.
+    // The cost of a clearing by the provider was already counted with the response that reported it.
     if (way === 'native') return null
     const act = describeClearing(record.microcompactMetadata)
     const cost = { act, freedTokens: toTokenCount(tokensSaved) }

@@ -23,7 +23,7 @@ import { applyRecords, readNewRecords, type SessionState } from './session-state
 /** Everything that the steps of a turn share. `state` is replaced after every append. */
 export interface TurnContext {
   state: SessionState
-  /** Replaced only if the window turns out to be another one. */
+  /** Replaced only if a truncated prompt shows that the context window has another size than assumed. */
   host: TurnHost
   readonly signal: Signal | undefined
   /** Runs writes one after another, for turns that share one session state. */

@@ -95,7 +95,7 @@ async function* sendSideCall(turn: TurnContext, call: SideCall): AsyncGenerator<
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of streamReply(turn, call.request)) {
     if (event.type === 'reply-lost') {
-      // Only a fork repeats the conversation, whose size is known. A failure to write shows at the end of the call.
+      // Only a fork has a prompt of known size: it repeats the conversation. If appending fails, the end of the call reports it.
       if (call.forkOf !== undefined) yield* countLostReply(turn, opened)
       continue
     }
@@ -310,7 +310,7 @@ export function describeForkCacheRead(
   return { source, expected, read, share: usage === undefined ? null : computeCacheReadShare(usage), missed }
 }
 
-/** A fork that read at least this share of what was expected has missed nothing. */
+/** A fork that read at least this share of the expected tokens counts as having read all of them. */
 const FULL_READ_SHARE = 0.95
 
 function describeMiss(outcome: CacheCheckOutcome): string | null {

@@ -1,6 +1,6 @@
 /**
- * Notices a server that drops the beginning of a prompt that is too long, and answers all the same: it then counts fewer
- * tokens than the prompt can have. From then on the session keeps to the window that this shows.
+ * Notices a server that drops the beginning of a prompt that is too long, and answers all the same: it reports fewer
+ * tokens than the prompt can have. From then on the session assumes the smaller window that this report shows.
  */
 import { toApiMessages } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
@@ -29,8 +29,8 @@ export interface PromptSize extends TokenEstimate {
 }
 
 /**
- * Measures the prompt that is about to be sent; null if the provider refuses prompts that are too long. `isSamePrefix`: whether
- * the last one had the same system prompt and tools.
+ * Measures the prompt that is about to be sent; null if the provider refuses prompts that are too long. `isSamePrefix`:
+ * true if the previous prompt had the same system prompt and tools.
  */
 export function measurePrompt(
   state: SessionState,
@@ -51,7 +51,7 @@ export function measurePrompt(
   const whole = estimate(prefix + all - (thinkingBefore.last ?? 0))
   const since = measuredResponse === null ? 0 : (tokensBefore.at(measuredResponse.firstEntry) ?? 0)
   const messages = toApiMessages(state.flat)
-  // What the provider adds to a prompt, or leaves out of it, need not be so in the next one.
+  // What the provider adds to one prompt, or leaves out of it, may differ in the next one.
   const isFixed = !tools.some(isHostedTool) && !messages.some(hasChangingPart)
   return {
     ...whole,
@@ -94,7 +94,7 @@ function hasSamePrefix({ prefix, whenRequested }: SessionState): boolean {
   return whenRequested !== null && whenRequested.prefix.current?.epoch === prefix.current?.epoch
 }
 
-/** More characters than a text has per token, once runs of one character are cut. */
+/** Upper bound of the characters per token, once runs of one character are cut. */
 const CHARACTERS_PER_TOKEN = 7
 /** Runs of a character, such as blanks and lines of dashes, are few tokens however long they are. */
 const LONG_RUN = /(.)\1{3,}/gs
@@ -118,14 +118,14 @@ export function findTruncatedCount(size: PromptSize, usage: TokenUsage | null | 
   const reported = countContextTokens(usage)
   const { before, added, isExtended } = size
   if (reported < SMALLEST_WINDOW) return null
-  // Some servers count only what their cache did not have.
+  // Some servers count only the tokens that were not in their cache: here, those added since the last prompt.
   if (before !== null && reported >= computeLowerBound(added) && reported <= added.high) return null
   const hasShrunk = before !== null && isExtended && reported < before * SAME_SIZE
   if (hasShrunk) return reported
   return reported < computeLowerBound(size) && reported < size.countLeast() ? reported : null
 }
 
-/** Two counts of one prompt may differ by less, as with another machine behind the same address. */
+/** Counts of one prompt may differ by up to 2 %, for example if another machine answers at the same address. */
 const SAME_SIZE = 0.98
 
 type TruncatedEvent = Extract<TurnEvent, { readonly type: 'prompt-truncated' }>
@@ -142,7 +142,7 @@ export function learnFromTruncation(turn: TurnContext, size: PromptSize, reporte
   return { ...createTruncatedEvent(size, reported, rest), window }
 }
 
-/** Returns the event about a prompt of which the server has dropped the beginning. `rest`: what comes of it. */
+/** Returns the event about a prompt of which the server has dropped the beginning. `rest`: fields about what the session does next. */
 export function createTruncatedEvent(
   { expected }: PromptSize,
   reported: number,

@@ -50,7 +50,7 @@ export function acceptCompactionBlock(answer: SummaryAnswer, rules: AcceptanceRu
   if (block === undefined || typeof text !== 'string' || text.trim() === '') return refuseAnswer('no-text')
   const wrong = findTextProblem(text, parseSummary(text) ?? { text, tags: 'none' }, rules.prompt)
   if (wrong !== null) return refuseAnswer(wrong)
-  // The analysis could not be removed, and every later request would send and pay for it.
+  // A compaction block cannot be changed, so every later request would send its analysis and pay for it.
   if (withoutAnalysis(text) !== text) return refuseAnswer('analysis')
   const verdict = checkSize(text, rules)
   return verdict.ok ? { ...verdict, block } : verdict

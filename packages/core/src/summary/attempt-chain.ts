@@ -114,7 +114,7 @@ function withSmallerLimits(
   }
 }
 
-/** True if a summary was rejected as too large. At most one more is then asked of a model. */
+/** True if a summary was rejected as too large. At most one more attempt then uses a model. */
 function wasTooLarge({ trace }: SummaryAttemptState): boolean {
   return trace.some(({ reason }) => reason === ABOVE_TARGET)
 }
@@ -125,7 +125,7 @@ function recordLocalSummary(
   outcome: AttemptResult,
 ): SummaryAttemptState {
   const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
-  // A local summary above its tokens is the smallest possible one. Whether it meets the target, the draft shows.
+  // A local summary above its maximum is the smallest possible one. Measuring the draft shows whether it meets the target.
   const target = chain.context.maximumSummaryTokens ?? 0
   const most = Math.max(target, sumEntryTokens(chain, ask.entries) - 1)
   if (summary !== '' && chain.context.countTextTokens(summary) <= most) {
@@ -226,7 +226,7 @@ function createAttemptsFailure({
   context,
 }: Omit<SummaryAttemptState, 'next'>): AttemptsFailure {
   const last = trace.findLast((step) => step.outcome !== 'skipped') ?? trace.at(-1)
-  // The local summary is advice only where the policy forbids it; elsewhere it was tried and failed as well.
+  // The advice to allow local summaries is given only if the policy forbids them; otherwise one was tried and failed as well.
   const allowLocal =
     context.policy.chain.local === 'never'
       ? ', or allow the summary without a model (compact.chain.local)'

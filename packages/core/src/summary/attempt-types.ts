@@ -32,7 +32,7 @@ export interface AttemptsInput {
   readonly tools: readonly JsonObject[]
   /** Maximum tokens of a local summary: the target of the compaction, or less after a summary was rejected as too large. */
   readonly maximumSummaryTokens?: number
-  /** Maximum tokens of a local summary without its user messages; default: its share of what it replaces. */
+  /** Maximum tokens of a local summary without its user messages; default: a share of the tokens that the summary replaces. */
   readonly maximumRestTokens?: number
   /** Estimates the tokens of a context entry, corrected by the usage that the provider reported. */
   readonly countEntryTokens: (entry: ContextEntry) => number

@@ -125,7 +125,7 @@ const DILUTION_EXPONENT = 0.2
 /** Added to the age of a mention, counted in model calls, so that the newest mentions weigh about the same. */
 const NEAR_CALLS = 3
 
-/** Work of one name in one place, in characters that would be read in the same time. */
+/** Work for each mention of a name, expressed as a number of characters to read. */
 const NAME_WORK = 40
 
 interface FileWeight {
@@ -188,7 +188,7 @@ function* createPathResolver(mentions: readonly Mention[]): Steps<(path: string)
       const absolute = toAbsolutePath(path)
       if (absolute === null) continue
       const known = byBase.get(readLastPathPart(absolute)) ?? new Set()
-      // The path becomes the newest of its name.
+      // Deleted and added again, the path becomes the newest of its name.
       known.delete(absolute)
       byBase.set(readLastPathPart(absolute), known.add(absolute))
     }
@@ -239,8 +239,8 @@ interface Passage extends Pick<Mention, 'by' | 'touches'> {
 
 /**
  * Finds all mentions of files and identifiers, oldest first. Credentials are removed first, since part of a password
- * may look like an identifier. Nothing is kept for the next compaction: the names hold the texts that they were found in,
- * and records live as long as the session.
+ * may look like an identifier. The mentions are not cached for the next compaction: as parts of the texts, they would
+ * keep these texts in memory as long as the session.
  */
 export function* findMentions(history: readonly KnownRecord[]): Steps<readonly Mention[]> {
   const mentions: (Omit<Mention, 'age'> & { readonly turn: number })[] = []
@@ -347,8 +347,8 @@ function formatLedger(files: readonly LedgerFileLine[], names: readonly string[]
 }
 
 /**
- * Shortens a path below the folder in the heading. Of a path that is known only by its end, it is unknown whether it is in
- * that folder, so it begins with `…/`.
+ * Shortens a path below the folder in the heading. If only the end of a path is known, it begins with `…/`: it may be
+ * in another folder.
  */
 function shortenPath(path: string, root: string): string {
   if (root === '' || !path.includes('/')) return path

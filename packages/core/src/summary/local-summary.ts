@@ -57,7 +57,7 @@ interface LocalSummary {
  * many tokens. User messages are not counted.
  */
 const LARGEST_PART = { share: 1 / 4, tokens: 12_000 }
-/** The list of names takes at most this share of the tokens of both. */
+/** The list of names takes at most this share of the tokens of list and local summary together. */
 const NAMES_SHARE = 1 / 4
 
 /** Returns the most tokens that a local summary may have beside the user messages. `replaced`: tokens that it replaces. */
@@ -169,7 +169,7 @@ function listMessagePieces(
   })
 }
 
-/** Measures the pieces without which the work cannot continue. They are placed even above the limit of the rest. */
+/** Measures the pieces without which the work cannot continue. They are placed even if the rest then exceeds its limit. */
 function measureMust(
   pieces: readonly SummaryPiece[],
   { estimate }: Pick<LocalSummaryOptions, 'estimate'>,
@@ -214,7 +214,7 @@ function* fitLocalSummary(
 }
 
 /**
- * Below this number of tokens, and where the requests do not fit otherwise, a local summary is tight: it has no headings of
+ * Below this number of tokens, or if the requests do not fit otherwise, a local summary is tight: it has no headings of
  * empty sections and does not name what is left out.
  */
 const TIGHT_TOKENS = 400

@@ -54,7 +54,7 @@ export function removeMessageSection(text: string): string {
 /** Marks a quotation that is in no message of the user, once: a model may repeat the mark with the quotation. */
 export const NOT_THE_USERS = "[Not the user's words]"
 
-/** A quotation in single marks is at most this long, so that a line of apostrophes is read at once. */
+/** Maximum characters of a quotation in single marks, so that a line full of apostrophes is matched in a short time. */
 const SINGLE = '[^\\n]{1,1000}?'
 const QUOTATION = new RegExp(
   [
@@ -143,8 +143,8 @@ function endsSentence(character: string | undefined): boolean {
 
 /**
  * Checks whether a text has a part that begins and ends where sentences do, or at the ends of the text: "touch the
- * file!" is no quotation of "never touch the file!". Where a quotation leaves something out, it shows that; only its own
- * start and end must be those of sentences.
+ * file!" is no quotation of "never touch the file!". A quotation may mark omissions in its middle; only its own start
+ * and end must be those of sentences.
  */
 function hasSentences(
   text: string,

@@ -118,7 +118,7 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const facts = keeper.read()
   const readText = createCleanTextReader()
   const textAfter = yield* joinTexts(after, readText)
-  // Only facts of earlier records are looked for in the text before.
+  // The text before is needed only to find facts of records that had left the context earlier.
   const textBefore = earlier.length === 0 ? '' : yield* joinTexts(before, readText)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
@@ -170,7 +170,7 @@ function findLostMessages(
   )
 }
 
-/** Several commands may have failed with the same error, which is one fact. */
+/** Several commands may have failed with the same error, which is listed once. */
 function withoutRepeats(items: readonly LostError[]): readonly LostError[] {
   const seen = new Set<string>()
   return items.filter(({ text }) => !seen.has(text.trim()) && seen.add(text.trim()))
@@ -226,8 +226,8 @@ function createCleanTextReader(): (entry: ContextEntry) => string {
 }
 
 /**
- * Returns every text of an entry that the model is shown; none if it is not visible. An attachment of another program is
- * shown as JSON: its texts are returned as they were before that, too, with their line breaks.
+ * Returns every text of an entry that the model is shown; none if it is not visible. An attachment of another program
+ * is shown as JSON; its original texts, with their line breaks, are returned as well.
  */
 export function listShownTexts(entry: ContextEntry): readonly string[] {
   if (!isVisibleToModel(entry)) return []

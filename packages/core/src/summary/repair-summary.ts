@@ -75,7 +75,7 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
 }
 
-/** The quotations of a text are looked for in every message: a character costs as much as reading this many. */
+/** Work for each character of a text whose quotations are looked for in every message, expressed as characters to read. */
 const MARKING_WORK = 4
 
 export function* repairSummary(
@@ -231,11 +231,11 @@ interface MissingFacts {
   readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
-  /** Paths of missing files that the summary has in a shorter form, from which the whole path can be told. */
+  /** Paths of missing files that the summary has in a shorter form, from which the whole path can be reconstructed. */
   readonly shortened: ReadonlySet<string>
   /**
    * Commands that still fail and whose last error is missing from the summary. Of the older errors, only the end must
-   * be in it. Of notes, see `RepairRules`.
+   * be in it. For notes, see `RepairRules.isNotes`.
    */
   readonly commands: readonly FailingCommand[]
 }
@@ -271,7 +271,7 @@ function findMissingMessages(
   const placed = formatUserPrompts(messages, toMessageLimits(rules))
   return messages.filter((message, index) => {
     if (hasUserPrompt(text, message)) return false
-    // Where the budget is short, a message that was cut and refers to its record is as complete as it can be.
+    // If the budget is short, a message that was cut and refers to its record counts as complete.
     const isCut = rules.author === 'local' || placed[index] !== `${message.lead}${message.text}`
     return !isCut || !hasPointerTo(text, message)
   })
@@ -286,16 +286,16 @@ function isFileNamed(text: string, file: TouchedFile, { isNotes = false }: Repai
   return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
-// The pending tasks of a model are its own plan, since nothing but the log says what was asked for.
+// Pending tasks in a model's text count as its own plan, because only the log shows what the user asked for.
 
 /** Follows open todos that were last changed before the latest message. */
 export const OLDER_LIST = 'The list is older than the latest message.'
 const OWN_PLAN_HEADING = "7. Pending tasks in the model's own plan, not confirmed"
 
 /**
- * Gives section 7 of a model's text a title of its own, and removes the lines in it that name a completed task, since the
- * model would do that work twice. A model that repeats its last summary has the section twice, its own and the one from the
- * log: an item that stands in the plan already, and what the log says about its own list, are left out.
+ * Gives section 7 of a model's text a title of its own, and removes the lines in it that name a completed task, since
+ * the model would do that work twice. A model that repeats its last summary has the section twice, its own and the one
+ * from the log: repeated items, and what the log said about its own list, are left out.
  */
 function preparePlan(text: string, todos: readonly TodoItem[]): string {
   const open = todos.filter(isOpenTodo).map((todo) => normalizeTask(todo.text))
@@ -308,7 +308,7 @@ function preparePlan(text: string, todos: readonly TodoItem[]): string {
     settled.some((one) => hasWord(task, one)) && !open.some((one) => task.includes(one))
   const planned = new Set([NO_OPEN_TASK, OLDER_LIST].map(normalizeTask))
   let hasPlan = false
-  // Inside a plan: the title that is still to be written. That of a second plan waits for a line that the first has not.
+  // Inside a plan: its title, until it is written. The title of a second plan is written before the first line that is new in it.
   let title: readonly string[] | null = null
   const lines = text.split('\n').flatMap((line) => {
     const section = readSectionNumber(line)

@@ -1,4 +1,4 @@
-/** Returns what was wrong, whatever was thrown. */
+/** Returns a message for anything that was thrown, also for a value that is no Error. */
 export function describeThrown(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -35,22 +35,22 @@ export interface RenewalInput {
   readonly readPauses: () => readonly number[]
 }
 
-/** The pauses of a session decide only after this many that outlasted the cache. */
+/** The session's own pauses are used only if at least this many of them outlasted the cache. */
 const MIN_PAUSES = 3
 
 /**
- * Returns how many requests after one response may keep the cache alive. Each costs a cache read, r; without them the
- * cache is written again, which costs w − r more than reading it. So they pay while there are fewer than w/r − 1. In mode
- * `auto`, the number that would have cost least in the earlier pauses of the session; 0 if there were too few of them.
+ * Returns how many requests after one response may keep the cache alive. Each costs a cache read, r. Without them the
+ * next request writes the cache again, for w − r more than a read. So they pay while there are fewer than w/r − 1. In
+ * mode `auto`: the number that would have cost least in the session's earlier pauses; 0 if there were too few of these.
  */
 export function countPayingRenewals(input: RenewalInput): number {
   return planRenewals(input)?.count ?? 0
 }
 
 /**
- * Returns true if a summary that is due should be written instead of the next renewal, since it reads the cache, too: if
- * renewals pay, and it costs no more than the whole pause does otherwise. `price`: dollars that it is expected to cost,
- * null if unknown; `tokens`: size of the context.
+ * Returns true if a summary that is due should be written instead of the next renewal, since writing it reads the
+ * cache, too. That is so if renewals pay, and the summary costs no more than the pause would cost otherwise. `price`:
+ * dollars that the summary is expected to cost, null if unknown; `tokens`: size of the context.
  */
 export function isSummaryCheaper(
   input: RenewalInput,
@@ -63,7 +63,7 @@ export function isSummaryCheaper(
 
 /**
  * Returns the number of renewals that pay, and what a pause then costs for each million cached tokens. In mode
- * `keep-alive` that is the most that it may cost, because nothing is known of the pause. Null if nothing is to be done.
+ * `keep-alive` that is the most that the pause may cost, because its length is unknown. Null if no renewal pays.
  */
 function planRenewals(input: RenewalInput): { readonly count: number; readonly cost: number } | null {
   const read = input.rates?.cacheRead ?? null
@@ -129,7 +129,7 @@ export function findRenewalTime({ cacheModel }: Pick<SessionState, 'cacheModel'>
 /**
  * Reads the cached conversation with a small request, which renews its lifetime: the last request as it was sent, and a
  * message that asks for one word. Every other field stays as it was, since a changed one could miss the cache. Returns
- * null if there is nothing to renew. `count`: number of such requests since the last response, with this one.
+ * null if there is nothing to renew. `count`: number of such requests since the last response, including this one.
  */
 export async function* renewCache(
   turn: TurnContext,

@@ -139,9 +139,9 @@ export async function* swapInPrepared(
 }
 
 /**
- * Commits a draft that was prepared for an earlier state of the same context. Its size before is that of now, and files,
- * todos and other sources are read again, since they may have changed. Its target was set for what it summarizes, so what
- * was appended since comes on top.
+ * Commits a draft that was prepared for an earlier state of the same context. Measures the size before the compaction
+ * anew, and reads files, todos and other sources again, since they may have changed. The target was set for what the
+ * draft summarizes, so the tokens appended since are added to it.
  */
 export async function* commitPreparedDraft(
   turn: TurnContext,

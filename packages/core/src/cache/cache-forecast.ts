@@ -300,7 +300,7 @@ function learnSizes(forecast: CacheForecast, { read, written }: CacheUse): Appen
   const last = request.markedPrefixes.at(-1)
   if (last === undefined || read + written === 0) return sizes
   const all = withPrefixSize(sizes, { blocks: last.blocks, tokens: read + written })
-  // Where reads are whole steps, they do not show the size of a prefix.
+  // If the provider reads its cache in steps of several tokens, the read does not show the exact size of a prefix.
   const isExact = forecast.basis.profile.cache.stepTokens === 1
   const found = read === 0 || written === 0 || !isExact ? null : findReadPrefix(forecast, all, read)
   return found === null ? all : withPrefixSize(all, { blocks: found, tokens: read })

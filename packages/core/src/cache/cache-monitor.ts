@@ -193,7 +193,7 @@ export interface CacheBreakRules {
   readonly prices: ModelPrices | null
   /** Removes secrets from parameter values that a cache-break event quotes. Without it, values are quoted as sent. */
   readonly redact?: (text: string) => string
-  /** Whether losses count that a provider without a promise gives no reason for. Default: false, no alarm is given. */
+  /** True to count losses that nothing explains, from a provider that promises no cache reads. Default: false, no alarm is given. */
   readonly countsUnpromised?: boolean
 }
 

@@ -204,9 +204,9 @@ function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | 
 }
 
 /**
- * Returns the most tokens that a fork can read if it is behind its parent; otherwise infinity. A fork that runs beside the turn has
- * its markers where the conversation was cached when it was built, and a request of its parent may be answered before it
- * is sent: what that one cached is out of its reach.
+ * Returns the most tokens that a fork behind its parent can read; infinity for any other request. A fork that runs
+ * beside the turn has its markers where the conversation was cached when the fork was built. If a request of the parent
+ * is answered before the fork is sent, the fork cannot reach what that request cached.
  */
 function findForkLimit({ sent, forecast }: PendingRequest): number {
   const isFork = findForkParent(sent.source, sent.forkOf) !== null

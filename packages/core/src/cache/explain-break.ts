@@ -79,7 +79,7 @@ function canExplain(
   return !isInMessages || !canReachLastPrefix(pending.chain, pending.forecast.basis.request, rules.profile)
 }
 
-/** Checks whether a prefix that contains the changed part of the request, messages aside also any other, was still cached. */
+/** Checks whether a prefix with the changed part was still cached. If the change is not in the messages, any cached prefix counts. */
 function wasCached(difference: RequestDifference, { sent, chain }: PendingRequest): boolean {
   const isInMessages = findReasonZone(difference) === 'messages'
   const prefixes = chain?.prefixes.filter(({ level }) => !isInMessages || level === 'messages')
@@ -106,8 +106,8 @@ function findCircumstance(miss: CacheMiss): CacheBreakReason {
 }
 
 /**
- * Checks whether a new prompt ended a turn with thinking, which some models are no longer shown then: the prompt is
- * another one from that thinking on. Ruled out if even what stands before it was not read.
+ * Checks whether a new prompt ended a turn with thinking that the model is then no longer shown, so that the prompt
+ * differs from that thinking on. Ruled out if not even what stands before the thinking was read.
  */
 function isThinkingDropped({ pending, rules: { profile, policy }, read }: CacheMiss): boolean {
   const { chain, forecast, sent } = pending

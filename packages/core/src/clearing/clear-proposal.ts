@@ -55,8 +55,8 @@ export interface ClearInput {
 }
 
 /**
- * Returns whose newest read and change stay: those that a compaction would bring back, in as many tokens. None, if the user
- * asked for the clearing.
+ * Returns how many of the files used last keep their newest read and change, and in how many tokens: as many as a
+ * compaction would bring back. None, if the user asked for the clearing.
  */
 export function findKeptFiles({ policy, scaled, scale, target }: ClearInput): {
   readonly count: number
@@ -136,8 +136,8 @@ export function buildClearProposal(
 }
 
 /**
- * Checks whether the clearing may also change what stands in front of the first cleared result. Otherwise a stale memory
- * file there stays: without it, more of a warm cache would be written again and bound thinking would become invalid.
+ * Checks whether the clearing may also change what stands in front of the first cleared result. If not, stale memory files in
+ * front of it stay: without them, more of a warm cache would be written again and bound thinking would become invalid.
  */
 function isEarlierChangeFree({ cache, profile }: ClearInput): boolean {
   return !cache.isWarm && profile.thinking.binding !== 'prefix'

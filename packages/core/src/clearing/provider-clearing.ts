@@ -1,8 +1,8 @@
 /**
  * Clearing mode `native`: from the trigger on, each API request asks the provider to clear old tool results; messages
  * and thinking stay valid. The provider keeps no state and applies the edits to every request again. Until its first
- * clearing the number of kept results is held fixed. From then on the first kept result is: a constant number would
- * clear one more result with every tool call, and rewrite the cached prefix each time.
+ * clearing, the number of kept results is held fixed. From then on, the first kept result is held fixed: with a fixed
+ * number, each tool call would clear one more result and rewrite the cached prefix.
  */
 
 import type { FirstToolChange } from '../cache/cache-model.ts'

@@ -54,7 +54,7 @@ interface ClearedParts {
    */
   readonly whole: boolean
   readonly thinking: boolean
-  /** True if everything is hidden that only the provider that made it can read. */
+  /** True if content that only the provider that made it can read is hidden. */
   readonly opaque?: boolean
   /** Cleared tool results by tool call id. The value is a note that says where the result's text can be found, or null. */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]

@@ -212,8 +212,8 @@ function withUnanchoredEntries(view: ContextView): ContextView {
 }
 
 /**
- * Applies a prefix snapshot to the entries before it: it has the newest system prompt and tools, so what announced
- * changes of older ones is hidden, and so is the thinking that is valid only with an older prefix, and what its provider
+ * Applies a prefix snapshot, which has the newest system prompt and tools, to the entries before it. Hides
+ * announcements of earlier changes, thinking that is valid only with an older prefix, and what the snapshot's provider
  * cannot read.
  */
 function withPrefixSnapshot(

@@ -316,7 +316,7 @@ interface FittedMessages extends Pick<FlattenedContext, 'frozen' | 'tail'> {
  * messages of the same role one after the other, they are joined. Returns `flat` itself if nothing has to change.
  */
 export function fitRoles(flat: FlattenedContext, rules: RoleRules): FittedMessages {
-  // Each request asks, and a long conversation has thousands of messages.
+  // Called for each request, so the thousands of messages of a long conversation are not searched.
   if (!flat.hasSystemMessages && !flat.tail.some(isSystemMessage) && rules.consecutive !== 'refused')
     return flat
   const messages = listTracedMessages(flat)
@@ -370,7 +370,7 @@ export function joinMessages(one: TracedMessage, other: TracedMessage): TracedMe
 
 /**
  * Returns a system message without the fields that the provider refuses, or as a reminder if it refuses the message. An
- * effort and changes of tools are no text to read: what the provider has no place for is left out.
+ * effort and changes of tools are not text: they are left out if the provider has no field for them.
  */
 function fitSystemMessage(traced: TracedMessage, rules: RoleRules): readonly TracedMessage[] {
   const { message, origins } = traced

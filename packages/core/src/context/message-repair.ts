@@ -36,7 +36,7 @@ export interface MessageDraft {
   /** The `message.id` of a response; null for other messages. */
   readonly responseId: string | null
   readonly parts: AppendList<MessagePart>
-  /** The message as it was logged; null if it was joined from several records, or changed and no system message. */
+  /** The message as it was logged; null if it was joined from several records, or changed (system messages excepted). */
   readonly unchangedMessage: ApiMessage | null
   /**
    * True if the message holds only tool results and attachments. Later records of the response before this message may
@@ -464,7 +464,7 @@ function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
   return [{ ...draft, parts: AppendList.of(), unchangedMessage }]
 }
 
-/** Checks what the message after these would follow: a message of the user, or a result of a tool of the provider. */
+/** Checks whether a message after these would follow a user message, or a result of a tool that the provider runs. */
 function followsUserMessage(drafts: readonly MessageDraft[], frozen: SentMessages): boolean {
   const draft = drafts.findLast(({ role }) => role !== 'system')
   const before = draft === undefined ? frozen.findLast(({ message }) => message.role !== 'system') : undefined

@@ -25,7 +25,7 @@ export type Spending = Readonly<Record<LimitName, number | null>>
 
 export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
 
-/** Limits that hold together for some calls. */
+/** Limits that apply together to the same calls, such as those of one run. */
 export interface LimitScope {
   readonly scope: 'run' | 'session'
   readonly limits: Limits

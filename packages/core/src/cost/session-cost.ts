@@ -42,7 +42,7 @@ export interface PricedCall extends BilledCall {
   readonly saved: number | null
 }
 
-/** What a cost lacks if the log has no usage of a call. */
+/** The text in `missing` of a cost if the log lacks the usage of a call. */
 export const MISSING_USAGE = 'calls whose usage the log does not have'
 
 export const ZERO_TOKENS: TokensByClass = mapPriceClasses(() => 0)
@@ -114,12 +114,12 @@ export function emptySessionCost(): SessionCost {
   return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
-/** Work of pricing one record, in characters that would be read in the same time. */
+/** Work of pricing one record, expressed as a number of characters to read. */
 const RECORD_WORK = 150
 
 /**
  * Updates the cost of a session, in steps of one record. Processes only the log records that were added since the last
- * update; all without one.
+ * update, or all if there was none.
  */
 export function* updateSessionCost(
   money: SessionCost | null,
@@ -140,7 +140,7 @@ export function sumSessionCost({ settled, recent }: SessionCost): CostTotals {
 }
 
 function withRecord(money: SessionCost, record: SessionRecord, prices: FindModelPrices): SessionCost {
-  // The session that the record was copied from has paid for it.
+  // The record was copied from another session, where its cost is counted.
   if (record.forkedFrom !== undefined) return money
   const call = readCall(record)
   if (call !== null) return withPricedCall(money, priceCall(call, prices))
@@ -154,7 +154,7 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
   const at = recent.findIndex(({ id }) => id === call.id)
   const known = recent[at]
   if (known !== undefined) {
-    // A call of the conversation stays one, although a `model_call` record may have its usage.
+    // A `model_call` record may have the usage of a call of the conversation, which then still counts as one.
     const source = known.source === null ? null : call.source
     return isNewerUsage(known, call) ? { ...money, recent: recent.with(at, { ...call, source }) } : money
   }

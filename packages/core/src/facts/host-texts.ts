@@ -240,7 +240,7 @@ const WORDS_START = new RegExp(
 /** Matches what a program adds after the user's words. */
 const WORDS_END =
   /\n\nNote: The user['’]s next message may contain [\s\S]*$|<\/[a-z_]*error>$|<environment_details>[\s\S]*$/
-/** A program's words before those of the user are shorter than this. */
+/** The text that a program puts before the user's words is shorter than this. */
 const REFUSAL_CHARACTERS = 2_000
 /** Matches a reason that is the program's own. The last one is that of Claude Code for questions that were sent back. */
 const OWN_REASON =
@@ -248,8 +248,8 @@ const OWN_REASON =
 
 /**
  * Returns the words that the user typed when refusing a tool call, and an empty text for a refusal without words.
- * Returns null if the result is not a refusal. The output of a tool may quote anything, so that a result which is not
- * marked as an error must be a refusal and nothing else.
+ * Returns null if the result is not a refusal. The output of a tool may quote anything, so a result that is not marked
+ * as an error counts only if all of it is a refusal.
  */
 export function readRefusalText(given: string, isError: boolean): string | null {
   const result = given.trim()

@@ -69,7 +69,7 @@ export class ModelTextTracker {
       if (this.#failure !== null) this.#keepLatest(`after ${this.#failure} failed`)
       this.#failure = null
     }
-    // Claude Code logs each block of a response as a record of its own: the call may not be in the log yet.
+    // Claude Code logs each block of a response as a record of its own, so the call may come in a later record.
     if (record.type === 'assistant' && record.stop === 'tools') this.#addCall()
   }
 
@@ -169,7 +169,7 @@ export function toKeptText(text: string): string {
 interface Segment {
   /** Oldest first. */
   readonly texts: readonly PlacedText[]
-  /** Number of texts that it has had. */
+  /** Number of texts that the segment has had, including those no longer kept. */
   readonly added: number
 }
 
@@ -178,7 +178,7 @@ const MOST_SEGMENTS = 12
 const MOST_TEXTS = 24
 
 function createSegments() {
-  /** Oldest first, without the one that is still open. */
+  /** Closed segments, oldest first. */
   let closed: readonly Segment[] = []
   let open = EMPTY
 
@@ -189,7 +189,7 @@ function createSegments() {
   }
 
   return {
-    /** Adds a text. One that the segment has already becomes its newest. */
+    /** Adds a text. A text that the segment already has becomes its newest. */
     add(text: PlacedText): void {
       const others = open.texts.filter((one) => one.text !== text.text)
       const isNew = others.length === open.texts.length
@@ -226,8 +226,8 @@ const SENTENCE = /[^\n]*?(?:[.!?](?=\s)|[。！？]+|(?=\n)|$)\s*/gu
 const CUT_MARK = '[…]'
 
 /**
- * Returns a text of at most about `most` by `measure`: sentences from its beginning, a mark of the cut, and sentences from
- * its end. Only a sentence that is longer than half of it is cut itself.
+ * Returns a text of at most about `most` by `measure`: sentences from its beginning, a mark of the cut, and sentences
+ * from its end. Only a sentence longer than half of `most` is cut itself.
  */
 export function cutSentences(text: string, most: number, measure: TokenCounter): string {
   const size = measure(text)

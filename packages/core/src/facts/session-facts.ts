@@ -181,7 +181,7 @@ export function* addRecords(keeper: FactsKeeper, records: Iterable<KnownRecord>)
   }
 }
 
-/** Work of adding a record beside reading its texts, in characters that would be read in the same time. */
+/** Work of adding a record, besides reading its texts, expressed as a number of characters to read. */
 const RECORD_WORK = 1_000
 
 function measureWork(record: KnownRecord): number {
@@ -317,7 +317,7 @@ class BranchFacts implements FactsKeeper {
       }
   }
 
-  /** Adds a record of a response. Blocks of one response may be logged after a message that it has not seen. */
+  /** Adds a record of a response. Blocks of one response may be logged after a message that came while it was written. */
   #addResponse(id: string): void {
     this.#response = id
     this.#lastResponse = this.#place
@@ -340,7 +340,7 @@ class BranchFacts implements FactsKeeper {
     this.#latest = message
     this.#turn = { calls: 0, last: null, hasBegun: false }
     this.#responseBefore = this.#response
-    // A call of an earlier turn that has no result by now gets none. An attachment belongs to the turn.
+    // Calls of an earlier turn get no result any more. An attachment is part of the turn, whose calls may get theirs.
     if (record.type === 'user') this.#openCalls.clear()
   }
 

@@ -22,7 +22,7 @@ export function normalizeCommand(command: string): string {
   return command.slice(start, end).trim()
 }
 
-/** Matches one command of a shell line that only looks: at files, at logs, at the state of a repository, at a stream. */
+/** Matches one command of a shell line that only reads: files, logs, the state of a repository, a stream. */
 const LOOKING_PART = new RegExp(
   `^(?:${[
     'ls|ll|tree|cat|nl|head|tail|less|wc|find|fd|grep|egrep|rg|ag|sed(?! -i)|stat|file|du|df|pwd|which|echo|printf',
@@ -34,10 +34,10 @@ const LOOKING_PART = new RegExp(
 const QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"/g
 /** Redirections that write no file: `2>&1`, `>/dev/null`. */
 const STREAMS = /[&\d]?>(?:&\d|\s*\/dev\/null)/g
-/** What makes a command that looks change something after all. */
+/** Signs that a command changes something although all its parts only read. */
 const CHANGE = />|`|\$\(|\s-(?:delete|exec|execdir)\b/
 
-/** Checks whether a command only looks around. What it prints may be the log of other failures. */
+/** Checks whether a command only reads. Its output may then be the log of other failures. */
 export function isLookingCommand(command: string): boolean {
   const plain = command.replace(QUOTED, '""').replace(STREAMS, '')
   const parts = plain.split(/\|\|?|&&|[;\n]/).map((part) => part.trim())
@@ -52,7 +52,7 @@ export function isPassingCommand(command: string): boolean {
   return PASSING_COMMAND.test(command) || isLookingCommand(command)
 }
 
-/** Longer commands are compared by their ends and their length, so that no list of commands holds scripts. */
+/** Longer commands are compared by their ends and their length, so that the list of commands does not hold whole scripts. */
 const KEY_CHARACTERS = 1_000
 const SHELL_PREFIX = /^bash -lc /
 
@@ -78,9 +78,9 @@ export function toCommandKey(command: string): string {
 // Commands that change files which are known from earlier calls: rm, mv, and commands of git that take changes back.
 
 /**
- * What a command did to a known file: `removed`, `moved` to another path, `undone` for changes of a named file that were
- * taken back, `perhaps-undone` for a command on the whole tree, `stashed` and `perhaps-stashed` for the same by the stash,
- * `returned` for changes that came back from there, `committed` for a commit that may contain the changes, so that they can no longer be taken back by name alone.
+ * What a command did to a known file. `removed`; `moved` to another path; `undone`: changes of a named file were taken back;
+ * `perhaps-undone`: by a command on the whole tree; `stashed`, `perhaps-stashed`: the same with `git stash`; `returned`: changes came back
+ * from the stash; `committed`: a commit may contain the changes, so that they can no longer be taken back by name alone.
  */
 export interface FileChange {
   readonly kind:
@@ -226,10 +226,10 @@ const ALL_LINES: PrintedLines = { from: 1, to: null, isNumbered: false }
 const EXPANDED = /[<>*?$`~{]/
 
 /**
- * Returns the files whose lines are all that a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and
- * `sed -n A,Bp` with a file, also piped into one of the latter; and several of these, if the place where the next one begins
- * can be told: by a line that `echo` or `printf` prints, or by line numbers. None for any other command. `folder`: where it
- * runs.
+ * Returns the files whose lines are all that a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and `sed
+ * -n A,Bp` with a file, also piped into one of the latter. Also returns several such files if it is clear where each
+ * begins: after a line that `echo` or `printf` prints, or by line numbers. None for any other command. `folder`: where
+ * it runs.
  */
 export function listPrintedFiles(command: string, folder: string | null): readonly PrintedFile[] {
   const parts = toCommandLines(command.replace(SHELL_PREFIX, '').replace(STREAMS, ''))

@@ -37,8 +37,8 @@ export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 const WRITING =
   '(?:set|write|update|edit|manage|save|store|record|create|make|add|append|replace|complete|submit|draft)'
 /**
- * Names, in words, of tools that hold the model's todo list or plan. Only the first counts for MCP tools, because the tasks
- * of an issue tracker are not the model's.
+ * Names, in words, of tools that hold the model's todo list or plan. For MCP tools only `TODO_NAME` counts, because the
+ * tasks of an issue tracker are not the model's.
  */
 const TODO_NAME = new RegExp(
   `(?:^| |${WRITING}|read|list|get)to ?dos?(?=$| |write|read|list)|(?:^| )check ?list`,
@@ -47,7 +47,7 @@ const TASK_NAME = new RegExp(`(?:^| )${WRITING} ?(?:\\w+ )?tasks?(?: list)?$|(?:
 const PLAN_NAME = new RegExp(
   `^plan$|(?:^| )(?:${WRITING}|propose|present|exit|revise|finalize) ?(?:the )?plan`,
 )
-/** Names of tools whose list is not the new todo list: it says what to remove or to find, or is added to it. */
+/** Names of tools whose list is not the new todo list: it has items to remove, to find or to add. */
 const NOT_WRITING_NAME = /^(?:delete|remove|list|get|read|search|find|fetch) /
 const ADDING_NAME = /(?:^| )(?:add|append)|(?:^| )create ?(?:todos|tasks)$/
 

@@ -64,9 +64,9 @@ export function listPrintedByCall({
 }
 
 /**
- * Pairs calls with results while records are added, in the order of the branch. Of several calls with one id, a later
- * response means its own, and within one response the results belong to the calls in their order. Holds the calls without
- * a result, and those of the newest response.
+ * Pairs calls with results while records are added, in the order of the branch. If several calls have one id, a result
+ * belongs to the newest response with that id; within one response, results belong to the calls in order. Holds the
+ * calls without a result, and those of the newest response.
  */
 interface ToolRunTracker {
   /** Returns the tool calls that begin in the record, and those whose result it has. `place`: its index in the history. */
@@ -76,7 +76,7 @@ interface ToolRunTracker {
 interface ToolRunChanges {
   readonly started: readonly ToolRun[]
   readonly finished: readonly ToolRun[]
-  /** Commands that were finished before as `running`, with what a call that continues them added. */
+  /** Commands that were reported as `running` before, with the output that a continuing call added. */
   readonly continued: readonly ToolRun[]
 }
 
@@ -166,8 +166,8 @@ const MOST_OUTPUT_CHARACTERS = 40_000
 
 interface RunningCommands {
   /**
-   * Returns the command that a call continues, with all of its output so far; null if it continues none. `judge` gives a
-   * command the result of the call.
+   * Returns the command that a call continues, with all of its output so far; null if it continues none. `judge`
+   * returns that command with its new status, from the result of the call.
    */
   follow(run: ToolRun, judge: (before: ToolRun) => ToolRun): ToolRun | null
 }
@@ -271,7 +271,7 @@ export function readRunStatus(call: CallWithInput, block: ToolResultBlock, recor
   if (block.is_error === false || !CHANGING_KINDS.has(call.kind)) return 'ok'
   if (REFUSED_PATCH.test(result)) return 'failed'
   const status = readUnmarkedStatus(result, ends)
-  // A patch that ends so was not applied.
+  // A command that applies a patch, fails and prints nothing did not apply the patch.
   return status === 'empty' && call.touches.length > 0 ? 'failed' : status
 }
 
@@ -306,7 +306,7 @@ function readUnfinished({ input }: CallWithInput, { result, ends, record }: Comm
   return STILL_RUNNING.test(ends) ? 'running' : null
 }
 
-/** Reads a result that nothing marks as an error or as none: by the lines above the output, else by the output's ends. */
+/** Reads a result marked neither as error nor as success: by the lines above its output, else by the output's first and last lines. */
 function readUnmarkedStatus(result: string, ends: string): RunStatus {
   const head = OUTPUT_HEAD.exec(result)?.[0]
   const json = JSON_RESULT.exec(result)

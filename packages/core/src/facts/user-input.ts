@@ -105,9 +105,9 @@ function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInpu
 }
 
 /**
- * Creates the field `userInputs` of a message that the user sends. `typed`: what of it the user typed, if a host has put
- * texts of its own beside that. Without it, every text of the message is the user's, whatever it looks like; only a slash
- * command, which the engine wrote out, and texts beside tool results are recognised by their form.
+ * Creates the field `userInputs` of a message that the user sends. `typed`: the texts that the user typed, if a host
+ * has put its own texts beside them. Without it, every text of the message is the user's, whatever it looks like; only
+ * a slash command, which the engine wrote out, and texts beside tool results are recognised by their form.
  */
 export function createUserInputs(
   content: MessageContent,
@@ -303,8 +303,8 @@ function readRecordedInputs(
 }
 
 /**
- * Reads a result by its form, where nothing was recorded about it. A tool of a server may write any text it likes, and so
- * may any tool of a host whose messages are in a log of ours. In its own log a program writes refusals itself.
+ * Reads a result by its form if nothing was recorded about it. In another program's log, the program itself writes refusals. A
+ * server's tool, or a host's tool in a log of ours, may write a text of any form, so that text counts as the tool's.
  */
 function readResultInput(
   record: UserRecord,

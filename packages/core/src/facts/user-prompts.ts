@@ -36,7 +36,7 @@ export interface ReadUserPrompt {
   readonly parts: readonly UserPromptPart[]
   /** What stands with the user's words and is not theirs: the lead, and the questions as `text` has them. */
   readonly context: readonly string[]
-  /** Whose words they are: of several in one message, the user's first, then those of an agent. */
+  /** Whose words the message has. If it has words of several authors: the user, otherwise an agent. */
   readonly author: InputAuthor
   /** `user`, or the name of the agent that sent the whole message. */
   readonly sender: string
@@ -51,7 +51,7 @@ export interface ReadUserPrompt {
   readonly corrects: string
 }
 
-/** One of the texts of a message. Of an answer only the user's words are required: its question is the model's. */
+/** One of the texts of a message. Of an answer, only the user's words are required, since the question is the model's. */
 export interface UserPromptPart extends Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources'> {}
 
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
@@ -135,9 +135,9 @@ interface OpenCalls extends CallLookup {
 }
 
 /**
- * Holds the calls without a result, and those that ask the user: their answer may be logged after another result. Some
- * providers give the same id to several calls: a later response means its own, and within one response the results belong
- * to the calls in their order.
+ * Holds the calls without a result, and those that ask the user: their answer may be logged after another result. If
+ * several calls have one id, a result belongs to the newest response with that id; within one response, results belong
+ * to the calls in order.
  */
 function createOpenCalls(): OpenCalls {
   const open = new Map<string, { readonly response: string; readonly calls: readonly ToolUseBlock[] }>()
@@ -234,7 +234,7 @@ function formatForeignInput({ text, question, author }: UserInput): string {
   return [`(${describeAuthor(author)})`, ...lines].join('\n')
 }
 
-/** Returns the name of an agent or a tool in a form that cannot pass for anything else, since it may be any text. */
+/** Returns the name of an agent or a tool in a form that cannot be taken for other text, since the name may be any text. */
 function formatAuthorName({ kind, name }: InputAuthor): string {
   const plain = name.replace(/[^\p{L}\p{N}_.@-]+/gu, '-').slice(0, NAME_CHARACTERS)
   return `${kind === 'agent' ? 'teammate' : 'tool'} ${plain}`
@@ -266,7 +266,7 @@ function formatQuestion({ text, options }: NonNullable<UserInput['question']>): 
 /** Returns what a short reply answers: the end of what the model wrote last. Empty if the inputs are no short reply. */
 function findAnswered(inputs: readonly UserInput[], answered: string): string {
   const [first] = inputs
-  // What is sent while the model works answers nothing that it wrote in between.
+  // A message that is sent while the model works does not answer what the model wrote in between.
   const isTyped = first?.kind === 'prompt'
   const isShort = inputs.length === 1 && (first?.text.trim().length ?? 0) <= SHORT_REPLY_CHARACTERS
   return isTyped && isShort ? takeLastSentences(answered) : ''

@@ -23,7 +23,7 @@ export interface TouchedFile {
   readonly edits: number
   readonly refusedEdits: number
   readonly reads: number
-  /** True if a call created the file; `isDeleted`: if the last change of a call deleted it. */
+  /** True if a call created the file. `isDeleted`: true if the newest change by a call deleted it. */
   readonly isNew: boolean
   readonly isDeleted: boolean
   /** The record of the newest tool call that read or edited the file, and its time. */
@@ -37,7 +37,7 @@ export interface TouchedFile {
   readonly linesRead: number | null
   /** What a shell command did to the file since it was last touched, in words; empty if nothing. */
   readonly fate: string
-  /** Where its edits went, for certain or perhaps, if `fate` tells of that: from the stash they may come back. Else null. */
+  /** If `fate` says that edits were (or may have been) undone or stashed: which of both. Stashed edits may come back. Otherwise null. */
   readonly editsLost: 'undone' | 'stashed' | null
   /** True if a commit since the last edit may contain it. */
   readonly isCommitted: boolean
@@ -147,7 +147,7 @@ function withTouch(
   run: ToolRun,
   clean: (text: string) => string,
 ): TouchedFile {
-  // A file that was read is there, but edits that were undone are not back.
+  // A read shows that the file exists, but not that undone or stashed edits are back.
   const keepsFate = run.failed || (action === 'read' && file.editsLost !== null)
   const fate = keepsFate ? {} : { fate: '', editsLost: null }
   const touched = { ...file, uuid: run.uuid, ...fate }
@@ -299,7 +299,7 @@ export interface FailedCall {
 }
 
 interface Failure extends Omit<FailingCommand, 'editedSince' | 'isSettled'> {
-  /** Number of edits in the session when it last failed, and when it next succeeded. */
+  /** Number of edits in the session when the command last failed, and when it next succeeded. */
   readonly editsBefore: number
   readonly editsAfter: number | null
 }
@@ -374,7 +374,7 @@ export class CommandTracker {
       line,
       variant: before?.variant ?? normalizeCommand(key === toCommandLine(command) ? line : this.#clean(key)),
       status,
-      // A command that was still running is no other run when its end is known.
+      // The end of a command that was still running is not counted as another run.
       runs: (before?.runs ?? 0) + (before?.place === run.callIndex ? 0 : 1),
       failures: (before?.failures ?? 0) + (isFailure(status) ? 1 : 0),
       place: run.callIndex,
@@ -427,7 +427,7 @@ export class CommandTracker {
     const key = `${run.name} ${target}`
     this.#failedCalls.delete(key)
     if (!run.failed || (run.command !== null && !run.refused)) return
-    // A secret that begins in what is shown is whole in what is cleaned.
+    // More is cleaned than is shown, so that a secret that begins in what is shown is recognized as a whole.
     const beginning = this.#clean(sliceText(run.result.trim(), 0, 10 * CALL_ERROR_CHARACTERS))
     this.#failedCalls.set(key, {
       tool: run.name,
@@ -443,7 +443,7 @@ const ERROR_END_CHARACTERS = 600
 /** Characters at the end of a long result that are cleaned when only its end is shown. */
 const CLEANED_CHARACTERS = 20_000
 
-/** Cleans the end of a text, of which less than half is shown: a secret that begins before it is then not shown either. */
+/** Cleans the end of a text. Less than half of that end is shown, so a secret that begins before it is not shown either. */
 function cleanTextEnd(text: string, clean: (text: string) => string): string {
   return clean(text.length <= CLEANED_CHARACTERS ? text : sliceText(text, -CLEANED_CHARACTERS))
 }
@@ -482,7 +482,7 @@ const FAILED_TEST_LINES: readonly RegExp[] = [
   // Rust
   /^test (\S.*) \.\.\. FAILED$/,
 ]
-/** The same for lines in which a time may follow the name: tests of Go; packages of Go, files of vitest and jest. */
+/** The same for lines in which a time may follow the name: tests and packages of Go, files of vitest and jest. */
 const TIMED_TEST_LINE = /^(?:--- FAIL:|FAIL)\s+(.+)$/
 /** A test of vitest or jest. Linters begin lines with a cross too, so it counts only beside a number of tests. */
 const CROSSED_TEST_LINE = /^[✕✗×]\s+(.+)$/

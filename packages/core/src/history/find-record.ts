@@ -51,7 +51,7 @@ export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<
   const response = session.responseStarts.get(id)
   if (response !== undefined) return describeRecords(shelf, listResponseRecords(session, id, response))
   if (hasSpilled(session, ({ blob }) => blob === id)) return describeBlob(shelf, id)
-  // The index of uuids leaves some records out, such as those of a side agent.
+  // The index of uuids leaves some records out, such as those of a subagent.
   const stray = session.records.findLast(({ uuid }) => uuid === id)
   return stray === undefined ? null : describeRecords(shelf, [stray])
 }

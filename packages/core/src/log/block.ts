@@ -178,7 +178,7 @@ export function toBlocks(content: MessageContent): readonly Block[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-/** Returns the texts of a message, each from a line of its own on. */
+/** Joins the texts of a message; each text begins on a line of its own. */
 export function joinTexts(content: MessageContent): string {
   return toBlocks(content)
     .flatMap((block) => (isTextBlock(block) ? [block.text] : []))

@@ -219,8 +219,8 @@ function isPin(pin: unknown): boolean {
 // What the provider reported, in neutral terms.
 
 /**
- * Returns the record with the neutral form of what its provider reported, and a note if that is there and cannot be read.
- * What the record already has of it stays.
+ * Returns the record with the neutral form of what its provider reported, and a note if the report cannot be read.
+ * Parts of that form that the record already has stay.
  */
 export function completeRecord(
   record: SessionRecord,

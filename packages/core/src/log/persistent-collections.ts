@@ -52,7 +52,7 @@ export class AppendList<T> implements Iterable<T> {
     return new AppendList(items, isFree ? this.#line : { from: this.#line, shared: this.length })
   }
 
-  /** Returns the list of the first `length` items. It extends every list that this one extends and that is no longer. */
+  /** Returns the list of the first `length` items. It extends every list of at most `length` items that this one extends. */
   take(length: number): AppendList<T> {
     return length >= this.length ? this : new AppendList(this.#items, this.#line, Math.max(0, length))
   }

@@ -114,10 +114,10 @@ export interface AssistantRecord extends RecordBase {
   readonly afterUuid?: string
   /** The tokens of the call. The log has them only if they cannot be read from `message.usage`. */
   readonly usage?: TokenUsage
-  /** Why the reply ended; missing if it had not when the record was written. Also in the log only if it must be. */
+  /** Why the reply ended; missing if it had not when the record was written. In the log only if the message does not tell it. */
   readonly stop?: ReplyStop
   /**
-   * The usage that was billed, if it is not that of the message: the program whose log was copied logs other figures, the
+   * The usage that was billed, if `message.usage` is not that: the program whose log was copied logs other figures, the
    * response broke off before its usage was complete, or a client repeats a response (then it is zero).
    */
   readonly billed?: TokenUsage
@@ -160,7 +160,7 @@ export interface SystemRecord extends RecordBase {
   readonly clearedThinking?: readonly string[]
   /**
    * For a prefix snapshot: `message.id` of earlier responses with items that the provider of this snapshot cannot read,
-   * because another vendor or account made them. They leave the context whole.
+   * because another vendor or account made them. The context leaves out these items as a whole.
    */
   readonly clearedItems?: readonly string[]
   /**
@@ -460,7 +460,7 @@ export function startsTurn(record: SessionRecord): boolean {
   return isPrompt(record) || isBranchSwitch(record)
 }
 
-/** What the record of a system notice says when deletions are no longer sent, because that cache has expired. */
+/** Subtype of the notice that deletions are no longer sent, because the provider's cache has expired. */
 export const DELETIONS_END: { readonly subtype: string } = { subtype: `${DELETION_TYPE}_dropped` }
 
 export function endsDeletions(record: object): boolean {

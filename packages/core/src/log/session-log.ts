@@ -347,7 +347,7 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
     if (belongsBefore(session, index, fork)) continue
     if (abandoned.has(parent) || startsOtherBranch(readRecordAt(session, index))) abandoned.add(index)
   }
-  // What leads to an abandoned record is found with that record, so the way up ends there.
+  // The search upwards ends at an abandoned record: what leads to that record is found with the record itself.
   const leads = (up: number) => up > fork && !abandoned.has(up) && !belongsBefore(session, up, fork)
   for (const index of [...abandoned])
     for (let up = readParent(session, index); leads(up); up = readParent(session, up)) abandoned.add(up)

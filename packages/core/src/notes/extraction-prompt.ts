@@ -57,7 +57,7 @@ const ANSWER_FORM = `How to answer:
 - If you have a tool that edits or writes files, call it on that file and on no other, with all calls in one response; nothing else can be read, written or run now.
 - Otherwise answer with text: for each section that changes \`<section name="Heading">\`, the whole new text of the section, \`</section>\`; or the whole file between \`<notes>\` and \`</notes>\`.`
 
-/** What became of one tool call that was to edit the notes. `refused`: the call was for something else. */
+/** The outcome of a tool call that was to edit the notes. `refused`: the call was for something else. */
 type NotesEdit =
   | { readonly ok: true; readonly notes: string }
   | { readonly ok: false; readonly refused: boolean; readonly message: string }

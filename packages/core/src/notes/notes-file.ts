@@ -128,7 +128,7 @@ export function areNotesEmpty(text: string): boolean {
 export interface NotesLimits {
   /** Maximum tokens of one section, and of all notes. */
   readonly section: number
-  /** Tokens that the section about the task may have beside, for decisions and findings of the model. */
+  /** Tokens that the section about the task may have in addition, for decisions and findings of the model. */
   readonly decisions: number
   readonly total: number
   readonly countTokens: (text: string) => number
@@ -226,8 +226,8 @@ function restoreHint(section: NotesSection, hint: string | undefined): NotesSect
 }
 
 /**
- * Cuts each section at the characters for its heading, at the end of a line where there is one. Headings and italic lines stay whole, and
- * each cut section ends with a line that names the file with the whole text.
+ * Cuts each section to the characters given for its heading, at the end of a line if there is one. Headings and italic
+ * lines stay whole, and each cut section ends with a line that names the file with the whole text.
  */
 export function cutNotes(
   text: string,
@@ -251,8 +251,8 @@ function cutBody(body: string, characters: number, path: string): string {
 }
 
 /**
- * Returns true if a claim of the notes has outlived its time. One from the future was made before the clock was set
- * back.
+ * Returns true if a claim of the notes has expired. A claim from the future was made before the clock was set back, and
+ * has expired too.
  */
 export function isClaimDead(startedAt: number, now: number, deadAfterMs: number): boolean {
   return Math.abs(now - startedAt) >= deadAfterMs
@@ -282,7 +282,7 @@ export interface SectionBudget {
   readonly countTokens: TokenCounter
   /** True if items of rank 0 may be left out too. */
   readonly mayDropAll?: boolean
-  /** Tokens that longer forms of items may add. Default: 0. */
+  /** Maximum of the remaining tokens that go into `longer` forms of items. Default: 0. */
   readonly spareTokens?: number
 }
 
@@ -336,7 +336,7 @@ export function formatMissing(missing: number, shown: number): string {
     : `… ${missing}${older}${older === '' ? '' : ' ones'} are in the transcript`
 }
 
-/** Returns a group of lines that matter as much as each other. */
+/** Returns a group of lines that are equally important. */
 export function toGroup(title: string, lines: readonly string[], rank = 1): NoteGroup {
   return { title, items: lines.map((full) => ({ full, rank })) }
 }

@@ -47,7 +47,7 @@ import {
 export interface NotesRenderOptions {
   /** Maximum tokens of one section. Only open todos, the latest instruction and commands that still fail may exceed it. */
   readonly sectionTokens: number
-  /** Tokens of the decisions and findings of the model, beside those of the section that they stand in. No other text takes them. */
+  /** Tokens only for the decisions and findings of the model, in addition to `sectionTokens` of the section that contains them. */
   readonly decisionTokens: number
   readonly totalTokens: number
   readonly countTokens: (text: string) => number
@@ -60,8 +60,8 @@ export interface NotesRenderOptions {
 }
 
 /**
- * What notes are written for. `file`: to be read by themselves. `summary`: to stand in the context with the user's messages
- * and the failing commands, which are listed there word for word. So the notes only point to them.
+ * What notes are written for. `file`: to be read by themselves. `summary`: to stand in the context, where the user's
+ * messages and the failing commands are listed word for word, so that the notes only point to them.
  */
 type NotesUse = 'file' | 'summary'
 
@@ -75,9 +75,9 @@ const YIELDING_ORDER: readonly NotesSectionName[] = [
   ...(['learnings', 'worklog', 'results', 'system', 'task'] as const),
   ...(['workflow', 'files', 'errors', 'state', 'title'] as const),
 ]
-/** Shares of a section's budget to which sections are cut, all of them in turn. */
+/** Shares of `sectionTokens` to which sections are cut: first all in turn to the first share, then all to the second. */
 const CUTS = [0.5, 0.2, 0]
-/** Work of collecting the sections and of writing one, in characters that would be read in the same time. */
+/** Work of collecting the sections, and of writing one, expressed as a number of characters to read. */
 const COLLECTION_WORK = 60_000
 const SECTION_WORK = 20_000
 const TITLE_CHARACTERS = 100
@@ -97,7 +97,7 @@ export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): 
   const format = (changed: Partial<Bodies> = {}): string =>
     formatSections(withDecisions({ ...bodies, ...changed }, decisions), options.template)
   let total = countTokens(format())
-  // Errors are written at length where the other sections leave tokens free, unless they are listed elsewhere.
+  // If the other sections leave tokens free, errors are written in full, unless they are listed beside a summary.
   if (total < totalTokens && options.use !== 'summary') {
     const text = format({
       errors: writeSection(sources.errors, { ...budget, spareTokens: totalTokens - total }),

@@ -19,7 +19,7 @@ interface UserRequest {
   readonly isInstruction: boolean
 }
 
-/** An instruction up to this length is quoted whole, a longer one by its ends. */
+/** An instruction up to this length is quoted whole; a longer one only by its beginning and end. */
 const WHOLE_CHARACTERS = 3_000
 const END_CHARACTERS = 500
 const CORRECTION_CHARACTERS = 300
@@ -31,7 +31,7 @@ const MOST_CORRECTIONS = 150
 const MOST_ANSWERS = 60
 const TITLE_WORDS = 10
 const TITLE_CHARACTERS = 100
-/** A shorter line, such as a heading, is a title only if there is no other. */
+/** Shorter lines, such as headings, become the title only if there is no other line. */
 const LEAST_TITLE_CHARACTERS = 8
 
 /** Kinds of input that are listed as requests, with how they arrived. */
@@ -127,7 +127,7 @@ function listInstruction(requests: readonly UserRequest[]): readonly NoteGroup[]
   const at = requests.findLastIndex(({ isInstruction }) => isInstruction)
   const latest = requests[at]
   const since = requests.slice(at + 1)
-  // What was typed in the turn that it was sent into.
+  // The latest instruction may have been sent while the model worked: its turn began with this prompt.
   const begin = requests.findLastIndex(
     ({ isInstruction, kind }, index) => isInstruction && kind === 'prompt' && index <= at,
   )
@@ -210,8 +210,8 @@ function formatRequest({ kind, author, text, message, isInstruction }: UserReque
 }
 
 /**
- * Returns a title from the first request that the model worked on; without one from the first request. A short reply is a
- * request of its own only if it says more than what stands: "fix it" after "hi", not "yes".
+ * Returns a title from the first request that the model worked on, or else from the first request. A short reply
+ * replaces the title of the request before it only if it is longer: "fix it" after "hi", but not "yes".
  */
 function findTitle(requests: readonly UserRequest[]): string {
   let title = ''
@@ -234,7 +234,7 @@ function formatTitle({ author, text }: UserRequest): string {
 /** Matches the first sentence of a line, in scripts with and without blanks between words. */
 const FIRST_SENTENCE = /^.{12,}?[.!?](?=\s|$)|^.{6,}?[。！？]/u
 
-/** Returns the first words of the first line that is no heading above others, as "Implement this plan:" is. */
+/** Returns the first words of the first line that is not a heading for other lines, such as "Implement this plan:". */
 function toTitle(text: string): string {
   let line = ''
   for (const given of text.split('\n')) {

@@ -79,7 +79,7 @@ export function listTodos({ todos, areTodosOlder }: SessionFacts): readonly Note
 
 export function listLatestText({ texts, latest, hasAnswered }: SessionFacts): readonly NoteGroup[] {
   const text = texts.at(-1)
-  // Key results have the answer.
+  // An answer is shown in the section of key results instead.
   if (text === undefined || (latest?.place ?? -1) > text.place || hasAnswered) return []
   return [
     toGroup("The model's latest text:", [quoteBlock(truncateEnd(text.text, LATEST_TEXT_CHARACTERS))], 2),
@@ -376,7 +376,7 @@ function toCommandItem(
 ): NoteItem {
   const but = reported === '' ? '' : `, but its output says "${reported}"`
   const line = `- ${shown} → ${STATUS_TEXTS[status]}${but}`
-  // What a command printed that only looks around is a part of a file or a list: its end says nothing.
+  // The end of what a command that only looks around prints is part of a file or a list, and says nothing about the outcome.
   const saysEnd = hasEnd && status === 'ok' && !isLookingCommand(variant)
   const end = saysEnd ? truncateStart(toOneLine(output), OUTPUT_CHARACTERS) : ''
   const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]

@@ -29,7 +29,7 @@ export interface ContextPlan {
   readonly compact?: {
     readonly cause: CompactCause
     readonly hard: boolean
-    /** The compaction is made only if it leaves at most these tokens behind system prompt and tools. Default: no limit. */
+    /** The compaction is made only if it leaves at most this many tokens after system prompt and tools. Default: no limit. */
     readonly mostTokens?: number
   }
   /** True if a summary for a later compaction may now be prepared in the background. */
@@ -69,7 +69,7 @@ interface TraceStep {
   readonly chosen: boolean
 }
 
-/** Advice that compacting now would cost less than going on. */
+/** Advice that compacting now would cost less than continuing without. */
 export interface CompactionAdvice {
   /** Dollars that the next 100 calls would cost less, the compaction itself included. */
   readonly savedPer100Calls: number
@@ -113,10 +113,10 @@ function toCompactOrder({ act, mostTokens }: CompactionVerdict): NonNullable<Con
 export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
 /**
- * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a host still fits, while tool calls
- * are still waiting for their results, or if a summary is prepared or being prepared: the clearing would make it stale,
- * and it replaces the results soon. The provider then clears no further results either: messages that follow the summary
- * would lose theirs, and the context would not reach the threshold at which the summary is used.
+ * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a host still fits, while tool calls are
+ * still waiting for their results, or if a summary is prepared or being prepared: the clearing would make the summary stale, and
+ * the summary will soon replace the results. The provider then clears no further results either: messages after the summary would
+ * lose theirs, and the context would not reach the threshold at which the summary is used.
  */
 function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
@@ -151,8 +151,8 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
 /**
  * Chooses between waiting, clearing and compacting. If the context would still be above the warning threshold after a
  * clearing, a due compaction is chosen instead, because it would soon follow anyway. If the cache has expired, a
- * clearing costs nothing and only has to get below the auto-compact threshold. A compaction with the notes that is due
- * leaves less and keeps more than a clearing, also where its line is the threshold, as with free cache reads.
+ * clearing costs nothing and only has to get below the auto-compact threshold. A due compaction with the notes is
+ * preferred to a clearing: it leaves a smaller context and keeps more of its content.
  */
 function chooseAct(
   { scaled, cache, clientLimit }: PlanContext,
@@ -266,8 +266,8 @@ function listTraceSteps(
 
 interface CompactionVerdict {
   /**
-   * `hard`: the auto-compact threshold is reached. `notes`: the line of a compaction with the notes is reached. `soft`: a
-   * compaction saves money, and policy lets it start now.
+   * `hard`: the auto-compact threshold is reached. `notes`: `notesLine` is reached, from which a compaction with the
+   * notes is due. `soft`: a compaction saves money, and policy lets it start now.
    */
   readonly act: 'none' | 'soft' | 'notes' | 'hard'
   readonly optimalTrigger: OptimalCompactionSize | null
@@ -374,11 +374,11 @@ export function estimateCompactionResult(
 const LINE_WINDOW = 200_000
 
 /**
- * Returns the context size, in tokens, from which a compaction with the notes is due: the largest of the sizes that policy
- * `compact.notesLine` gives, at most the auto-compact threshold. With A tokens after a compaction, C at the line, growth g
- * per call, and prices r (read) and w (write), the cost per call is r·(A + C)/2 + (w − r)·(A − prefix)·g/(C − A), which is
- * least at C − A = √(2·g·(w − r)·(A − prefix)/r). What costs nothing is not saved: the threshold is then the line. Null if
- * notes cannot be used or the window is unknown.
+ * Returns the context size, in tokens, from which a compaction with the notes is due: the largest of the sizes that
+ * policy `compact.notesLine` gives, at most the auto-compact threshold. With A tokens after a compaction, C at this
+ * size, growth g per call, and prices r (read) and w (write), the cost per call is r·(A + C)/2 + (w − r)·(A −
+ * prefix)·g/(C − A), which is least at C − A = √(2·g·(w − r)·(A − prefix)/r). If reads are free, there is nothing to
+ * save, and it is the auto-compact threshold. Null if notes cannot be used or the window is unknown.
  */
 export function findNotesThreshold(
   context: PlanContext,
@@ -413,8 +413,8 @@ export function findNotesThreshold(
 
 /**
  * Returns true while the model reads before it edits: the files that it read in its last responses and has not edited
- * since have more tokens than policy allows. They would come back as parts of files only. Once the cache has expired, they
- * would be written again, and the wait is not worth that.
+ * since have more tokens than policy allows, so a compaction would bring back only parts of them. Returns false once
+ * the cache has expired: to wait would write all of them to the cache again.
  */
 function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanContext): boolean {
   if (hasExpired(cache)) return false
@@ -436,10 +436,10 @@ function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanCo
 }
 
 /**
- * Returns true for a host whose requests are rewritten only when they must be, and whose next one may still be taken. For
- * the first rewrite the lower bound of the size counts: a request that the provider refuses costs nothing, a rewrite that
- * was not needed does. If no response has told the size yet, as with a conversation that began without the engine, only
- * the provider knows. Later the host could not go on by itself, and the upper bound avoids refusals.
+ * Returns true if the request of a client that is rewritten only when necessary may still be accepted. Before the first
+ * rewrite, the lower bound of its size counts: a refusal costs nothing, a rewrite without need does. As long as no
+ * response has reported the size, only the provider knows. After a rewrite, the client's own list is no longer sent,
+ * and the upper bound counts, to avoid refusals.
  */
 function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): boolean {
   if (clientLimit === undefined) return false
@@ -448,16 +448,16 @@ function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): 
 }
 
 /**
- * Part of what the conversation has cost that a compaction for free may cost at most. A client that ends with the next
- * request has then paid so much more at most; a few requests later it has paid less.
+ * Share of the conversation's cost so far that a compaction for free may cost. A client that ends with the next request
+ * has then paid at most this much more than without the compaction; a few requests later it has paid less.
  */
 const FREE_SHARE = 0.005
 
 /**
- * Returns the most tokens behind system prompt and tools with which, after a compaction, the next request costs no more
- * than without it, but for half a percent of the bill so far (B). Of C tokens now, those since the last response are not
- * cached and written in any case (N), and system prompt and tools (P) stay cached. With A tokens after it, that is
- * w·(A − P) + r·P ≤ w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
+ * Returns the most tokens that a compaction may leave after system prompt and tools (A − P) so that the next request
+ * costs no more than without the compaction, plus half a percent of the bill so far (B). Of C tokens now, the N since
+ * the last response are written in any case, and the P tokens of system prompt and tools stay cached: w·(A − P) + r·P ≤
+ * w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
  */
 function findFreeTokens(
   { rates, write, cache, meter, prefixTokens, clientLimit }: PlanContext,
@@ -475,7 +475,7 @@ function findFreeTokens(
 const FREE_REASON = 'a compaction with the notes may make the next request cost no more'
 
 /**
- * For a client whose request still fits: returns the most tokens that a compaction may leave to cost nothing; null if none
+ * For a client whose request still fits: returns the most tokens that a compaction without cost may leave; null if none
  * may be tried yet.
  */
 function findFreeLimit(context: PlanContext, used: number, autoCompact: number): number | null {

@@ -20,9 +20,9 @@ import {
 export type DroppableSource = 'skills' | 'files' | 'agents'
 
 /**
- * When a compaction with the notes of the session is due. It needs no model call and delays no turn, so that its
- * line is a matter of money and fidelity: the largest of three sizes, at most the auto-compact threshold. Tokens are for a
- * context window of 200,000 and are scaled with the window.
+ * When a compaction with the notes of the session is due. It needs no model call and delays no turn, so this only
+ * weighs cost against what is lost: it is due at the largest of three sizes, at most the auto-compact threshold. Tokens
+ * are for a context window of 200,000 and are scaled with the window.
  */
 export interface NotesLinePolicy {
   /** False: notes are used at the auto-compact threshold only. */
@@ -39,8 +39,8 @@ export interface NotesLinePolicy {
   /** If the cache has expired, a compaction is due once this many tokens were added since the last one. */
   readonly coldTokens: number
   /**
-   * A compaction waits while the model reads before it edits: while files that it read in its last `readingResponses`
-   * responses (if it has edited nothing since, in all) and has not edited since have more tokens than this.
+   * A compaction waits while the model reads before it edits: while the files that it read in its last `readingResponses`
+   * responses and has not edited since have more tokens than this. Files read since its last edit count in any case.
    */
   readonly readingTokens: number
   readonly readingResponses: number
@@ -124,8 +124,8 @@ export interface CompactPolicy {
    */
   readonly instructionCharacters: number
   /**
-   * A summary is rejected unless its size is below this percentage of the content that it replaces, and a compaction
-   * unless its whole result saves the rest, except where the session cannot continue without it.
+   * A summary must be smaller than this percentage of the content that it replaces, or it is rejected. With 95, the
+   * compaction as a whole must also save 5 %, unless the session cannot continue without it.
    */
   readonly maximumPercentOfReplaced: number
   /**
@@ -207,12 +207,12 @@ export interface RehydratePolicy {
     /** Maximum tokens of one re-attached file. Of a longer file the regions round its last edits and reads are shown. */
     readonly eachTokens: number
     /**
-     * Rank, counted from 1, from which on a file has at most `middleTokens`; more, up to `eachTokens`, where `totalTokens`
-     * is not needed for the files after it.
+     * Rank, counted from 1, from which on a file has at most `middleTokens`. It has more, up to `eachTokens`, if the
+     * files after it leave some of `totalTokens`.
      */
     readonly middleRank: number
     readonly middleTokens: number
-    /** Rank from which on a file has at most `lastTokens`; more as above. */
+    /** Rank from which on a file has at most `lastTokens`; it has more as described above. */
     readonly lastRank: number
     readonly lastTokens: number
     /** Maximum tokens of all re-attached files together. A file that does not fit is left out. */

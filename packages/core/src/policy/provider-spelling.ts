@@ -1,7 +1,7 @@
 /**
- * The seam between the engine and one provider's words. Core names an act (limit the answer, clear old results, ask why
- * the cache missed), and the provider's codec in `wire` spells it as request fields and reads what a response says about
- * it. Request parameters are opaque to core: it stores, compares and sends them, and asks here what they mean.
+ * The interface between the engine and one provider's words. Core names an act (limit the answer, clear old results, ask why the
+ * cache missed), and the provider's codec in `wire` spells it as request fields and reads what a response says about it. Request
+ * parameters are opaque to core: it stores, compares and sends them, and asks here what they mean.
  */
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'

@@ -106,8 +106,8 @@ function findWantedReserve({ reserve }: ThresholdPolicy, maxOutput: number | nul
 }
 
 /**
- * Tells the user that the policy asks for the larger reserve and does not get all of it, because it would take too much
- * of the window; null if it gets it. The smaller reserve is made for windows of any size, so that needs no notice.
+ * Returns a notice for the user if the policy asks for the larger reserve and gets less, because that would take too
+ * much of the window; otherwise null. The smaller reserve is made for windows of any size, so it needs no notice.
  */
 export function describeCappedReserve(
   { ladder }: Policy,
@@ -361,15 +361,15 @@ function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number
 }
 
 /**
- * Part of the tokens between system prompt and auto-compact threshold that notes may have, with the lists that are added to
- * them, and all that comes back.
+ * Parts of the tokens between system prompt and auto-compact threshold: for notes with the lists that are added to them
+ * (`notes`), and for everything that a compaction brings back (`all`).
  */
 const ROOM_SHARES = { notes: 1 / 6, all: 1 / 2 }
 
 /**
- * Limits what a compaction brings back to the room that system prompt and tools leave below the auto-compact threshold: half
- * of it stays free for the work that follows. Notes come first, with the lists that are added to them; kept messages and
- * files share the rest in proportion to their budgets. The user's messages are beside it, with their own share of the half. Skills and what a host
+ * Limits what a compaction brings back to half of the tokens between system prompt and tools and the auto-compact threshold; the
+ * other half stays free for the work that follows. Notes come first, with the lists that are added to them; kept messages and
+ * files share the rest in proportion to their budgets. The user's messages have a budget of their own. Skills and what a host
  * attaches are rare, so they take nothing from files, and become smaller in the same proportion.
  */
 export function limitToRoom(

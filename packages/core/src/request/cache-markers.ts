@@ -165,8 +165,8 @@ function findTailPlaces({
 }
 
 /**
- * True up to the client's last marker; after it where `ownMarkers` permits and the next request should repeat the block,
- * but not if the client marks the end of its messages and they were not rewritten. False for `ownMarkers: 'none'`.
+ * Returns true for places up to the client's last marker. After that, only if `ownMarkers` permits it and the next request should
+ * repeat the block, but not if the client marks the end of messages that were not rewritten. False for `ownMarkers: 'none'`.
  */
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
   const { repeatedUntil, clientMarkers = [], ownMarkers = 'all', blockIndex, isRewritten = false } = question

@@ -95,7 +95,7 @@ function chooseObservedTtl(question: ChooseTtlInput): SnapshotTtl {
   return withTail({ name: long.name, because: 'gaps' }, question, savings)
 }
 
-/** What the pauses so far say, in millionths of a dollar. */
+/** What a lifetime would have saved, judged by the pauses so far, in millionths of a dollar. */
 interface TtlSavings {
   /** Saved by the longer lifetime, against the shorter one. */
   readonly byLong: number
@@ -112,7 +112,7 @@ function readSavings({ readGaps, rates }: ChooseTtlInput): TtlSavings | null {
   return byLong === null || byLongTail === null ? null : { byLong, byShortTail: -byLongTail }
 }
 
-/** Adds the shorter lifetime for the newest messages, if that saves money; until pauses were seen, if it writes for less. */
+/** Adds the shorter lifetime for the newest messages if that saves money or, before there were pauses, if its writes cost less. */
 function withTail(ttl: SnapshotTtl, question: ChooseTtlInput, savings: TtlSavings | null): SnapshotTtl {
   const { writeShort, writeLong } = question.rates ?? { writeShort: null, writeLong: null }
   const isCheaper = writeShort !== null && writeLong !== null && writeShort < writeLong
@@ -122,7 +122,7 @@ function withTail(ttl: SnapshotTtl, question: ChooseTtlInput, savings: TtlSaving
     : ttl
 }
 
-/** Requests that keep the cache of an idle session alive would be needed every five minutes, instead of every hour. */
+/** False with `idle`: each renewal of an idle cache would then be due every five minutes instead of every hour. */
 function hasOwnTail({ policy, cache }: ChooseTtlInput): boolean {
   const { long, short } = findCacheLifetimes(cache)
   return policy.tailTtl === 'auto' && policy.idle === 'off' && short.seconds < long.seconds
@@ -162,7 +162,7 @@ function matchesSource(pattern: string, source: string): boolean {
 // The sums are over all calls so far. `lapsed`: prefix tokens of calls after a pause that only the longer lifetime
 // covers. `lost`: prefix tokens of calls after a pause that neither lifetime covers. `added`: new tokens of each call.
 //
-// The shorter lifetime for the tail alone, which is what came after the last rewrite, pays by the same rule turned round.
+// For the tail alone, which is what came after the last rewrite, the shorter lifetime pays if `<` holds for its sums.
 
 interface GapSums {
   readonly added: number

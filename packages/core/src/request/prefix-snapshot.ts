@@ -147,8 +147,8 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
 export type ReplaceSnapshotResult =
   | { readonly isReplaced: true; readonly epoch: PrefixSnapshot }
   /**
-   * The current prefix snapshot stays in use, because a new one would invalidate thinking, would be the same, or is that of
-   * another provider: its first request makes that one, together with what it cannot read.
+   * The current prefix snapshot stays in use: a new one would invalidate thinking (`bound-thinking`), or would be the
+   * same, or the provider has changed. Then the first request to the new provider creates the snapshot.
    */
   | { readonly isReplaced: false; readonly because: 'bound-thinking' | 'unchanged' | 'other-provider' }
 
@@ -168,7 +168,7 @@ export function replacePrefixSnapshot(
   return same ? { isReplaced: false, because: 'unchanged' } : { isReplaced: true, epoch }
 }
 
-/** True if the opaque items of responses to requests with this prefix mean nothing to the provider or account of the profile. */
+/** True if the provider or account of the profile cannot read the opaque items of responses to requests with this prefix. */
 export function hasOtherOrigin({ origin }: PrefixSnapshot, profile: ProviderProfile): boolean {
   const { vendor, account } = profile.origin
   if ((origin?.vendor ?? null) !== vendor) return true

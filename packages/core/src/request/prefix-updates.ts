@@ -50,9 +50,9 @@ export interface PrefixUpdateRules {
   readonly isClientLed?: boolean
   /** True if the context has thinking blocks that a changed prefix would invalidate. */
   readonly isBound: boolean
-  /** Ids of the responses whose thinking a new snapshot invalidates. It leaves the context with the old one. */
+  /** Ids of the responses whose thinking a new snapshot invalidates. That thinking then leaves the context. */
   readonly boundResponses?: readonly string[]
-  /** Ids of the responses with items that the provider cannot read. They leave the context with the new snapshot. */
+  /** Ids of the responses with items that the provider cannot read. These items leave the context with the new snapshot. */
   readonly foreignResponses?: readonly string[]
   /** True if nothing of the conversation is cached any more, so that a new snapshot breaks no cache. Default: false. */
   readonly isCold?: boolean
@@ -284,7 +284,7 @@ interface PrefixDifference {
   /** Names of the changed parameters on which the cache depends. */
   readonly cacheKeyParameters: readonly string[]
   readonly model: { readonly from: string; readonly to: string } | null
-  /** True if opaque items of the snapshot's provider or account mean nothing to the present one. */
+  /** True if the present provider or account cannot read the opaque items of the snapshot's provider or account. */
   readonly isOtherAccount: boolean
 }
 
@@ -368,7 +368,7 @@ export type RecordBody =
 
 /**
  * `clearedThinking`: ids of responses whose thinking is not valid with the new prefix, and leaves the context.
- * `clearedItems`: of those with items that the provider cannot read.
+ * `clearedItems`: ids of responses with items that the provider cannot read.
  */
 export function createSnapshotRecord(
   epoch: PrefixSnapshot,

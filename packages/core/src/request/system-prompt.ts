@@ -210,7 +210,7 @@ function toCallerSections(given: readonly string[]): readonly PlacedSection[] {
 
 /**
  * Returns the blocks of a system prompt that a host sends with every request. Each stays a block of its own, as some
- * accounts require, and is compared with the one before: hosts write clocks and working folders into them.
+ * accounts require, and is compared with the one before, since hosts write the time and the working folder into them.
  */
 export function toHostSections(texts: readonly string[]): readonly PlacedSection[] {
   return texts.flatMap((text, index) => toFixedSection(`${HOST_BLOCK_SECTION}${index + 1}`, 'volatile', text))
@@ -241,8 +241,8 @@ export function formatSectionUpdate(name: string, text: string | null, before: s
 }
 
 /**
- * Returns the lines in which two texts differ, or the words if a line is long, for a long text in which little changes,
- * such as a clock. Null if the whole new text is not much longer.
+ * For a long text in which little changes, such as the time: returns the lines in which the two texts differ, or the
+ * words if a line is long. Null if the whole new text is not much longer than that.
  */
 function formatChangedLines(before: string, now: string): string | null {
   const lines = findChangedPart(before, now, '\n', 0)
@@ -256,7 +256,7 @@ function formatChangedLines(before: string, now: string): string | null {
   return texts.find((text) => text.length * 2 <= now.length) ?? null
 }
 
-/** Words around a change that tell where it is. */
+/** Number of words shown before and after a change, so that the model finds its place. */
 const CONTEXT_WORDS = 8
 
 /** Returns the part in which two texts differ, in pieces between separators, with some pieces around it. */

@@ -126,10 +126,10 @@ function willGoUnused(
 const LEAST_PART_TOKENS = 200
 
 /**
- * Returns the most tokens of the file of this rank, from 1. Later files get less; and where not all that may follow fits
- * into what is `left`, a file has at most half of that: the files used last are those that are most likely used next.
- * Where more is left than the others may take, because there are few or they are short, a later file has as much as the
- * first: a model that has read several files edits one after the other.
+ * Returns the most tokens of the file of this rank, from 1. Later files get less. If the files that may follow do not
+ * all fit into `left`, a file gets at most half of `left`, because the files used last are most likely used next. If
+ * `left` exceeds what the others may take, a later file may get as much as the first: after reading several files, a
+ * model edits them one by one.
  */
 function limitFile(
   { budgets, policy }: SourceContext,
@@ -174,7 +174,7 @@ function findUsed(session: SessionLog, touches: readonly FocusedTouch[]): readon
   return touches.filter(({ index }, age) => age < NEWEST_TOUCHES || index > compacted)
 }
 
-/** Memory files come back by a source of their own, but for those that the model itself has edited. */
+/** Excludes memory files, which come back by a source of their own, except those that the model itself has edited. */
 function createExclusion(
   { never, folder }: FilesSourceOptions,
   memory: { readonly names: readonly string[]; readonly rules: readonly string[] },
@@ -352,13 +352,13 @@ function listResultsWithContent(
 /** Tool calls after which the next use of a file counts as coming back to it. */
 const PAUSE_CALLS = 20
 
-/** Number of newest returns that are looked at, and the least that show a habit. */
+/** Number of newest returns to a file that are counted, and the smallest number that counts as a habit. */
 const [NEWEST_RETURNS, LEAST_RETURNS] = [20, 5]
 
-/** Tool calls between two compactions, about, and the number of files that a compaction would have attached first. */
+/** Approximate number of tool calls between two compactions, and number of files that a compaction would have attached first. */
 const [SPAN_CALLS, FIRST_FILES] = [30, 5]
 
-/** Number of newest calls at which it is looked what a compaction would have attached. Every tenth call is looked at. */
+/** Number of points, one every ten calls, at which it is computed what a compaction would have attached. */
 const [NEWEST_POINTS, POINT_CALLS] = [10, 10]
 
 /**
@@ -384,8 +384,8 @@ interface FileCall {
 }
 
 /**
- * Returns the share of files in use that were used again: at several points of the session, of those used last in the calls
- * before it, those used in as many calls after it.
+ * Returns, as an average over several points of the session, which share of the files used last in the calls before the
+ * point was used again in as many calls after it.
  */
 function measureReturns(calls: readonly FileCall[]): number | null {
   const used = calls.map(({ touches }) => touches.map(({ path }) => path))
@@ -405,9 +405,9 @@ function measureReturns(calls: readonly FileCall[]): number | null {
 }
 
 /**
- * Returns the share of files that the model read again when it came back to them, of the newest ones; null if there
- * were too few. What it did with files that a compaction attached counts alone, once there were enough of them; before, it
- * is what it did with files that it had used at least 20 calls before in the same context.
+ * Returns the share of its newest returns to a file in which the model read the file again; null if there were too few.
+ * Counts only files that a compaction had attached, if there were enough of these; otherwise files that the model had
+ * last used more than 20 calls before in the same context.
  */
 function measureRereading(
   history: readonly KnownRecord[],

@@ -90,7 +90,7 @@ function snippetPiece({ newestText }: TouchedFile, order: number, rank: number):
   return [{ section: 3, rank, order, full, short: null, groups: [SNIPPETS_GROUP], id: null }]
 }
 
-/** Describes what was done to a file, and how it was left. `time`: empty if it is not to be told. */
+/** Describes what was done to a file, and how it was left. `time`: empty to leave the time out. */
 export function describeFile(file: TouchedFile): string {
   const { edits, refusedEdits, reads, linesRead, isNew, isDeleted, movedFrom, time } = file
   const made = isNew ? (edits === 1 ? 'created' : `created, ${edits} changes`) : formatTimes('edited', edits)
@@ -206,8 +206,8 @@ export function createMessagePieces(
 }
 
 /**
- * Returns the short form of a user message; null if there is none that is shorter. A long note on what a short message
- * answers goes before any of the user's words do.
+ * Returns the short form of a user message; null if there is none that is shorter. If a short message has a long note
+ * on what it answers, the note is cut before any of the user's words.
  */
 function shortenPrompt({ text, lead, uuid }: UserPrompt, number: number): string | null {
   if (text.length <= SHORT_MESSAGE_CHARACTERS)
@@ -235,7 +235,7 @@ export function placePieces(
     ([one], [other]) => one.section - other.section || one.order - other.order,
   )
   return {
-    // Of all texts, only the user's messages stand as they are under the heading of their section.
+    // Lines that look like headings are quoted in all texts except the user's messages, which stay as they are.
     placed: inOrder.map(([{ section }, text]) => ({
       section,
       text: section === MESSAGES_SECTION ? text : quoteHeadings(text),
@@ -334,7 +334,7 @@ export function hasUserPrompt(text: string, message: UserPrompt): boolean {
   return message.required.every((part) => hasPart(text, part, message))
 }
 
-/** A shorter text, such as "no", may be part of other words: it must be a whole line. */
+/** Shorter texts, such as "no", may be part of other words, so they must be a whole line to be found. */
 const LEAST_FOUND_ANYWHERE = 30
 /** Matches the marks before an item of a list of messages: a bullet, a number, a label such as "User:". */
 const LIST_ITEM_START =
@@ -361,17 +361,17 @@ export function hasPointerTo(text: string, { uuid }: UserPrompt): boolean {
   return text.includes(formatRecordPointer(uuid))
 }
 
-/** A shorter beginning or end of a message than this may be in a text by chance, so it does not count as kept. */
+/** Shorter beginnings or ends of a message may be in a text by chance, so they do not count as kept. */
 const LEAST_KEPT_CHARACTERS = 20
-/** A shorter text may stand in quotation marks for another reason. */
+/** Shorter texts in quotation marks may not be quotations of the user. */
 const LEAST_QUOTED_CHARACTERS = 12
 const QUOTED_AT_START = /["“„«'‘`]$/
 const QUOTED_AT_END = /^[.,;!?]?["”»'’`]/
 
 /**
- * Creates a function that returns how many characters of a user message a text lacks: 0 if it has the whole message. White
- * space makes no difference, since who quotes a message may wrap it anew. `own`: the part of the text that shows the record
- * of the message itself; its words count wherever they stand there.
+ * Creates a function that returns how many characters of a user message a text lacks: 0 if it has the whole message.
+ * White space makes no difference, since a quoted message may be wrapped differently. `own`: the part of the text that
+ * shows the record of the message itself; words of the message count anywhere in that part.
  */
 export function createMissingCounter(text: string): (message: UserPromptPart, own?: string) => number {
   const dense = removeWhiteSpace(text)
@@ -404,7 +404,7 @@ function isQuoted(text: string, part: string): boolean {
   return false
 }
 
-/** `dense`: the text without white space. Counts the white space between what is missing. */
+/** `dense`: the text without white space. White space inside the missing part is counted, too. */
 function countMissing(dense: string, part: string): number {
   if (part.length < LEAST_FOUND_ANYWHERE) return part.length
   const characters = removeWhiteSpace(part)

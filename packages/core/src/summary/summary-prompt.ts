@@ -272,7 +272,7 @@ export function chooseContinuation(
   return autonomous ? 'autonomous' : 'automatic'
 }
 
-/** Context that hooks have added is unanswered too, and is not the user's. */
+/** Returns false for context that hooks have added, which is among the unanswered entries, too. */
 function isUserEntry({ record }: ContextEntry): boolean {
   return record.type === 'user'
 }

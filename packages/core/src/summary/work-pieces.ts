@@ -60,7 +60,7 @@ const NO_MESSAGE =
 const NO_REQUEST =
   'No request is summarized here: go by the messages of the user in the conversation, if there are any.'
 
-/** Checks whether a message asks for something: what a tool's result presents as the user's does not. */
+/** Checks whether the user or an agent wrote the message. A tool's result that only reads like the user's is no request. */
 function isRequest({ author }: UserPrompt): boolean {
   return author.kind !== 'tool'
 }

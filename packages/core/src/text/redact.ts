@@ -27,9 +27,9 @@ export function createRedactor(): (text: string) => string {
 }
 
 /**
- * Lists the words of a text with at least 15 characters, as all issued tokens are. Reads backwards from the place where such
- * a word would reach that length: what is no part of a word moves that place by its whole length, so that most of a long
- * text is never read.
+ * Lists the words of a text with at least 15 characters, as all issued tokens are. Reads backwards from where the next
+ * such word would have its 15th character. At a character that is no part of a word it goes on 15 characters after
+ * that, so that most of a long text is never read.
  */
 function listLongWords(text: string): readonly string[] {
   const words: string[] = []
@@ -255,7 +255,7 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
   prefixPattern('jwt', `eyJ${TOKEN_CHARACTER}{8,}\\.eyJ${TOKEN_CHARACTER}{8,}\\.${TOKEN_CHARACTER}*`),
 ]
 
-/** Matches if one of them does: most texts have none, and are searched once. */
+/** Matches if one of the token patterns does. Most texts have no token, and are then searched only once. */
 const ANY_ISSUED_TOKEN = new RegExp(ISSUED_TOKENS.map(({ pattern }) => pattern.source).join('|'))
 
 // Credentials that are recognised by the text before them: a header, a URL, the name of a field.
@@ -263,7 +263,7 @@ const ANY_ISSUED_TOKEN = new RegExp(ISSUED_TOKENS.map(({ pattern }) => pattern.s
 /** Matches field names whose value is a secret, with any prefix, and with `-`, `_` or nothing between their parts. */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
-/** Matches what may precede a secret word in a name. It is looked for behind the word, since most names have no such word. */
+/** Matches what may precede a secret word in a name. It is checked after the word is found, since most names have no such word. */
 const NAME_PREFIX = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
 const NAME_END = '[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}'
 const SECRET_NAME = `(?=${SECRET_WORD})(?<=${NAME_PREFIX})${SECRET_WORD}${NAME_END}`

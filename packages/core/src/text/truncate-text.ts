@@ -1,6 +1,6 @@
 /**
- * Shortens texts to a number of characters or tokens, and fits many texts into one number. What remains is unchanged and
- * never ends in half a character; the character-based functions mark the cut.
+ * Shortens texts to a number of characters or tokens, and fits many texts into one budget. What remains is unchanged
+ * and never ends in half a character; the character-based functions mark the cut.
  */
 
 const ELLIPSIS = '…'
@@ -52,7 +52,7 @@ export function cutMiddle(text: string, head: number, tail: number): string {
 
 /** Returns a text on one line, with each run of white space as one blank, cut to `most` characters. */
 export function toOneLine(text: string, most: number = Number.POSITIVE_INFINITY): string {
-  // Notes quote the beginnings of all messages, at every call: where it is enough, no more than that is read.
+  // Notes quote the beginnings of all messages at every call, so only the beginning is read if that is enough.
   const start = text.length > 2 * most ? joinWhiteSpace(sliceText(text, 0, 2 * most)) : ''
   if (start.length > most) return truncateEnd(start, most)
   // Of a long text with much white space, the beginning has enough characters unless nearly all are white space.
@@ -214,9 +214,9 @@ export interface FitOptions<Item extends FitItem> {
   readonly caps?: ReadonlyMap<string, number>
   /** Returns true for items that are placed in their short form whether they fit or not. */
   readonly isKept?: (item: Item) => boolean
-  /** True if all items are placed before any gets its full form. Otherwise those of one rank do before the next rank. */
+  /** True: all items are placed before any gets its full form. False: so are the items of each rank. */
   readonly isBroad?: boolean
-  /** Tokens that longer forms of items may add. Default: 0. */
+  /** Maximum of the remaining tokens that go into `longer` forms. Default: 0. */
   readonly spareTokens?: number
 }
 

@@ -45,7 +45,7 @@ export interface ContextMeter {
    * or clearing.
    */
   readonly measuredResponse: MeasuredRun | null
-  /** Output tokens of the responses like it that came before it. */
+  /** Output tokens of all earlier responses with such usage. */
   readonly earlierOutput: number
   /** Context size that the first such response reported, and the number of such responses (`calls`). */
   readonly firstContext: number | null
@@ -216,7 +216,7 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
 function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number): Calibration {
   const { measuredResponse, tokensBefore, thinkingBefore, calibration, hasDeletions, restored } = meter
   if (measuredResponse === null || hasDeletions) return calibration
-  // The calibration learned from the restored entries before the rewrite that was undone.
+  // The calibration learned from the restored entries already, before the rewrite that was undone.
   if (restored !== null && run.firstEntry < restored.entries) return calibration
   const between = (sums: AppendList<number>): number =>
     (sums.at(run.firstEntry) ?? 0) - (sums.at(measuredResponse.firstEntry) ?? 0)

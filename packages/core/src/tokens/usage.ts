@@ -260,12 +260,12 @@ export function computeLowerBound({ expected, high }: TokenEstimate): number {
   return 2 * expected - high
 }
 
-/** More characters than a prompt has per token, on average, in any language and with any tokenizer. */
+/** Upper bound of the average characters per token of a prompt, in any language and with any tokenizer. */
 const MOST_CHARACTERS_PER_TOKEN = 5
 
 /**
- * Returns true if the provider may take content of this estimated size: its answer is exact, and its refusal costs
- * nothing. Estimates of tables, code or base64 may be more than twice too high; characters tell what is surely too long.
+ * Returns true if the provider may take content of this estimated size. It is then asked: its answer is exact, and its refusal costs
+ * nothing. Estimates of tables, code or base64 may be more than twice too high; the number of characters shows what is surely too long.
  */
 export function mayFitLimit(size: TokenEstimate, content: unknown, limit: number): boolean {
   return computeLowerBound(size) <= limit || countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit

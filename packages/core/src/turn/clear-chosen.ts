@@ -62,7 +62,7 @@ export async function* clearChosenResults(
 function findChosen(question: ClearInput, chosen: ReadonlySet<string>): readonly ClearCandidate[] {
   const all = findOldResults(question, 0)
   const named = all.filter(({ result }) => chosen.has(result.uuid) || chosen.has(result.call.uuid))
-  // A later result that says that the file is unchanged makes no sense without the text.
+  // A later result that only says "unchanged" makes no sense without the text, so it is cleared too.
   const dependents = new Set(named.flatMap((candidate) => candidate.dependents))
   return all.filter((candidate) => named.includes(candidate) || dependents.has(candidate.result.call.id))
 }

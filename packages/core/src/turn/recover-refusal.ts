@@ -61,8 +61,8 @@ export async function* recoverFromRefusal(
 }
 
 /**
- * Compacts if the context window ended a response with tool calls. Its results are appended by now, so that the next
- * request would be longer still, and its response cut earlier.
+ * Compacts if the context window ended a response with tool calls. The results of the calls are appended by now, so the
+ * next request would be even longer, and its response cut even earlier.
  */
 export async function* makeRoomAfterCutCall(
   turn: TurnContext,

@@ -82,7 +82,7 @@ export async function* reduceContext(
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
   if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
   const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
-  // Once the cache has expired, a summary is prepared after the next request, which writes it again.
+  // Once the cache has expired, a summary is prepared only after the next request, which writes the cache again.
   if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
@@ -134,7 +134,7 @@ async function* executePlan(
   if (isTurnAborted(turn)) return { ok: false, reason: 'aborted' }
   // While a summary is being written, the turn goes on, up to the blocking threshold.
   if (plan.compact === undefined || turn.prepared?.phase === 'preparing') return null
-  // To save money, only what is there already is used: a prepared summary, or the notes.
+  // A compaction that only saves money uses what exists already: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
   if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
   const refusedAsTooLong = turn.host.client?.refusedAsTooLong

@@ -80,10 +80,10 @@ export async function* rewindTo(
   })
   if (!end.ok) return end
   for (const records of rewrites) {
-    // If one cannot be written, the context is as it was before that rewrite, which is then made again if needed.
+    // If a copy cannot be written, the context stays as it was before that rewrite, and a new rewrite is made if needed.
     const { session } = turn.state
     const branch = new Set(session.branch.toArray().map((at) => readRecordAt(session, at).uuid))
-    // What the branch no longer has is no longer kept by the copy.
+    // The copy keeps only records that are still on the branch.
     const copies = copyRewrite(turn, records, (uuids) => uuids.filter((each) => branch.has(each)))
     const failure = yield* appendLinkedRecords(turn, copies)
     if (failure !== null) break
@@ -93,7 +93,7 @@ export async function* rewindTo(
 
 /**
  * Lists the records of each rewrite in effect that came after the message of the record `uuid`, oldest first. Empty if
- * one of them took something from there on out of the context.
+ * one of them removed anything from that message on from the context.
  */
 function listLaterRewrites(
   { session, view }: SessionState,
@@ -128,8 +128,8 @@ interface CompactionCopy {
 }
 
 /**
- * Makes a compaction of a branch that was left again, at the end of this branch, and the clearings after it. `rewrites`:
- * the records of each. If one cannot be written, the context is as it was before that rewrite.
+ * Repeats a compaction of another branch, and the clearings after it, at the end of this branch. `rewrites`: the
+ * records of each. If one cannot be written, the context stays as it was before that rewrite.
  */
 export async function* repeatCompaction(
   turn: TurnContext,
@@ -162,7 +162,7 @@ function changeTexts(value: unknown, change: (text: string) => string): unknown 
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, changeTexts(item, change)]))
 }
 
-/** Copies the records of a rewrite to the end of the branch. `keep` returns what its copy keeps of each of its lists. */
+/** Copies the records of a rewrite to the end of the branch. `keep` returns which uuids of a list (`preserved` or `last`) the copy has. */
 function copyRewrite(
   turn: TurnContext,
   records: readonly KnownRecord[],

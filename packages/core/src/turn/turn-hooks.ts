@@ -112,7 +112,7 @@ function joinTexts(texts: readonly (string | undefined)[]): string | null {
   return given.length === 0 ? null : given.join('\n')
 }
 
-/** Why a turn goes on that the model wanted to end. */
+/** Why a turn continues although the model wanted to end it. */
 export interface StopObjection {
   /** Tells the model what is left to do. */
   readonly record: UnlinkedRecord
@@ -221,7 +221,7 @@ function pickStricter(first: ToolDecision | null, second: ToolDecision): ToolDec
   return first !== null && STRICTNESS[first.decision] > STRICTNESS[second.decision] ? first : second
 }
 
-/** Joins the decisions of hooks and of the permission check. A hook that allows a call spares the question, not a ban. */
+/** Joins the decisions of hooks and of the permission check. If a hook allows a call, nobody is asked, but a denial still holds. */
 async function decide(
   { host, signal }: TurnContext,
   call: ToolUseBlock,

@@ -270,7 +270,7 @@ export async function* prepareNextRequest(
   return call
 }
 
-/** Starts a call unless a limit is reached. Once its request is stored, other calls wait for its reply to write. */
+/** Starts a call unless a limit is reached. Once its request is stored, other calls cannot write before its reply does. */
 async function startAdmitted(
   turn: TurnContext,
   start: () => Promise<PendingModelCall | TurnFailure>,

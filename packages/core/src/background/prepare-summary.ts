@@ -70,8 +70,8 @@ export function findReasonOvertaken(
 
 /**
  * Returns the cause with which a prepared summary is swapped in now; null if it waits. At the auto-compact threshold it
- * is swapped in at once. Before it, only at a natural break, and only if the next turn would reach the threshold when it
- * adds as much as the last one: a swap that is not needed yet would take context away for nothing.
+ * is swapped in at once. Below the threshold, only at a natural break, and only if the next turn would reach the
+ * threshold by adding as much as the last one: an earlier swap would take context away for nothing.
  */
 export function chooseSwapCause(
   plan: ContextPlan,

@@ -171,8 +171,8 @@ async function* writeNotes(
 const CLOSING_MS = 2_000
 
 /**
- * Runs work in slices. After an abort it goes on for a moment, since it costs no call. Returns null if that is not
- * enough: the next update reads on from there, or from the log once the session is opened again.
+ * Runs work in slices. After an abort, the work goes on for a moment, since it costs no call. Returns null if that is
+ * not enough: the next update continues there, or from the log in a reopened session.
  */
 function runUntilClosed<Result>({ host, signal }: TurnContext, steps: Steps<Result>): Promise<Result | null> {
   let abortedAt: number | null = null

@@ -462,8 +462,8 @@ function countTokensBehind(question: CacheTemperatureInput, change: FirstToolCha
 
 /**
  * Finds the longest unexpired cached prefix that ends before the changed part and that a marker with a fixed position
- * can find: one that only a moving marker can find is not counted as kept. Returns null if the messages do not contain
- * the changed part.
+ * can find. A prefix that only a moving marker can find does not count. Returns null if the messages do not contain the
+ * changed part.
  */
 function findReadablePrefix(
   { cacheModel, flat, profile, now }: CacheTemperatureInput,

@@ -127,7 +127,7 @@ export function countTurnsBetweenCompactions(
 interface PreparedCommit {
   /** The draft to commit, with the user's edit of the summary. */
   readonly draft: CompactionDraft
-  /** True if neither was the summary edited nor a message appended since the draft was prepared. */
+  /** True if the summary was not edited and no message was appended since the draft was prepared. */
   readonly isAsPrepared: boolean
   /** The session before the compaction, and as it will be with it. */
   readonly states: { readonly before: SessionState; readonly after: SessionState }

@@ -117,7 +117,7 @@ export function* countCompactionFailure(
 interface NotesPlan {
   readonly plan: CompactionPlan
   readonly by: 'model' | 'local'
-  /** Why notes from the log take the place of those of the model; null if they do not. */
+  /** Why notes from the log take the place of the model's notes; null if they do not. */
   readonly fallbackReason: NotesFallbackReason | null
   /** Headings of the sections that were cut at their limit. */
   readonly cut: readonly string[]
@@ -127,7 +127,7 @@ interface NotesPlan {
 interface NotesAttempt {
   /** Null if a summary has to be written instead; an event tells why. */
   readonly end: CompactionResult | null
-  /** What the PreCompact hooks said; null if they have not run. They run once for a compaction, also if a summary follows. */
+  /** The results of the PreCompact hooks; null if they have not run. They run once for a compaction, even if a summary follows. */
   readonly hooked: PreCompactResult | null
 }
 
@@ -405,7 +405,7 @@ const EMPTY_NOTES: NotesRefusal = {
 }
 const ABORTED_NOTES: NotesRefusal = { reason: 'refused', message: 'The turn was aborted.' }
 
-/** Reads the new records into notes that are kept from the log, so that they cover everything. No model is asked. */
+/** Reads the new records into notes that are kept from the log, so that they cover everything. No model is called. */
 async function* bringUpToDate(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -69,7 +69,7 @@ export interface UnmeasuredDraft {
   readonly allSources: readonly SourceAttachment[]
   /** uuids of attachments in the messages that stay and are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
-  /** Context sources that failed or took too long. What they supplied before that is attached. */
+  /** Context sources that failed or took too long. Items that they supplied before that are attached. */
   readonly failedSources: CollectedSources['failed']
   /** Attachments with text that hooks added to the context. */
   readonly hookContext: readonly SourceAttachment[]
@@ -135,8 +135,8 @@ export function createDraftRecords(
 }
 
 /**
- * True if a pinned or kept response would become the last message although the model was to answer a prompt or a tool
- * result. The provider refuses such a request, or takes the response for the beginning of the next one.
+ * True if a pinned or kept response would become the last message although a prompt or a tool result awaits its answer.
+ * The provider refuses such a request, or takes the response for the beginning of the next one.
  */
 function wouldEndInResponse({ span, entries }: CompactionPlan): boolean {
   const findLastRole = (some: readonly ContextEntry[]): string | null | undefined =>
@@ -179,8 +179,8 @@ export interface KeptContext {
 
 /**
  * Returns the `message.id` of each kept response that loses its thinking, in order. Some providers accept thinking only
- * if all earlier messages are unchanged, so every response after the first change loses it. The log keeps the thinking,
- * and an undo restores it.
+ * if all earlier messages are unchanged, so every response after the first changed message loses its thinking. The log
+ * keeps the thinking, and an undo restores it.
  */
 export function findLostThinking(
   { span, outdated, isBlock, added }: KeptContext,
@@ -370,7 +370,7 @@ export interface SummarizedHistory {
   readonly facts: SessionFacts
   /** The names in the records, those that are most likely to be needed first. */
   readonly names: readonly RankedName[]
-  /** What a summary without a model may say; empty if the notes are the summary, since none is written then. */
+  /** The pieces for a summary without a model; empty if the notes are the summary, since no such summary is written then. */
   readonly pieces: readonly SummaryPiece[]
 }
 

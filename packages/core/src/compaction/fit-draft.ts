@@ -76,7 +76,7 @@ export function fitDraft(
   }
 }
 
-/** Tells why a result would be refused: nothing is gained, or it is above its limit. Null if it is accepted. */
+/** Returns why a result would be refused: it saves too little, or it is above its limit. Null if it is accepted. */
 function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
   if (countMissingGain(plan, after) > 0) return 'not-smaller'
@@ -131,7 +131,7 @@ function priceDraft(
   return rates === null ? null : priceNewContext({ ...sizes, rates, write, isWarm: cache.isWarm })
 }
 
-// Limits of a smaller summary, after one with which the draft is too large. `tokens`: those of the summary that was tried,
+// Limits of a smaller summary, after a summary with which the draft is too large. `tokens`: the tokens of that summary,
 // without the list of names.
 
 function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): SmallerSummary | null {
@@ -256,7 +256,7 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
 interface MeasuredDraft {
   readonly draft: UnmeasuredDraft
   readonly after: ContextTokens
-  /** The session state in which the draft was measured, and the one that committing it there would produce. */
+  /** The session state in which the draft was measured, and the state after committing the draft there. */
   readonly before: SessionState
   readonly state: SessionState
 }

@@ -68,7 +68,7 @@ export interface CompactionOptions {
   readonly notesOnly?: boolean
   /** With `notesOnly`: gives up if more than these tokens would follow system prompt and tools. Default: no such limit. */
   readonly mostTokens?: number
-  /** The text of the summary, if it exists already as the notes of the session. No model is then asked for one. */
+  /** The text of the summary, if the notes of the session are used as the summary. No model is then called. */
   readonly notesText?: string
   /** Who wrote `notesText`: a model, or the engine from the log. */
   readonly notesBy?: 'model' | 'local'
@@ -93,9 +93,9 @@ export interface CompactionPlan {
   readonly target: number | null
   /** Tokens below the target that optional attachments do not fill, so that the next compaction comes later. */
   readonly reservedTokens: number
-  /** Tokens of what the result replaces: everything summarized, and what is kept behind notes. */
+  /** Tokens of the content that the result replaces: everything summarized, and the messages kept after the notes. */
   readonly replacedTokens: number
-  /** Tokens of what the compaction leaves as it is, by the same estimate. */
+  /** Estimated tokens of the content that the compaction leaves as it is. */
   readonly stayingTokens: number
   /** Share of `replacedTokens` that the compaction must save; 0 if the session cannot continue without it. */
   readonly leastSavedShare: number
@@ -107,8 +107,8 @@ export interface CompactionPlan {
   /** The largest result that is accepted; null if any that is smaller than before is. */
   readonly limit: SizeLimit | null
   /**
-   * Tokens that the limit leaves for the summary and what is attached, beside what is kept; null if there is no limit, or
-   * if it is the target itself.
+   * Tokens that the limit leaves for the summary and for what is attached, in addition to what is kept; null if there
+   * is no limit, or if the limit is the target itself.
    */
   readonly room: number | null
   /** Cost of the compaction, and the number of model calls after which it has paid for itself; null if unknown. */
@@ -118,8 +118,8 @@ export interface CompactionPlan {
 }
 
 /**
- * Returns the limit of a provider that refused a prompt as too long, in tokens as the engine estimates them: the
- * provider's limit and its own count show how large the window really is. Infinite if there was no such refusal.
+ * Returns the limit of a provider that refused a prompt as too long, in estimated tokens. The provider's limit and its
+ * own count of the prompt show how large the window really is. Infinite if there was no such refusal.
  */
 function findRefusedLimit({ refused }: CompactionOptions, { expected }: ContextTokens): number {
   if (refused?.limit === undefined) return Number.POSITIVE_INFINITY
@@ -276,7 +276,7 @@ export function planCompaction(
   }
 }
 
-/** Chooses what a compaction summarizes and keeps, or tells why there is nothing to summarize. */
+/** Chooses what a compaction summarizes and keeps. Returns a refusal if there is nothing to summarize. */
 export function selectSpan(
   state: SessionState,
   { form = 'full', pivot, notesText }: Pick<CompactionOptions, 'form' | 'pivot' | 'notesText'>,
@@ -351,8 +351,8 @@ function measureRoom(least: ContextTokens, { tokens, size }: SizeLimit): number 
 const MAX_PARTS = 5
 
 /**
- * Refuses a compaction whose result stays over the limit with everything optional dropped, and names what fills the
- * context. `state`: the session with the compacted context, or as it is if no summary was written.
+ * Refuses a compaction whose result stays over the limit even without optional attachments, and names what fills the
+ * context. `state`: the session with the compacted context, or the unchanged session if no summary was written.
  */
 export function refuseIrreducible(
   span: CompactionSpan,
@@ -460,8 +460,8 @@ function findTarget(
 
 /**
  * Returns the services with budgets for attached state that fit beside system prompt and tools. If system prompt and
- * tools count against the target (policy `compact.target.countsPrefix`), the budgets stay as they are. A client that is
- * compacted at its own, lower threshold has its own limit of the notes, too.
+ * tools count against the target (policy `compact.target.countsPrefix`), the budgets stay as they are. Clients for
+ * which `dropIn.notesLine` applies have their own limit of the notes, too.
  */
 export function withRoomBudgets(
   state: SessionState,
@@ -480,8 +480,8 @@ export function withRoomBudgets(
 
 /**
  * Returns the tokens of the kept-messages budget that a compaction with notes leaves free instead of filling them with
- * files. It does so if the context grows from target to threshold in so few calls that writing the files to the cache
- * costs more than they save: they would soon be replaced, and each compaction would write them again.
+ * files. It does so if the context grows from target to threshold in so few calls that writing a token to the cache
+ * costs more than reading it in all of them: files would soon be replaced, and each compaction would write them again.
  */
 function findReserve(
   state: SessionState,
@@ -562,7 +562,7 @@ function estimateResult(
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
   const typical = estimateCompactionResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
-  // A short session has few files: what comes back is at most about half of what is summarized.
+  // In a short session few files come back: at most about half as many tokens as are summarized.
   const reattached = last?.reattached ?? Math.min(typical.reattached, sizeOf(span.summarised) / 2)
   const sources = carriers.length === 0 ? 0 : reattached
   const before = span.form === 'from' ? kept : 0

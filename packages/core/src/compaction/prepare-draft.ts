@@ -57,8 +57,8 @@ export function prepareCompaction(
 }
 
 /**
- * Prepares a compaction draft for a caller that commits it at once and emits the phase `done` itself. `hooked`: what the
- * PreCompact hooks said, if they have run for this compaction.
+ * Prepares a compaction draft for a caller that commits it at once and emits the phase `done` itself. `hooked`: the
+ * results of the PreCompact hooks, if they have already run for this compaction.
  */
 export async function* prepareDraft(
   turn: TurnContext,
@@ -264,8 +264,8 @@ async function* shrinkToFit(
 }
 
 /**
- * Fits a draft. If it is too large by no more than the list of names beside a model's summary, that list is shortened,
- * which costs no model call; the receipt tells which names are gone.
+ * Fits a draft. If shortening the list of names beside a model's summary makes the draft small enough, the list is
+ * shortened, which costs no model call; the receipt tells which names are gone.
  */
 async function fitWithNames(
   turn: TurnContext,

@@ -53,14 +53,14 @@ export interface WriteSummaryInput {
 export interface WriteSummaryResult {
   readonly ok: true
   readonly summary: RawSummary
-  /** State of the attempts to write the summary; null if the host wrote it or it is the notes. */
+  /** State of the attempts to write the summary; null if the host wrote the summary or the notes are the summary. */
   readonly attempts: SummaryAttemptState | null
 }
 
 /**
- * Returns the notes if they are the summary. Otherwise writes the summary by the host's own function, if there is one,
- * or in the ways that policy allows. Refuses at once, without a model call, if the user's messages alone leave too
- * little to gain.
+ * Returns the notes if they are the summary. Otherwise lets the host's own function write the summary, if there is one,
+ * or writes it in the ways that policy allows. Refuses at once, without a model call, if the user's messages alone
+ * leave too little to gain.
  */
 export async function* writeSummary(
   turn: TurnContext,
@@ -167,7 +167,7 @@ function estimateLeastSize(
   }
 }
 
-/** Estimates the tokens of the user's messages in a summary of any kind: all of them, as far as their budget allows. */
+/** Estimates the tokens of the user's messages in any summary, as far as their budget allows. */
 function countUserWords(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -284,7 +284,7 @@ function toRawSummary(
   }
 }
 
-/** Writes, without a model, what stands for the records that the summarizing model was not shown; empty for none. */
+/** Writes, without a model, the text about records that the summarizing model was not shown; empty if there are none. */
 function writeCover(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -323,7 +323,7 @@ function pairGroup(
   return { drafts: [...responses, ...insertResults(results, following)], open }
 }
 
-/** Returns a tool result with the id of its call: of several to which the model gave one id, the first without a result. */
+/** Returns a tool result with the id of its call. If the model gave one id to several calls, that is the first call without a result. */
 function withNewCallId(part: MessagePart, callIds: CallIds, unanswered: ReadonlySet<string>): MessagePart {
   const block = part.block as ToolResultBlock
   const ids = callIds.get(block.tool_use_id) ?? []

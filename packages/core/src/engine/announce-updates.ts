@@ -367,7 +367,7 @@ export function withEngineBetas(
 
 /**
  * Returns the records that stand in front of the first prompt: the reminder with the instructions of user and project.
- * None if the conversation has begun, or if there is nothing to say.
+ * Returns none if the conversation has begun, or if there are no instructions.
  */
 export async function* collectOpeningRecords(
   turn: TurnContext,
@@ -444,8 +444,8 @@ async function* collectUpdates(
 }
 
 /**
- * Returns the context sources with a time limit for each. A source that exceeds it, or hangs when the turn is aborted,
- * fails; what it gave before and the other sources are still used.
+ * Returns the context sources with a time limit for each. A source that exceeds the limit, or hangs when the turn is
+ * aborted, fails. Items that it supplied before that, and those of the other sources, are still used.
  */
 export function limitSourceTime(
   { host, signal }: Pick<TurnContext, 'host' | 'signal'>,

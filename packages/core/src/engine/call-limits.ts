@@ -1,6 +1,6 @@
 /**
- * Holds model calls to the limits of a run and a session: before each call, what the log says was used is compared with them.
- * Calls that run side by side, such as one that updates the notes, exceed a limit by no more than one call would.
+ * Holds model calls to the limits of a run and a session: before each call, the usage in the log is compared with them. Calls
+ * that run at the same time, such as one that updates the notes, together exceed a limit by no more than one call would.
  */
 import {
   addSpending,
@@ -85,7 +85,7 @@ function canReachLimit({ state, host: { limits } }: TurnContext): boolean {
 /** Output tokens that a call is assumed to use if its request sets no limit. */
 const UNKNOWN_OUTPUT = 64_000
 
-/** Returns the most that a call of this session can use: its whole context at the highest rate, and its largest output. */
+/** Returns the most that a call of this session can use: its whole context at the highest price, and its largest output. */
 function boundSpending({ state, host }: TurnContext): Spending {
   const input = host.compaction === undefined ? 0 : measureContext(state, host, host.compaction).high
   const output = findMaxOutput(host)

@@ -245,7 +245,7 @@ const INCOMPLETE_REPLY: ModelFailure = {
   message: 'The reply stopped without an end.',
 }
 
-/** Adds to the failure the response records that arrived but could not be appended, so that the host can save them. */
+/** Adds to the failure those response records that arrived but could not be appended, so that the host can save them. */
 function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly UnlinkedRecord[]): TurnFailure {
   if (!('unsaved' in halt)) return halt
   return { ...halt, unsaved: [...halt.unsaved, ...linkRecords(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
@@ -543,7 +543,7 @@ async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<T
 
 /**
  * Takes a broken reply out of the context, so that the same request can be sent again and nothing is shown twice. An
- * aborted reply stays: the user may refer to what arrived of it.
+ * aborted reply stays, because the user may refer to the part that arrived.
  */
 export function createDropRecord(response: string): UnlinkedRecord {
   return { type: 'system', subtype: REPLY_DROPPED_SUBTYPE, isMeta: true, response }

@@ -74,7 +74,7 @@ export type TurnEvent =
     }
   | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: CacheForecast }
   | { readonly type: 'reply'; readonly event: ReplyEvent }
-  /** The reply broke off, and what arrived of it is not in the context. `response`: its message id. */
+  /** The reply broke off. The part that arrived is not in the context. `response`: its message id. */
   | { readonly type: 'reply-dropped'; readonly response: string; readonly cause: ModelFailure }
   /** An API request failed or its reply broke off. It will be sent again after a delay. */
   | ({ readonly type: 'retrying' } & RetryInfo)
@@ -385,7 +385,7 @@ export async function* emitDonePhase<End>(
   return end
 }
 
-// Counts the tokens of model calls beside the conversation: those that write a summary, and those that update the notes.
+// Counts the tokens of model calls that write a summary or update the notes.
 
 /** Usage of all summary requests of a compaction, including failed ones, which cost money too. */
 export interface SummaryUsage {
@@ -529,7 +529,7 @@ type NotesEvent =
       readonly tokensBefore: number
       readonly tokensAfter: number
       readonly by: 'model' | 'local'
-      /** Why notes from the log were used in place of those of the model; null if they were not. */
+      /** Why notes from the log were used in place of the model's notes; null if they were not. */
       readonly fallbackReason: NotesFallbackReason | null
       /** Entries and tokens kept verbatim after the notes. */
       readonly kept: { readonly entries: number; readonly tokens: number }
@@ -587,7 +587,7 @@ export type NotesRefusalReason =
 /** The cost of notes that are kept from the log: no model is called. */
 export const FREE_NOTES: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
 
-/** Returns what to report of a hook that has run: that it failed, or its message for the user. */
+/** Returns the events about a hook that has run: that it failed, or its message for the user. */
 export function listHookEvents(
   end: HookResult<{ readonly userDisplayMessage?: string } | null>,
 ): readonly TurnEvent[] {

@@ -106,7 +106,7 @@ interface PostToolUseInput extends ToolCallInput {
 }
 
 interface PostToolUseOutput extends HookContextOutput, EndTurnOutput {
-  /** What the model must consider about the result, such as a failed check. It is added to the result. */
+  /** What the model must consider about the tool's result, such as a failed check. This text is added to the result. */
   readonly block?: string
 }
 
@@ -236,9 +236,9 @@ export type HookResult<Output> =
     }
 
 /**
- * Runs the hooks one after another, because a later hook may depend on side effects of an earlier one; parallel hooks
- * that stand beside each other run at the same time. Results come in the order of the hooks. `isSettled`: called before
- * each step; true if the hooks that are left must not run.
+ * Runs the hooks one after another, because a later hook may depend on side effects of an earlier one. Parallel hooks
+ * next to each other run at the same time. Results come in the order of the hooks. `isSettled`: called before each
+ * step; true if the remaining hooks must not run.
  */
 export async function* runHooks<Input, Output>(
   hooks: readonly Hook<Input, Output>[],
@@ -293,7 +293,7 @@ const TEXT_FIELDS: readonly string[] = [
   'endTurn',
   'newCustomInstructions',
 ]
-/** Texts that are cut here. Context and instructions are cut where they are attached. */
+/** Texts that are cut here. Context and instructions are cut later, when they are attached. */
 const CUT_FIELDS: readonly string[] = ['userDisplayMessage', 'block', 'reason', 'endTurn']
 const DECISIONS: ReadonlySet<unknown> = new Set(['allow', 'ask', 'deny'])
 

@@ -106,15 +106,15 @@ export interface TurnHost {
   /** Limits of what the run and the session may use. Default: none. */
   readonly limits?: CallLimits
   /**
-   * Called if the server has dropped the beginning of a prompt: its window has about `tokens`. Returns the rules and limits
-   * for that window; null if the policy does not work in one so small.
+   * Called if the server has dropped the beginning of a prompt, which shows a window of about `tokens`. Returns the
+   * rules and limits for that window; null if it is too small for the policy.
    */
   readonly learnWindow?: (tokens: number) => Pick<CompactingHost, 'profile' | 'compaction'> | null
   /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */
   readonly keepDiff?: SaveDiff
 }
 
-/** What is known of a client that sends whole requests of its own, which the engine rewrites. */
+/** What is known of a client whose whole requests the engine rewrites. */
 export interface LeadingClient {
   /** The cache markers of the client's last request, and the cache lifetime that they ask for. */
   readonly markers: readonly ClientMarker[]
@@ -131,7 +131,7 @@ export interface LeadingClient {
    * the client would send such a request unchanged, and it may end before a rewrite has paid for itself.
    */
   readonly waitsUntilFull: boolean
-  /** What the provider said about sizes when it refused the client's request for its length. Undefined if it did not. */
+  /** The sizes that the provider reported when it refused the client's request as too long. Undefined if it did not refuse it. */
   readonly refusedAsTooLong: TokenExcess | undefined
 }
 
@@ -201,7 +201,7 @@ export interface NotesServices {
   readonly local: BranchNotes | null
   /** Notes from the log for a compaction that cannot use those of the model. Not used if `local` is set. */
   readonly fallback?: BranchNotes
-  /** Returns the notes that the model has written, as far as they are known. Not asked if they are kept without a model. */
+  /** Returns the model's notes as last read or stored. Not called if the notes are kept without a model. */
   readonly readStored?: () => Pick<StoredNotes, 'coveredUuid'> | null
 }
 
@@ -276,7 +276,7 @@ export function runCleanups(
     })
 }
 
-/** A summary before it is checked. A model, the host or the engine itself wrote it. */
+/** A summary before it is checked, written by a model, the host or the engine itself. */
 export interface RawSummary {
   readonly ok: true
   /** Text of the summary, which begins with `Summary:`. */

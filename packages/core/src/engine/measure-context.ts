@@ -299,7 +299,7 @@ function findPriceCompaction({ view, session }: SessionState): number | null {
 }
 
 /**
- * Returns what compacting now would save and drop, as the planner sees it; null if it would not pay. Also returns the
+ * Returns what compacting now would save and drop, by the planner's rules; null if it would not pay. Also returns the
  * session state with updated planning data.
  */
 export function adviseCompaction(
@@ -320,8 +320,8 @@ export function measureIdleTime({ session, lastResponseIndex }: SessionState, no
 
 /**
  * Rebuilds the expected content of the provider's cache from the log of a reopened session. Without this, a valid cache
- * would count as expired, and tool results deleted in the cache would be sent again. `sent`: the last request; before
- * this process has sent one, the next one, whose cache markers are at the same places.
+ * would count as expired, and tool results deleted in the cache would be sent again. `sent`: the last request. If this
+ * process has sent none yet, it is the next request, whose cache markers are at the same places.
  */
 function withCacheModel<State extends SessionState>(
   state: State,

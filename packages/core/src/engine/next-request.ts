@@ -159,7 +159,7 @@ function toAssembleQuestion(
   }
 }
 
-/** Returns the messages in the form that the provider accepts. Those of a client are sent as it gave them. */
+/** Returns the messages in the form that the provider accepts. Messages of a client are sent as the client gave them. */
 export function listSentMessages({ flat }: Pick<SessionState, 'flat'>, host: TurnHost): MessagesWithCalls {
   return host.client === undefined ? fitRoles(flat, host.profile.roles) : flat
 }
@@ -265,12 +265,12 @@ export function findNewestResponse({ session, lastResponseIndex }: SessionState)
 // does, it pays at most this advance more than it would without the engine.
 
 /**
- * Shares of what the client would have paid so far that may be lost with cache writes that nothing reads. `bare`: for a
- * client without any cache marker, which has the most to save. `caching`: for one that marks only system prompt or tools.
+ * Shares of what the client would have paid so far that may be lost with cache writes that nothing reads. `bare`: for a client
+ * that sets no cache marker, which has the most to save. `caching`: for a client that marks only system prompt or tools.
  */
 const ADVANCE = { bare: 0.1, caching: 0.01 }
 
-/** Pauses between requests that tell whether the cache lives until the next one. */
+/** Number of newest pauses between requests from which it is judged whether the cache lives until the next request. */
 const RECENT_PAUSES = 2
 
 /** Returns which cache markers may be added to a request, in order of preference. */
@@ -299,7 +299,7 @@ function canAffordCacheWrite(
   const last = request.markers.at(-1)
   // What is before a marker of the client is written to the cache in any case.
   if (last === undefined || last.kind === 'client') return true
-  // The client's markers may live longer than the one that is added after them.
+  // The client's markers may have a longer lifetime than the marker that is added after them.
   const ttl = readMarkerTtl(last, host)
   if (outlastsCache(ttl, host)) return false
   const { input, cacheRead, ...rates } = findCurrentRates(host, tokens) ?? NO_RATES
@@ -340,7 +340,7 @@ function readMarkerTtl({ ttl }: PlannedMarker, { profile: { cache } }: TurnHost)
   return ttl ?? cache.defaultTtl
 }
 
-/** Returns true if the client's last requests came too late for the cache, so that the next one will, too. */
+/** Returns true if the client's last requests came after the cache had expired, so that the next one probably will, too. */
 function outlastsCache(ttl: string, { client, profile: { cache } }: TurnHost): boolean {
   const { seconds = 0 } = cache.ttls.find(({ name }) => name === ttl) ?? {}
   const recent = client?.pauses.slice(-RECENT_PAUSES) ?? []

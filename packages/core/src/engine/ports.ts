@@ -56,8 +56,8 @@ export interface Journal {
     from?: number,
   ): Promise<JournalState>
   /**
-   * Appends all of `records` or none after position `after`. They are durable when the call returns. Overlapping calls
-   * are allowed, and those that wait together share one flush to disk.
+   * Appends either all of `records` after position `after`, or none. The records are durable when the call returns.
+   * Calls may overlap, and calls that wait at the same time share one flush to disk.
    */
   append(session: string, after: number, records: readonly NewRecord[]): Promise<AppendOutcome>
   /** Returns the ids of all sessions, in no particular order. A store may leave out those that do not begin with `prefix`. */
@@ -141,8 +141,8 @@ export interface NotesStore {
   /** Where the model and the user can read the notes, such as a file path. */
   path(session: string): string
   /**
-   * Claims the notes for one update. Returns null while another update, in any process, is running. One that began
-   * `deadAfterMs` ago or more counts as dead, and its claim is taken over.
+   * Claims the notes for one update. Returns null while another update, in any process, is running. An update that
+   * began `deadAfterMs` ago or more counts as dead, and its claim is taken over.
    */
   claim(
     session: string,

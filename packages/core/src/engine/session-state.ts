@@ -335,8 +335,8 @@ export type PinnedUuids = ReadonlySet<string>
 export const NO_PINS: PinnedUuids = new Set()
 
 /**
- * Applies pin and unpin records. The newest one for a record counts, on whichever branch it was appended. Returns
- * `pins` itself if `records` has none.
+ * Applies pin and unpin records. Of several about one record, the newest counts, on whichever branch it was appended.
+ * Returns `pins` itself if `records` has none.
  */
 export function applyPinRecords(pins: PinnedUuids, records: readonly SessionRecord[]): PinnedUuids {
   const changes = records.filter(isPinRecord)
@@ -409,8 +409,8 @@ const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['done', 'sequence', 'refus
 const CUT_STOPS: ReadonlySet<unknown> = new Set(['cut', 'window', null])
 
 /**
- * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. An answer that
- * a compaction has summarized since counts only if it was finished, because it can no longer be continued.
+ * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. If a compaction has
+ * summarized the answer, it counts only if it was finished: a summarized answer can no longer be continued.
  */
 export function findLastAnswer(state: SessionState): LastAnswer | null {
   const { flat, view } = state
@@ -427,7 +427,7 @@ export function findLastAnswer(state: SessionState): LastAnswer | null {
   return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
 }
 
-/** Returns true if nothing was said since the newest compaction, and the last message before it is a finished answer. */
+/** Returns true if no message follows the newest compaction, and the last message before it is a finished answer. */
 function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
   const newest = view.rewrites.at(-1)
   if (newest?.kind !== 'compact') return false

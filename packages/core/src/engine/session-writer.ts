@@ -36,8 +36,8 @@ export interface TurnContext {
 export interface PreparedSummary {
   readonly phase: 'none' | 'preparing' | 'ready'
   /**
-   * Starts to prepare a summary and returns true at once. Returns false if there is one already, if one was dropped since
-   * the last prompt, or if none can be planned.
+   * Starts to prepare a summary and returns true at once. Returns false if a summary exists already, if one was dropped
+   * since the last prompt, or if none can be planned.
    */
   prepare(): boolean
   /** Resolves when no summary is being prepared any more. */
@@ -72,8 +72,8 @@ export async function* appendUnlinkedRecords(
 }
 
 /**
- * Appends batches, each of which is in the log as a whole or not at all, with one flush to disk for all. Those that were
- * written are removed from `batches`, so that the rest can be tried again after a failure.
+ * Appends batches, with one flush to disk for all. Each batch is in the log as a whole or not at all. Written batches
+ * are removed from `batches`, so that the rest can be tried again after a failure.
  */
 export async function* appendUnlinkedBatches(
   turn: TurnContext,

@@ -153,7 +153,7 @@ export interface ForkRequestOptions {
   readonly asSent?: boolean
   /**
    * uuids of the records to continue from, which must be the first ones of the conversation. Default: all records. With
-   * fewer, the fork is refused unless a cached prefix near its end still lives.
+   * fewer, the fork is refused unless a prefix that ends near the last of them is still cached.
    */
   readonly records?: ReadonlySet<string>
   /** Request fields to change. Every override is refused with a reason, because it would break the cache. */
@@ -177,8 +177,8 @@ interface NoCachedPart {
 }
 
 /**
- * Returns the state with the last request and the model of the cache. In a session that was opened again they are
- * restored from the log: the last request is the one that would be sent next, whose beginning may still be cached.
+ * Returns the state with the last request and the model of the cache. In a reopened session, both are restored from the
+ * log: the last request is then the one that would be sent next, whose beginning may still be cached.
  */
 export function restoreLastRequest(state: SessionState, host: TurnHost): SessionState {
   const { lastRequest, cacheModel, prefix } = state

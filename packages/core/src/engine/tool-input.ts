@@ -74,7 +74,7 @@ function addFit(before: FittedInput, fit: (input: unknown) => FittedInput): Fitt
   return { input, problems: [...before.problems, ...problems] }
 }
 
-/** Fits a value to the first schema that takes it unchanged, else to the first that takes it at all. */
+/** Fits a value to the first schema that accepts it unchanged, otherwise to the first that accepts it after changes. */
 function fitAny(value: unknown, schemas: readonly unknown[], path: string): FittedInput {
   const fits = schemas.map((schema) => fitValue(value, schema, path))
   const good = fits.filter(({ problems }) => problems.length === 0)

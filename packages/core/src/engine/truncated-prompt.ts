@@ -67,7 +67,7 @@ export function measurePrompt(
   }
 }
 
-/** A tool that the provider runs: its results are in the prompt of one call, and not in that of the next. */
+/** Returns true for a tool that the provider runs. Its results are part of one call's prompt, but not of the next one's. */
 export function isHostedTool({ name, function: definition }: JsonObject): boolean {
   return name === undefined && definition === undefined
 }
@@ -96,7 +96,7 @@ function hasSamePrefix({ prefix, whenRequested }: SessionState): boolean {
 
 /** Upper bound of the characters per token, once runs of one character are cut. */
 const CHARACTERS_PER_TOKEN = 7
-/** Runs of a character, such as blanks and lines of dashes, are few tokens however long they are. */
+/** Runs of one character, such as blanks or lines of dashes, have few tokens however long they are. */
 const LONG_RUN = /(.)\1{3,}/gs
 
 function countLeastTokens(block: Block): number {
@@ -133,7 +133,7 @@ type TruncatedEvent = Extract<TurnEvent, { readonly type: 'prompt-truncated' }>
 /** Keeps to the window that a truncated prompt shows, from the next request of the turn on. Returns the event about it. */
 export function learnFromTruncation(turn: TurnContext, size: PromptSize, reported: number): TruncatedEvent {
   const { before } = size
-  // The server drops whole messages, so that its window may be larger than what it counts.
+  // The server drops whole messages, so its window may be larger than the number of tokens that it counts.
   const window = before !== null && before < 1.5 * reported ? Math.max(before, reported) : reported
   const learned = turn.host.learnWindow?.(window) ?? null
   if (learned === null) return createTruncatedEvent(size, reported, 'That window is too small to work in.')

@@ -20,7 +20,7 @@ const ADDED_ELEMENTS = [
   '(?:teammate|agent|cross-session)-message',
   'tick',
 ]
-/** Names of elements that a program sends only as a whole text. Beside other text, they are quoted by the user. */
+/** Names of elements that a program sends only as a whole text. Beside other text, such an element is a quotation by the user. */
 const WHOLE_ELEMENTS = [
   'environment_(?:context|details)',
   'turn_(?:aborted|context)',
@@ -59,7 +59,7 @@ const TASK_STATE = /^\{"task_id":[\s\S]*\}$/
 /** Warnings for the model, which Codex sends alone. */
 const WARNING =
   /^Warning: (?:apply_patch was requested via [^\n]*|The maximum number of unified exec processes you can keep open is [^\n]*|Your account was flagged for potentially high-risk cyber activity[^\n]*)$/
-/** Matches text on the same line after an element, which is then part of the user's sentence, and so is the element. */
+/** Matches text on the same line after an element. The element is then part of a sentence of the user. */
 const SENTENCE_CONTINUES = /^(?:[^\S\n]+\S|[.,;:!?)'"`])/
 
 /**
@@ -106,7 +106,7 @@ export function isHostNotice(given: string): boolean {
   return given.trim() !== ''
 }
 
-/** Checks whether one element encloses a text. Its content may quote its closing tag. */
+/** Checks whether one element encloses a whole text. The content may quote the closing tag. */
 function isEnclosed(text: string): boolean {
   const name = readElementName(text, ANY_ELEMENT)
   return name !== null && text.endsWith(`</${name}>`) && text.lastIndexOf(`<${name}`) === 0
@@ -242,7 +242,7 @@ const WORDS_END =
   /\n\nNote: The user['’]s next message may contain [\s\S]*$|<\/[a-z_]*error>$|<environment_details>[\s\S]*$/
 /** The text that a program puts before the user's words is shorter than this. */
 const REFUSAL_CHARACTERS = 2_000
-/** Matches a reason that is the program's own. The last one is that of Claude Code for questions that were sent back. */
+/** Matches a reason that the program wrote itself. The last form is that of Claude Code for questions that were sent back. */
 const OWN_REASON =
   /^User (?:did not allow|cancell?ed)\b[^\n]*$|^The user wants to clarify these questions\.(?:(?!\n\s*Answer:)[\s\S])*$/i
 

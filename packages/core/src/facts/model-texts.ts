@@ -17,7 +17,7 @@ export interface AssistantText {
   readonly text: string
 }
 
-/** A text of the model with where it stands: before which change, after which failure, at the end of which turn. */
+/** A text of the model with its situation: before which change, after which failure, or at the end of which turn. */
 export interface PlacedText {
   readonly text: string
   readonly where: string
@@ -27,7 +27,7 @@ export interface PlacedText {
 
 /** Decisions and findings by segments of the session. A segment ends at a compaction, or when it is full. */
 export interface PlacedTexts {
-  /** The segments, newest first, each with its newest text first. A text that stands in several is in the newest. */
+  /** The segments, newest first, each with its newest text first. A text that occurs in several segments is listed in the newest. */
   readonly segments: readonly (readonly PlacedText[])[]
   /** Number of texts that there have been, also of those that are no longer kept. */
   readonly added: number
@@ -81,7 +81,7 @@ export class ModelTextTracker {
     if (isChange) this.#keepLatest(`before a change of ${toOneLine(this.#clean(changed))}`)
   }
 
-  /** Adds a call with its result, which may be a failure. */
+  /** Adds a call with its result. If it is a command that failed, the model's next text is a finding. */
   addRun({ command, status }: ToolRun): void {
     if (command !== null && isFailure(status))
       this.#failure = formatCommand(this.#clean(command), COMMAND_CHARACTERS)
@@ -103,7 +103,7 @@ export class ModelTextTracker {
     this.#turnTexts = []
   }
 
-  /** Ends a segment: what the model writes from now on has a share of its own. */
+  /** Ends a segment. Later texts of the model are kept in a segment of their own. */
   endSegment(): void {
     this.#placed.endSegment()
   }
@@ -210,7 +210,7 @@ function createSegments() {
   }
 }
 
-/** Joins the two neighbours that had the fewest texts, if there are too many segments. Where both are full, every second text stays. */
+/** If there are too many segments, joins the two neighbours that had the fewest texts. If both are full, every second text stays. */
 function joinSmallest(segments: readonly Segment[]): readonly Segment[] {
   if (segments.length < MOST_SEGMENTS) return segments
   const sizes = segments.slice(1).map(({ added }, index) => added + (segments[index]?.added ?? 0))

@@ -1,6 +1,6 @@
 /**
  * Reads what the user answered to questions that the model asked through a tool. Hosts name such tools and write their
- * results as they like, so every known shape is read, and a result of an unknown shape counts as the answer as it is.
+ * results as they like, so every known shape is read. A result of an unknown shape counts as a whole as the answer.
  */
 import type { ToolUseBlock } from '../log/block.ts'
 import { isObject, parseJson } from '../log/json.ts'
@@ -173,7 +173,7 @@ function readAnswerText(value: unknown): string {
 }
 
 function toAnswer(about: string, texts: readonly string[]): readonly FoundAnswer[] {
-  // An answer that was typed as a note is logged as both.
+  // An answer that was typed as a note is logged twice: as answer and as note.
   const text = [...new Set(texts.map((part) => part.trim()))].filter((part) => part !== '').join('\n')
   return text === '' ? [] : [{ about, text }]
 }

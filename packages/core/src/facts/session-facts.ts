@@ -29,7 +29,7 @@ import {
 
 export interface WorkStep {
   readonly time: string
-  /** What the user typed, or another agent sent, if that began the step. */
+  /** What the user typed, or another agent sent, if such a message began the step. */
   readonly text: string
   /** Who that was: `user`, or the name of the agent. */
   readonly sender: string
@@ -82,7 +82,7 @@ function createWorklog(clean: (text: string) => string) {
       step.calls += 1
       addCommand(run, time)
     },
-    /** Adds the end of a command whose call was added while it ran. The call that shows the end is added for itself. */
+    /** Adds the end of a command whose call was added while the command ran. The call that shows the end is added on its own. */
     continueRun: addCommand,
     /** Ends the step with todo items that are done. */
     endStep: (done: string, time: string): void => endStep({ kind: 'done', text: done }, time),
@@ -110,13 +110,13 @@ export interface SessionFacts {
   readonly messages: readonly UserPrompt[]
   /** The newest message with an instruction; null if there is none. */
   readonly latest: UserPrompt | null
-  /** Index of the model's latest text, with which it ended its turn; -1 if a call followed, or if there is none. */
+  /** Index of the model's latest text, if it ended the turn; -1 if a call followed the text, or if there is none. */
   readonly replyPlace: number
   /** The model's calls since the latest instruction. */
   readonly turn: TurnProgress
   /** Calls without a result, oldest first. */
   readonly openCalls: readonly ToolRun[]
-  /** The newest calls, oldest first; and the newest whose results no other fact has. */
+  /** The newest calls, oldest first. `results`: the newest calls whose results no other fact has. */
   readonly calls: readonly ToolRun[]
   readonly results: readonly ToolRun[]
   readonly files: readonly TouchedFile[]
@@ -356,7 +356,7 @@ class BranchFacts implements FactsKeeper {
     this.#openCalls.delete(run.key)
     if (this.#calls.has(run.key)) this.#calls.set(run.key, run)
     if (hasOwnResult(run)) setNewest(this.#results, run, MOST_RESULTS)
-    // The result of a call of an older response may come after the latest instruction.
+    // A result that arrives before the model responds to the latest instruction is that of an older call.
     if (this.#turn.hasBegun) this.#turn = { ...this.#turn, calls: this.#turn.calls + 1, last: run }
     const changed = this.#files.add(run, time)
     this.#commands.add(run)

@@ -44,7 +44,7 @@ export function isLookingCommand(command: string): boolean {
   return !CHANGE.test(plain) && parts.every((part) => part === '' || LOOKING_PART.test(part))
 }
 
-/** Matches what is of use in one place only: variables, temporary folders, waits. */
+/** Matches what is useful in one place only: variables, temporary folders, waits. */
 const PASSING_COMMAND = /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^sleep\b[^&;|]*$/
 
 /** Checks whether a command says nothing about a project: it only looks around, or works on temporary files. */

@@ -64,7 +64,7 @@ const NEW_TEXT_FIELDS = [
   ...['new_string', 'new_str', 'newString', 'newText'],
   ...['new_source', 'insert_text', 'replacement'],
 ]
-/** Names of old and new text that mean a replacement only together. */
+/** Field names of old and new text. Two such fields mean a replacement only if both are present. */
 const REPLACEMENT_PAIRS = { old: 'new', search: 'replace', find: 'replace', before: 'after' }
 const CONTENT_FIELDS = ['content', 'contents', 'file_text', 'text', 'body', 'file_content', 'fileContent']
 const QUERY_FIELDS = ['pattern', 'query', 'glob', 'regex']

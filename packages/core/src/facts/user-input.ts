@@ -43,8 +43,8 @@ export type UserInputKind =
   | 'shell'
 
 /**
- * Whose words an input has. `agent`: an agent that gives this one its instructions. `tool`: a tool of a server, whose
- * result reads like a refusal or an answer of the user, and nothing in the log confirms that.
+ * Whose words an input has. `agent`: an agent that instructs this one. `tool`: a tool of a server, whose result reads
+ * like a refusal or an answer of the user, without anything in the log to confirm it.
  */
 export interface InputAuthor {
   readonly kind: 'user' | 'agent' | 'tool'
@@ -66,8 +66,8 @@ export interface UserInput {
 }
 
 /**
- * Returns the user's inputs in a record, in order. `calls`: the tool calls before it, by id. They are needed to know
- * which results answer a question; without them, answers are found only where the host logged them apart.
+ * Returns the user's inputs in a record, in order. `calls`: the tool calls before the record, by id, needed to know
+ * which results answer a question. Without them, answers are found only if the host logged them separately.
  */
 export function readUserInputs(record: SessionRecord, calls: CallLookup = NO_CALLS): readonly UserInput[] {
   if (!isKnownRecord(record)) return []

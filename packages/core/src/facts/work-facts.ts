@@ -35,7 +35,7 @@ export interface TouchedFile {
   readonly names: readonly string[]
   /** Number of lines in the newest successful read; null if there was none. */
   readonly linesRead: number | null
-  /** What a shell command did to the file since it was last touched, in words; empty if nothing. */
+  /** What a shell command did to the file since the last call that read or edited it, in words; empty if nothing. */
   readonly fate: string
   /** If `fate` says that edits were (or may have been) undone or stashed: which of both. Stashed edits may come back. Otherwise null. */
   readonly editsLost: 'undone' | 'stashed' | null
@@ -91,7 +91,7 @@ const NO_TOUCHES: Omit<TouchedFile, 'path' | 'key'> = {
 export function createFileTracker(clean: (text: string) => string): FileTracker {
   // By key. The file that was touched last is the last one.
   const files = new Map<string, TouchedFile>()
-  /** To clean a path takes much longer than to find it here. */
+  /** Cleaned paths, because cleaning a path takes much longer than finding it here. */
   const cleaned = new Map<string, string>()
   let cwd: string | null = null
   let base: string | null = null
@@ -226,7 +226,7 @@ const EDITS_LOST: Partial<Record<FileChange['kind'], TouchedFile['editsLost']>> 
   'perhaps-stashed': 'stashed',
 }
 
-/** Says what a command did to a file; null if that concerns only files that were edited before. */
+/** Describes what a command did to a file; null if nothing needs saying, as when it undid edits but the file has none. */
 function describeFate({ kind, to, by }: FileChange, file: TouchedFile): string | null {
   const command = `\`${by}\``
   if (kind === 'removed') return `deleted by ${command}`

@@ -1,7 +1,7 @@
 /**
- * The notes of a session as a Markdown file: ten sections, each with a heading and an italic line that says what belongs
- * there. The file stays readable after any edit by a user or a model: text outside the known sections is kept. Also its
- * limits: what an update must condense, which new notes may replace the old ones, how notes are cut to stand in a context.
+ * The notes of a session as a Markdown file: ten sections, each with a heading and an italic line that says what belongs there.
+ * The file stays readable after any edit by a user or a model: text outside the known sections is kept. This file also has the
+ * limits of notes: what an update must condense, which new notes may replace the old ones, and how notes are cut for the context.
  */
 import { closeCodeBlock } from '../text/code-in-text.ts'
 import { type FitItem, fitItems, sliceText, type TokenCounter } from '../text/truncate-text.ts'
@@ -166,8 +166,8 @@ export function chooseTemplate(given: string | undefined): string {
 }
 
 /**
- * Moves notes to a template, which may have changed since they were written. Sections that it lacks stay at the end, if
- * they have a text.
+ * Moves notes to a template, which may have changed since they were written. Sections that the template lacks are put
+ * at the end if they have a text.
  */
 export function moveToTemplate(text: string, template: string): string {
   const [given, wanted] = [parseNotes(text), parseNotes(template)]
@@ -199,8 +199,8 @@ type NotesCheck =
   | { readonly ok: false; readonly message: string }
 
 /**
- * Checks notes that a model wrote. They must have every section of the template once, something in them, and a sane
- * size. Returns them with the template's italic lines put back.
+ * Checks notes that a model wrote. They must have every section of the template once, must not be empty, and must not
+ * be far above their limit. Returns them with the template's italic lines put back.
  */
 export function checkNotes(text: string, template: string, limits: NotesLimits): NotesCheck {
   const [sections, wanted] = [parseNotes(text), parseNotes(template)]
@@ -327,7 +327,7 @@ function formatGroup(group: NoteGroup, placed: ReadonlyMap<NoteItem, string>): r
   return [title === '' ? body : `${title}\n${body}`]
 }
 
-/** Says how many items are missing beside those that are shown; empty for none. */
+/** Formats a line about how many items are missing beside those that are shown; empty if none are. */
 export function formatMissing(missing: number, shown: number): string {
   if (missing === 0) return ''
   const older = shown === 0 ? '' : ' older'

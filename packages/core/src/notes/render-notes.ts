@@ -51,7 +51,7 @@ export interface NotesRenderOptions {
   readonly decisionTokens: number
   readonly totalTokens: number
   readonly countTokens: (text: string) => number
-  /** Headings and hints to use instead of the default ones. Sections that it lacks are added at its end. */
+  /** Headings and hints to use instead of the default ones. Sections that the template lacks are added at its end. */
   readonly template?: string
   /** What the notes are for; default `file`. */
   readonly use?: NotesUse
@@ -118,7 +118,7 @@ export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): 
       }
     }
     if (total <= totalTokens) break
-    // Only open todos, the latest instruction and commands that still fail are left.
+    // At this point only open todos, the latest instruction and commands that still fail are left in the sections.
     const tokens = options.decisionTokens - (total - totalTokens)
     decisions = tokens <= 0 ? '' : writeDecisions(facts, { ...budget, tokens })
     total = countTokens(format())
@@ -132,7 +132,7 @@ function collectSections(
 ): Readonly<Record<NotesSectionName, SectionSource>> {
   const user = listUserSections(facts)
   const title = toOneLine(facts.clean(given), TITLE_CHARACTERS) || user.title
-  // The user's messages and failing commands stand beside a summary, so they are not repeated.
+  // The summary already lists the user's messages and failing commands, so the notes in it do not repeat them.
   const areFactsListed = use === 'summary'
   return {
     title: [toGroup('', title === '' ? [] : [title])],
@@ -200,9 +200,9 @@ function toKey(heading: string): string {
 
 export interface BranchNotes {
   /**
-   * Reads the new records of the branch. Returns the notes, and the uuid of the last record that they cover: if a later
-   * state of the branch has been read before, the last record of that one. `template`: that of the user, in place of the
-   * default one. Several updates may run at the same time.
+   * Reads the new records of the branch. Returns the notes, and the uuid of the last record that they cover. That may
+   * be a later record than this state has, if a later state of the branch was read before. `template`: that of the
+   * user, in place of the default one. Several updates may run at the same time.
    */
   update(
     state: BranchState,
@@ -222,7 +222,7 @@ interface BranchState {
   readonly view: Pick<ContextView, 'branch'>
 }
 
-/** A branch that is being read, and how many of its records the keeper has. */
+/** A branch that is being read, and how many of its records have been added to the facts. */
 interface BranchReading {
   readonly keeper: FactsKeeper
   branch: ContextView['branch']

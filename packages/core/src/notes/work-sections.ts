@@ -96,7 +96,7 @@ const SHORT_ANSWER_CHARACTERS = 1_500
 const SUMMARY_CHARACTERS = 5_000
 const SHORT_SUMMARY_CHARACTERS = 1_500
 
-/** Lists the plan, the shorter the more requests share its section. */
+/** Lists the plan. The more requests there are in the same section, the more the plan is shortened. */
 export function listPlan({ plan }: SessionFacts, requests: number): readonly NoteGroup[] {
   const most = Math.max(SHORT_PLAN_CHARACTERS, PLAN_CHARACTERS - REQUEST_CHARACTERS * requests)
   return quoteText('The plan, as last written:', plan?.text ?? '', {
@@ -198,7 +198,7 @@ export function writeFiles({ files, project }: SessionFacts, budget: SectionBudg
   const toItem = (file: TouchedFile, rank: number): FileItem => {
     const path = show(file)
     const { folder, name } = splitPath(path)
-    // The folder of files is named once.
+    // The folder is named once for all of its files.
     const short = folders.has(folder) ? name : path
     folders.add(folder)
     if (rank !== CHANGED) return { path, rank, full: short }
@@ -350,8 +350,8 @@ export function listWorkflow({ commands, segmentStart }: SessionFacts): readonly
 }
 
 /**
- * Lists commands with the text that shows them, newest first. Of those that begin alike, the newest is listed, unless one
- * of them failed and another did not: these are shown at greater length, so that they can be told apart.
+ * Lists commands with the text that shows them, newest first. Of commands that begin alike, only the newest is listed,
+ * unless some failed and others did not. Those are shown at greater length, so that they can be told apart.
  */
 function listShown(
   commands: readonly CommandFact[],

@@ -137,7 +137,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     prices: { rates, write },
     context: tokens,
     scale: readCalibrationScale(calibration),
-    // A compaction that takes a model call is worth postponing by a clearing; one with notes is not.
+    // A compaction that needs a model call is worth postponing by a clearing; a compaction with notes is not.
     growthPerCall: context.hasNotes === true ? findGrowthPerCall(context) : null,
   })
   if (clearing.proposal === null) return clearing
@@ -395,7 +395,7 @@ export function findNotesThreshold(
   const scale = window / LINE_WINDOW
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
   const isExpired = hasExpired(cache)
-  // Below the threshold, a compaction saves what the next calls read, or write if the cache has expired.
+  // Below the threshold, a compaction saves the tokens that the next calls read from the cache, or write if the cache has expired.
   if ((isExpired ? written : read) === 0) return autoCompact
   if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
   const rewritten = Math.max(0, after - prefixTokens)

@@ -116,8 +116,8 @@ export interface ThinkingRules {
 
 export interface CacheRules {
   /**
-   * Which prefixes the provider caches. `markers`: those that end at a cache marker. `breakpoints`: those too, and by itself
-   * the whole prompt. `prefix`: any beginning of a prompt, by itself and without a promise to keep it.
+   * Which prefixes the provider caches. `markers`: those that end at a cache marker. `breakpoints`: also the whole
+   * prompt, without a marker. `prefix`: any beginning of a prompt, without markers and without a promise to keep it.
    */
   readonly kind: 'markers' | 'breakpoints' | 'prefix'
   /** A cached prefix is read in multiples of this many tokens. */
@@ -198,8 +198,8 @@ interface ProviderCapabilities {
   /** Support for a limit of 0 output tokens, which writes the prompt to the cache without generating a response. */
   readonly prewarm: boolean
   /**
-   * What the provider does with a prompt that is too long. `unsure`: it may answer and drop the beginning in silence, as
-   * servers on one's own machine do. `dropped`: it was seen to.
+   * What the provider does with a prompt that is too long. `unsure`: it may drop the beginning in silence and answer,
+   * as local servers do. `dropped`: it has been seen to do so.
    */
   readonly tooLong: 'refused' | 'unsure' | 'dropped'
 }

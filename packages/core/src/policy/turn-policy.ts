@@ -154,8 +154,8 @@ export interface DropInPolicy {
    */
   readonly rewrite: 'when-full' | 'early'
   /**
-   * With `when-full`: once a request did not fit and the context was rewritten, the client cannot go on by itself, and a
-   * compaction with the notes is due from the line of `compact.notesLine` on, with these settings in place of its own.
+   * With `when-full`: once a request did not fit and the context was rewritten, the client's own list no longer fits either. A
+   * compaction with the notes is then due from the size of `compact.notesLine` on, with these settings in place of its own.
    */
   readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
   /**
@@ -181,8 +181,8 @@ export interface DropInPolicy {
    */
   readonly cacheMarkers: 'add' | 'keep' | 'replace'
   /**
-   * Maximum tokens of the texts that are pinned after a client's own compaction, beside its system messages: what the client
-   * says again next to its summary.
+   * Maximum tokens of the texts that are pinned after a client's own compaction: what the client repeats beside its
+   * summary, without its system messages.
    */
   readonly pinTokens: number
 }

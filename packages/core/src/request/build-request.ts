@@ -88,7 +88,7 @@ export interface AssembleRequestInput {
 
 const NO_FIELDS: JsonObject = {}
 
-/** What an API request reuses of the one before it. Of a request restored from a log, only the block index is known. */
+/** What an API request reuses of the one before it. A request restored from a log has only the block index. */
 type PreviousRequest = Partial<Pick<AssembledRequest, 'messages' | 'given' | 'blockIndex'>>
 
 /** Assembles an API request. Parts of `previous`, the last API request, that are still valid are reused. */

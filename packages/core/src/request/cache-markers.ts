@@ -49,7 +49,7 @@ export interface PlannedMarker {
   /** Name of the lifetime that the marker asks for; null for the provider's default. */
   readonly ttl: string | null
   readonly scope?: string | undefined
-  /** The marker as the provider spells it; one of the client, as the client spelt it. */
+  /** The marker as the provider spells it, or, for a marker of the client, as the client spelt it. */
   readonly control: JsonObject
 }
 
@@ -275,7 +275,7 @@ export interface FirstClearableMarker {
   readonly answered: AskedRequest | null
 }
 
-/** A request by its position in the log: the number of records before it. `result`: its first clearable one. */
+/** A request, identified by the number of records before it in the log. `result`: its first clearable result. */
 interface AskedRequest {
   readonly position: number
   readonly result: string | null

@@ -122,7 +122,7 @@ function withTail(ttl: SnapshotTtl, question: ChooseTtlInput, savings: TtlSaving
     : ttl
 }
 
-/** False with `idle`: each renewal of an idle cache would then be due every five minutes instead of every hour. */
+/** False if `idle` is on: each renewal of an idle cache would then be due every five minutes instead of every hour. */
 function hasOwnTail({ policy, cache }: ChooseTtlInput): boolean {
   const { long, short } = findCacheLifetimes(cache)
   return policy.tailTtl === 'auto' && policy.idle === 'off' && short.seconds < long.seconds
@@ -189,7 +189,7 @@ export interface TimedCall {
   readonly added: number
   /** Tokens of the prefix that came after the last rewrite of the conversation. */
   readonly tail: number
-  /** True for the first call, and for the first one after a rewrite: what it adds is no part of the tail. */
+  /** True for the first call, and for the first one after a rewrite. The tokens that such a call adds do not belong to the tail. */
   readonly isFirst: boolean
 }
 
@@ -269,7 +269,7 @@ function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRu
     return walk
   const { previousCallAt, newestInputAt, prefix } = walk
   const gapMs = previousCallAt === null ? null : newestInputAt - previousCallAt
-  // A rewrite makes the prompt smaller. What it leaves as it was is at least what the session began with.
+  // A rewrite makes the prompt smaller. At least as much of it as the session began with stays as it was.
   const isFirst = gapMs === null || prompt < prefix
   const repeated = isFirst ? Math.min(prompt, walk.front) : prefix
   const tail = isFirst ? 0 : prefix - walk.floor

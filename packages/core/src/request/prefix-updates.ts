@@ -44,8 +44,8 @@ export interface PrefixUpdateRules {
    */
   readonly lateTools: 'announce' | 'define'
   /**
-   * True if the model can call exactly the tools that a client offers: a tool that is withdrawn or defined otherwise is
-   * worth a new snapshot if the provider cannot change it in mid-conversation. Default: such a change is announced.
+   * True if the model can call exactly the tools that a client offers. If such a tool is removed or redefined and the
+   * provider cannot change it in mid-conversation, a new snapshot is made. Default: the change is only announced.
    */
   readonly isClientLed?: boolean
   /** True if the context has thinking blocks that a changed prefix would invalidate. */
@@ -156,8 +156,8 @@ function listToolsToDefine(
 }
 
 /**
- * Returns the names of the changed sections whose text differs from the prefix snapshot. The others are as in the
- * snapshot again, so announcing them is enough.
+ * Returns the names of the changed sections whose text differs from the prefix snapshot. Sections that are as in the
+ * snapshot again only need an announcement.
  */
 function listOutdatedSections(
   changed: PrefixDifference['sections'],

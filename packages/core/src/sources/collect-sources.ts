@@ -261,8 +261,8 @@ export function findPreviousAttachments({ rewrites, entries }: ContextView): Pre
 }
 
 /**
- * Decides which attachments go before the summary: the reminder in front of the conversation, then those that were there
- * in the last compaction, in their old order, then unchanged ones that were after it. All others go after the summary.
+ * Decides which attachments go before the summary: the reminder in front of the conversation, then those that already were before the
+ * summary in the last compaction, in their old order, then unchanged ones that were after it. All others go after the summary.
  */
 export function arrangeAttachments(
   carried: readonly SourceAttachment[],

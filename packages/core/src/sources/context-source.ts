@@ -105,8 +105,8 @@ export interface ContextSource {
    */
   readonly isWhole: boolean
   /**
-   * True if changes are appended with the very next request. Others wait for the end of a turn whose thinking the
-   * provider would drop otherwise. Default: false.
+   * True if changes are appended with the very next request. Changes of other sources wait for the end of the turn if
+   * the provider would otherwise drop its thinking. Default: false.
    */
   readonly isUrgent?: boolean
   /** Returns the limits of the context source; null for no limit. */

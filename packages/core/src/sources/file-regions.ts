@@ -4,8 +4,8 @@
  */
 
 /**
- * Consecutive lines of a file. `from`: the number, from 1, of the first of them; null if their place is not known. Such
- * parts follow the others.
+ * Consecutive lines of a file. `from`: number of the first line, counted from 1; null if the place is not known. Parts
+ * without a known place come last.
  */
 export interface FilePart {
   readonly from: number | null
@@ -82,8 +82,8 @@ export function splitFileLines(text: string): readonly string[] {
 const EDITS_FIRST = 12
 
 /**
- * Returns the indexes of all lines, the most important first: round the last edits, the newest first, the part last read,
- * round earlier edits, then by the distance from the first region. Without edits and reads, from the beginning of the file.
+ * Returns the indexes of all lines, the most important first: lines around the last edits (newest edit first), the part last read, lines
+ * around earlier edits, then by distance from the first region. Without edits and reads, from the beginning of the file.
  */
 function rankLines(lines: readonly NumberedLine[], { edits, read }: FileFocus): readonly number[] {
   const ranked = new Set<number>()

@@ -148,9 +148,9 @@ function limitFile(
 }
 
 /**
- * Returns the paths of files to attach, each once, without files that kept messages already show: files that were edited,
- * by their last edit, then files that were only read, unless they came back at an earlier compaction and the work since
- * then did not use them; or the host's list.
+ * Returns the paths of files to attach, each once: edited files in the order of their last edit, then files in use that
+ * were only read; or the host's list. Without files that kept messages already show. A file that came back at an
+ * earlier compaction and was not used since is no longer in use.
  */
 function findCandidates(
   { folder, recent, isStub = isFileUnchangedNotice }: FilesSourceOptions,
@@ -346,8 +346,8 @@ function listResultsWithContent(
   return new Set(ids)
 }
 
-// How much of the text of files that a compaction attaches the model will use. A file that it does not come back to before
-// the next compaction, or that it reads again first, was attached for nothing.
+// Computes how much of the text of attached files the model will use. A file was attached for nothing if the model does
+// not come back to it before the next compaction, or reads it again first.
 
 /** Tool calls after which the next use of a file counts as coming back to it. */
 const PAUSE_CALLS = 20
@@ -362,8 +362,8 @@ const [SPAN_CALLS, FIRST_FILES] = [30, 5]
 const [NEWEST_POINTS, POINT_CALLS] = [10, 10]
 
 /**
- * Returns the percentage of attached files that the model is expected to use: that it comes back to them before the next
- * compaction, and does not read them again first. Null if there were too few calls to tell. `history`: all records of the
+ * Returns the percentage of attached files that the model is expected to use: to come back to before the next
+ * compaction, without reading them again first. Null if there were too few calls to tell. `history`: all records of the
  * branch. `runs`: its tool calls that succeeded.
  */
 function measureFileUse(

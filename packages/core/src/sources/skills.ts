@@ -87,7 +87,7 @@ function createListedScanner(): (session: SessionLog) => ReadonlySet<string> {
 interface InvokedSkillsOptions {
   /** The name of the tool that loads skills; its input names the skill in `skill`. */
   readonly tool: string
-  /** Returns the path of a skill's file; null if there is no such skill. Tells skills from other slash commands. */
+  /** Returns the path of a skill's file; null if there is no such skill, as for other slash commands. */
   readonly findPath: (name: string) => string | null
 }
 

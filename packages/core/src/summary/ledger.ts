@@ -209,8 +209,8 @@ function toAbsolutePath(path: string): string | null {
   return /^[A-Za-z]:[\\/]/.test(path) ? path.replaceAll('\\', '/') : null
 }
 
-// Search for the places where records mention files and identifiers. A summary only repeats earlier records, so it is
-// skipped unless the earlier records are missing from the log.
+// Search for the places where records mention files and identifiers. A summary is skipped, since it only repeats
+// earlier records, unless those are missing from the log.
 
 interface Mention {
   /** `work`: the user or the model wrote the name. `result`: it occurs in a tool result. */
@@ -232,7 +232,7 @@ interface Mention {
 /** A text of a record in which names are looked for: a tool call, a tool result, or what was written. */
 interface Passage extends Pick<Mention, 'by' | 'touches'> {
   readonly texts: readonly string[]
-  /** Id of the tool call that the text is; `resultOf`: id of the call whose result it is. */
+  /** If the text is a tool call: its id. `resultOf`: if the text is a result, the id of its call. */
   readonly callId?: string
   readonly resultOf?: string
 }
@@ -359,7 +359,7 @@ function shortenPath(path: string, root: string): string {
 const LEDGER_HEADING = 'In use'
 const ABSOLUTE_PATH = /^(?:[A-Za-z]:)?\//
 
-/** Finds the folder whose omission from all paths below it saves most characters; an empty text if none saves any. */
+/** Finds the folder that saves the most characters if it is left out of all paths below it; an empty text if none saves any. */
 function findSharedFolder(paths: readonly string[]): string {
   const counts = new Map<string, number>()
   for (const path of paths) {

@@ -29,7 +29,7 @@ export interface LocalSummaryOptions {
   readonly form: CompactionForm
   /** Maximum tokens of the whole local summary. */
   readonly tokens: number
-  /** Maximum tokens of everything in it that is not a user message; default: no limit of its own. */
+  /** Maximum tokens of everything in the summary except the user messages; default: no separate limit. */
   readonly restTokens?: number
   /** Maximum tokens of one user message, and of all user messages together; null if the summary is not to list them. */
   readonly messages: { readonly each: number; readonly total: number } | null
@@ -53,14 +53,14 @@ interface LocalSummary {
 }
 
 /**
- * A local summary and the list of names that is added to it take at most this part of what they replace, and at most so
- * many tokens. User messages are not counted.
+ * A local summary and the list of names that is added to it together take at most this share of the tokens that they
+ * replace, and at most so many tokens. User messages are not counted.
  */
 const LARGEST_PART = { share: 1 / 4, tokens: 12_000 }
 /** The list of names takes at most this share of the tokens of list and local summary together. */
 const NAMES_SHARE = 1 / 4
 
-/** Returns the most tokens that a local summary may have beside the user messages. `replaced`: tokens that it replaces. */
+/** Returns the most tokens that a local summary may have without the user messages. `replaced`: tokens that the summary replaces. */
 export function limitLocalSummary(replaced: number): number {
   const both = Math.min(LARGEST_PART.tokens, replaced * LARGEST_PART.share)
   return Math.floor(both * (1 - NAMES_SHARE))
@@ -75,8 +75,8 @@ export function limitNames(rest: number): number {
 const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, snippets: 0.25 }
 
 /**
- * Writes the local summary within `given.tokens`. It always has the first request and the latest message: where not even
- * these fit, it is the smallest summary that has them, and exceeds its tokens.
+ * Writes the local summary within `given.tokens`. It always has the first request and the latest message. If not even
+ * these fit, it is the smallest summary with both, which exceeds `given.tokens`.
  */
 export function* writeLocalSummary(
   { facts, pieces }: LocalSummaryInput,

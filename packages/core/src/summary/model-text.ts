@@ -1,7 +1,7 @@
 /**
- * The text that a model wrote for a summary, as the summary shows it: in a frame whose end the text cannot write, without
- * its own list of the user's messages, and with every quotation marked that is not a whole sentence or line of the user.
- * What the text says is not judged: nothing in the frame counts as the user's, as an instruction or as a permission.
+ * The text that a model wrote for a summary, as the summary shows it: in a frame whose end the text cannot imitate, without the
+ * model's own list of the user's messages, and with a mark on every quotation that is not a whole sentence or line of the user.
+ * The content is not judged: nothing in the frame counts as the user's, as an instruction or as a permission.
  */
 
 import type { UserPrompt } from '../facts/user-prompts.ts'
@@ -21,7 +21,7 @@ const FRAME_LINES = new RegExp(
   'gm',
 )
 
-/** Encloses a model's text in a frame, with a first line that says what it is and where it ends. */
+/** Encloses a model's text in a frame, whose first line says what the text is and where it ends. */
 export function frameModelText(text: string): string {
   const name = chooseFrameName(FRAME, text)
   const notice = NOTICE.join(name)
@@ -29,8 +29,8 @@ export function frameModelText(text: string): string {
 }
 
 /**
- * Removes the frames of earlier summaries from a model's text. A model that repeats its last summary repeats the frame, and
- * each compaction would put one more around it. All that was in the frame stays, and gets the frame of the new summary.
+ * Removes the frames of earlier summaries from a model's text. A model that repeats its last summary repeats the frame,
+ * and each compaction would add another one. The text inside stays, and gets the frame of the new summary.
  */
 export function removeFrames(text: string): string {
   return text.replace(FRAME_LINES, '')
@@ -49,7 +49,7 @@ export function removeMessageSection(text: string): string {
     .join('\n')
 }
 
-// Quotations: what stands in quotation marks of any language, and lines that begin with ">".
+// Quotations: texts in quotation marks of any language, and lines that begin with ">".
 
 /** Marks a quotation that is in no message of the user, once: a model may repeat the mark with the quotation. */
 export const NOT_THE_USERS = "[Not the user's words]"
@@ -73,7 +73,7 @@ const QUOTATION = new RegExp(
 const QUOTED_LINE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?>\s*(?=\S)/
 const STRING = String.raw`"(?:[^"\\\n]|\\.)*(?:"|$)`
 const INNER_OBJECT = String.raw`\{(?:[^"{}\n]|${STRING})*\}`
-/** Matches inline code and JSON objects, such as the input of a call; one that is cut off reaches to the end of the line. */
+/** Matches inline code and JSON objects, such as the input of a call. A JSON object that is cut off reaches to the end of the line. */
 const INLINE_CODE = new RegExp(
   String.raw`\x60[^\x60\n]*\x60|\{\s*${STRING}\s*:(?:[^"{}\n]|${STRING}|${INNER_OBJECT})*(?:\}|$)`,
   'g',

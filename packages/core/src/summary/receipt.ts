@@ -68,7 +68,7 @@ interface LostError extends LostItem {
 }
 
 interface LostUserMessage extends LostItem {
-  /** Number of characters that the new context lacks: all of the text, or what was cut from its middle. */
+  /** Number of characters that the new context lacks: the whole text, or the part cut from its middle. */
   readonly characters: number
 }
 
@@ -177,8 +177,8 @@ function withoutRepeats(items: readonly LostError[]): readonly LostError[] {
 }
 
 /**
- * Finds the identifiers of the previous context that the new one lacks. Those of an earlier summary count if the records
- * that it replaced have them: other words of a summarizer are no facts of the session.
+ * Finds the identifiers of the previous context that the new one lacks. Identifiers of an earlier summary count only if
+ * the records that it replaced have them: other words were the summarizer's and are no facts of the session.
  */
 function* findLostIdentifiers(
   records: readonly KnownRecord[],
@@ -212,9 +212,9 @@ function* joinTexts(
 }
 
 /**
- * Creates a function that returns all text of an entry that the model is shown, without credentials. It cleans each
- * entry once. The texts are kept for one receipt only: the entries live as long as the session, because an undo needs
- * them.
+ * Creates a function that returns all text of an entry that the model is shown, without credentials. Each entry is
+ * cleaned once. The texts are remembered for one receipt only: tied to the entries they would stay in memory, because
+ * an undo needs the entries.
  */
 function createCleanTextReader(): (entry: ContextEntry) => string {
   const known = new Map<ContextEntry, string>()

@@ -1,6 +1,6 @@
 /**
- * Completes the text of a summary from the log. What a model wrote stands in a frame; the user's messages and the open
- * tasks are always written from the log, and files and errors that the text lacks are added, within budgets.
+ * Completes the text of a summary from the log. A model's text stands in a frame. The user's messages and the open
+ * tasks are always written from the log; files and errors that the text lacks are added, within budgets.
  */
 
 import type { SessionFacts } from '../facts/session-facts.ts'
@@ -39,8 +39,8 @@ import {
 import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
 
 /**
- * Who wrote the text: a `model`, which the text is framed for; the `provider`, whose block stays as it is, with what the
- * log adds beside it; the engine from the log, as `notes` of the session or as a `local` summary.
+ * Who wrote the text. `model`: the text is put in a frame. `provider`: its block stays as it is, and additions stand
+ * beside it. The engine wrote the others from the log: `notes` of the session, or a `local` summary.
  */
 export type SummaryAuthor = 'model' | 'provider' | 'notes' | 'local'
 
@@ -122,7 +122,7 @@ const OWN_SECTIONS: readonly (readonly [section: number, heading: string, none: 
   [MESSAGES_SECTION, '6. All user messages', 'Nothing on record.'],
   [TASKS_SECTION, '7. Pending tasks', NO_OPEN_TASK],
 ]
-/** What is added to a text of the engine, which has most of it. */
+/** The sections that are added to a text of the engine, which already has most facts. */
 const MISSING_SECTIONS: readonly (readonly [section: number, heading: string])[] = [
   [MESSAGES_SECTION, 'User messages, word for word:'],
   [TASKS_SECTION, 'Open tasks on the list:'],
@@ -154,7 +154,7 @@ function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: Repai
     formatLeftOut(fitted.leftOut.filter((piece) => piece.section === section))
   const write = (some: readonly (readonly [section: number, heading: string])[]): readonly string[] =>
     some.flatMap(([section, heading]) => {
-      // A local summary says itself what it leaves out.
+      // A local summary itself says what it leaves out.
       const isTold = section === MESSAGES_SECTION && rules.author === 'notes'
       const lines = [...list(section), ...(isTold ? listLeftOut(section) : [])]
       return lines.length === 0 ? [] : [[heading, ...lines].join('\n')]
@@ -241,8 +241,8 @@ interface MissingFacts {
 }
 
 /**
- * Finds the facts that are to be added to `text`: the messages and open tasks that a text of the engine lacks, or all of
- * them beside a text of a model; files and errors that the text does not mention. All must be redacted already.
+ * Finds the facts to add to `text`: messages and open tasks (for a text of the engine, only those that it lacks; for a
+ * text of a model, all), and files and errors that the text does not mention. Text and facts must be redacted already.
  */
 function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
   const { isNotes = false } = rules

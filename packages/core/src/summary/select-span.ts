@@ -116,7 +116,7 @@ function findNearestCut(cuts: readonly number[], picked: number, form: Compactio
 
 /**
  * Returns the last cut at or before `position` between messages of different roles; returns `position` if there is
- * none. A cut with no message after it is not moved either: its empty side is refused.
+ * none. A cut without a message after it is not moved: the compaction is refused for its empty side.
  */
 function findCutBetweenRoles(
   records: readonly KnownRecord[],
@@ -274,8 +274,8 @@ function listUuids(entries: readonly ContextEntry[]): readonly string[] {
 }
 
 /**
- * Checks whether the user wrote a record: typed text, also beside a tool result, or an image without text. Words inside
- * a tool result do not count, since the result cannot be kept without its tool call; the summary quotes them.
+ * Checks whether the user wrote a record: typed text, also beside a tool result, or an image without text. Words of the user
+ * inside a tool result do not count, since the result cannot be kept without its tool call; the summary quotes them.
  */
 function isUserPrompt(record: KnownRecord): boolean {
   if (isUserMessage(record)) return true

@@ -207,7 +207,7 @@ export function createMessagePieces(
 
 /**
  * Returns the short form of a user message; null if there is none that is shorter. If a short message has a long note
- * on what it answers, the note is cut before any of the user's words.
+ * on what it answers, only the note is left out.
  */
 function shortenPrompt({ text, lead, uuid }: UserPrompt, number: number): string | null {
   if (text.length <= SHORT_MESSAGE_CHARACTERS)
@@ -339,7 +339,7 @@ const LEAST_FOUND_ANYWHERE = 30
 /** Matches the marks before an item of a list of messages: a bullet, a number, a label such as "User:". */
 const LIST_ITEM_START =
   /^\s*(?:(?:[-*+>]|\d{1,3}[.)]|\[\d+\]|\*{0,2}(?:user|message|prompt|turn)(?: message)?(?: #?\d+)?\*{0,2}\s*:)\s*)*/i
-/** Matches what may stand between the start of a line and a user's text, after the marks of a list. */
+/** Matches what may be on a line before a user's text, after the marks of a list. */
 const BEFORE_TEXT = /^(?:Answered:\s*|Asked:\s*(?="))?["“'‘*_`]*\s*$/
 /** Matches from the end of a user's text to the end of its line. */
 const AFTER_TEXT = /["”'’*_`]*[^\S\n]*(?:\((?:answering|options:)[^\n]*)?(?:\n|$)/y
@@ -416,8 +416,8 @@ function countMissing(dense: string, part: string): number {
 }
 
 /**
- * Returns the length of the longest beginning or end of `part` that is in the text; 0 if it is too short to count. Takes
- * time proportional to both lengths, whatever repeats in them (the search of Knuth, Morris and Pratt, for an end backwards).
+ * Returns the length of the longest beginning or end of `part` that is in the text; 0 if it is too short to count. Takes time
+ * proportional to both lengths, even for repetitive texts (algorithm of Knuth, Morris and Pratt; an end is searched backwards).
  */
 function countKept(text: string, part: string, side: 'beginning' | 'end'): number {
   const least = side === 'end' ? part.slice(-LEAST_KEPT_CHARACTERS) : part.slice(0, LEAST_KEPT_CHARACTERS)

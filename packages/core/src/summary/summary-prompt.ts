@@ -1,6 +1,6 @@
 /**
- * Texts round a summary: the prompt that asks for it, with its nine sections and custom instructions, and the message in
- * which it stands in the context.
+ * Texts around a summary: the prompt that asks for the summary, with its nine sections and custom instructions, and the
+ * message that contains the summary in the context.
  */
 
 import type { ContextEntry } from '../context/context-entry.ts'
@@ -149,7 +149,7 @@ export function findSections(text: string): readonly number[] {
   return [...new Set(found)].sort((one, other) => one - other)
 }
 
-/** Returns the number of the section whose heading a line is; null if it is none. */
+/** Returns the section number if a line is the heading of a section; otherwise null. */
 export function readSectionNumber(line: string): number | null {
   const [, digit, title = ''] = HEADING_LINE.exec(line) ?? []
   const number = Number(digit ?? 0)

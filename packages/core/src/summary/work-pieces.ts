@@ -32,7 +32,7 @@ interface WorkRanks {
   readonly must: number
   readonly now: number
   readonly rest: number
-  /** Rank of the newest tool result; older ones come after it. They fill what all other facts leave. */
+  /** Rank of the newest tool result; older results have higher ranks. Results fill the tokens that all other facts leave free. */
   readonly last: number
 }
 
@@ -83,7 +83,7 @@ function createRequestPiece(title: string, message: UserPrompt, rank: number): W
   return { section: 1, rank, full, ...(short.length < full.length ? { short } : {}) }
 }
 
-/** Quotes a message with what it answers: "yes" alone says nothing. */
+/** Quotes a message together with what it answers, because "yes" alone says nothing. */
 function quote({ lead, text }: UserPrompt, most: number = QUOTE_CHARACTERS): string {
   return `${lead}"${truncateEnd(text.trim(), most)}"`
 }
@@ -201,8 +201,8 @@ function describeRequest(last: UserPrompt, isReplied: boolean): string {
   return `The latest request: ${quote(last)}. The model has replied to it (section 8).`
 }
 
-// What the model decided and found, in its own words. The texts since the last but one message come first, then the
-// longest and newest: each in full, until no more fit, and the others by their beginning.
+// What the model decided and found, in its own words. Texts since the last but one message of the user come first, then
+// the longest and newest. As many as fit are shown in full, and of the others only the beginning.
 
 export const FINDINGS_GROUP = 'findings'
 const SHORTEST_FINDING = 80

@@ -31,7 +31,7 @@ function listCodeBlocks(lines: readonly string[]): readonly CodeBlock[] {
     return fence === undefined ? [] : [{ index, fence, isClosing: language.trim() === '' }]
   })
   const blocks: CodeBlock[] = []
-  // Fences that nothing closes. Nothing closes a longer one either, so that the search takes time only once.
+  // Fences that no later fence closes. A longer fence of the same kind cannot be closed either, so it is not searched for again.
   const unclosed: string[] = []
   for (let at = 0; at < fences.length; at += 1) {
     const opening = fences[at]
@@ -188,8 +188,8 @@ export function isFileMentioned(text: string, path: string): boolean {
 const FOLDER_LINE = /^- ([^:\n]+|[A-Za-z]:[^:\n]*): ([^\n]+)$/gm
 
 /**
- * Creates a check whether the whole path of a file can be told from a text: the path is there, or the path relative to one
- * of the working directories `folders`, whole or in a line of its folder.
+ * Creates a check whether a text shows the whole path of a file: the path itself, or the path relative to one of the
+ * working directories `folders`, also if it is split between a line of a folder and its file names.
  */
 export function createPathFinder(text: string, folders: readonly string[]): (path: string) => boolean {
   const plain = text.replaceAll('\\', '/')
@@ -204,7 +204,7 @@ export function createPathFinder(text: string, folders: readonly string[]): (pat
   }
 }
 
-// Elements that enclose a text of somebody else, such as `<system-reminder>`, so that the text cannot end them.
+// Elements that enclose a text of unknown origin, such as `<system-reminder>`, so that the text cannot end them.
 
 /**
  * Returns the name of an element that encloses `text`: `name`, or `name` with the first number that the text does not

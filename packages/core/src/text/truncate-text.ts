@@ -17,10 +17,10 @@ export function truncateStart(text: string, most: number): string {
   return `${ELLIPSIS}${sliceText(text, text.length - most)}`
 }
 
-/** Matches a line that says something, in any language: one with a word or a number, unlike a lone brace. */
+/** Matches a line with a word or a number, in any language, unlike a lone brace. */
 const SAYING = /[\p{L}\p{N}]{2}|[\p{Lo}\p{N}]/u
 
-/** Returns the first line that says something, or else the first that is not blank, cut to `most` characters. */
+/** Returns the first line with a word or a number, or else the first that is not blank, cut to `most` characters. */
 export function truncateFirstLine(text: string, most: number): string {
   const lines = text.split('\n').filter((given) => given.trim() !== '')
   const line = lines.find((given) => SAYING.test(given)) ?? lines[0] ?? ''
@@ -117,8 +117,8 @@ function findLongest(text: string, tokens: number, measured: (size: number) => n
 }
 
 // Keeps texts free of lone surrogates: halves of a character outside the basic plane, such as an emoji. Providers
-// refuse a request that contains one, for good, so text is repaired when it arrives and never cut inside a character.
-// Text that is quoted also loses what controls a terminal.
+// refuse every request that contains one, so text is repaired when it arrives and never cut inside a character. Quoted
+// text also loses the characters that control a terminal.
 
 /** Cuts a text as `slice` does, but never inside a surrogate pair: half a pair at an end of the cut is left out. */
 export function sliceText(text: string, from: number, to: number = text.length): string {
@@ -192,8 +192,8 @@ export function removeControlCharacters(text: string): string {
   return replaceLoneSurrogates(text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, ''))
 }
 
-// Fits texts into a number of tokens: what matters most first, in a short form before anything is shown at length. Notes
-// and summaries both choose by this rule.
+// Fits texts into a number of tokens: the most important first, all in a short form before any is shown at length.
+// Notes and summaries both choose texts by this rule.
 
 export interface FitItem {
   readonly full: string

@@ -219,8 +219,8 @@ function toNamedMetrics(
 }
 
 /**
- * Returns each class as a whole percentage of the total; together they are 100. Duplicate reads are a part of the tool
- * results, and counted beside. Returns no metrics if the total is 0.
+ * Returns each class as a whole percentage of the total; together they are 100. The percentage of duplicate reads is
+ * given in addition: they are part of the tool results. Returns no metrics if the total is 0.
  */
 function toPercentMetrics(accounting: TokenBreakdown, wasted: number): Readonly<Record<string, number>> {
   const { total } = accounting
@@ -240,7 +240,7 @@ function toPercentMetrics(accounting: TokenBreakdown, wasted: number): Readonly<
   return { ...toWholePercents(classes, total), duplicate_read_percent: Math.round((wasted / total) * 100) }
 }
 
-/** Rounds shares so that they add up to 100: down, and those that lost most by that up again. */
+/** Rounds shares so that they add up to 100: all are rounded down, then those that lost most are rounded up. */
 function toWholePercents(
   classes: Readonly<Record<string, number>>,
   total: number,

@@ -94,8 +94,8 @@ export function isNothingBilled(usage: TokenUsage | undefined): boolean {
 }
 
 /**
- * Returns the usage of a response that broke off. The provider bills the output up to there, but reports it only at the
- * end: at the start, the usage has the prompt and a placeholder for the output. `output`: estimate of what arrived.
+ * Returns the usage of a response that broke off. The provider bills the output so far but reports it only at the end:
+ * the usage reported at the start has the prompt and a placeholder for the output. `output`: estimate of what arrived.
  */
 export function withEstimatedOutput(usage: TokenUsage, output: number): TokenUsage {
   if (usage.parts !== undefined || output <= usage.output) return usage
@@ -104,8 +104,8 @@ export function withEstimatedOutput(usage: TokenUsage, output: number): TokenUsa
 
 /**
  * Returns the usage of a response that broke off before it reported any. `prompt`: estimated tokens of the request;
- * `read`: how many of them the prompt cache is expected to have had; `write`: the price class of what was written to it,
- * null if nothing was.
+ * `read`: how many of them were expected in the prompt cache; `write`: the price class of the tokens written to the
+ * cache, null if none were.
  */
 export function estimateLostUsage(
   prompt: number,

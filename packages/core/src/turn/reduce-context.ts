@@ -100,9 +100,9 @@ const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
 ])
 
 /**
- * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless. That is so where
- * nothing can be reduced and the request, or what a compaction would leave of it, may fit the window. `reason`: why a
- * compaction was refused.
+ * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless, because it, or
+ * what a compaction would leave of it, may still fit the window and nothing can be reduced. `reason`: why a compaction
+ * was refused.
  */
 function refuseFullContext(
   turn: TurnContext,

@@ -184,7 +184,7 @@ async function* runLoop(
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
 
-/** How often Stop hooks can make one turn go on. A hook that is never satisfied would go on for ever, and cost money. */
+/** How often Stop hooks can make one turn go on. Without a limit, a hook that is never satisfied would make it go on forever. */
 const MAX_STOPS_OVERRULED = 25
 const STOP_LIMIT_MESSAGE = `Stop hooks made the turn go on ${MAX_STOPS_OVERRULED} times; it has ended now.`
 
@@ -270,7 +270,7 @@ export async function* prepareNextRequest(
   return call
 }
 
-/** Starts a call unless a limit is reached. Once its request is stored, other calls cannot write before its reply does. */
+/** Starts a call unless a limit is reached. This is checked without the write lock, which running calls need to end. */
 async function startAdmitted(
   turn: TurnContext,
   start: () => Promise<PendingModelCall | TurnFailure>,

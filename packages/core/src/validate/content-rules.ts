@@ -26,7 +26,7 @@ import type {
 } from '../policy/provider-spelling.ts'
 import type { ReportFinding, RuleSet } from './findings.ts'
 
-/** Parses one message. Its blocks may have been given by anyone; the engine itself made the message around them. */
+/** Parses one message. Its blocks may come from anyone, but the engine itself made the message that holds them. */
 export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
   const path = `messages.${index}`
   const { role, content } = message

@@ -5,7 +5,7 @@
 import type { Middleware } from '@anthropic-ai/sdk'
 import { type ClientTidemarkOptions, createClientTidemark } from './library/client-tidemark.ts'
 
-/** Options of `tidemark(…)`: `session`, `mode` and `pingSeconds` as of `fetch`, and those of `createTidemark`. */
+/** Options of `tidemark(…)`: `session`, `mode` and `pingSeconds` of `tidemark.fetch`, and the options of `createTidemark`. */
 export type TidemarkMiddlewareOptions = ClientTidemarkOptions
 
 /** Middleware with a function that closes its sessions. */

@@ -1,6 +1,6 @@
 /**
- * `tidemark/tools`: for the tools of an agent: files that are never half-written, commands with all the processes they
- * start, and patterns for paths and rules.
+ * `tidemark/tools`: helpers for an agent's tools: files that are never half-written, commands ended together with all their processes, and
+ * patterns for paths and rules.
  *
  * @module tidemark/tools
  */

@@ -76,7 +76,7 @@ export async function compactLog(
   }
 }
 
-/** Prepares a draft with notes from the log where a whole conversation is compacted without a model, else a summary. */
+/** Prepares a draft: with notes from the log for a whole conversation without a summary model, else with a summary. */
 async function prepareLoggedDraft(
   session: LoggedSession,
   asked: CompactionOptions,
@@ -90,7 +90,7 @@ async function prepareLoggedDraft(
   return session.prepare(withLoggedSize(plan, before))
 }
 
-/** Returns a plan with the size of the context as the log has it. What the provider had cleared is not freed again. */
+/** Returns the plan with the context size of the log. What the provider had already cleared does not count as freed. */
 function withLoggedSize(plan: CompactionPlan, before: ContextTokens): CompactionPlan {
   const replacedTokens = Math.min(plan.replacedTokens, before.expected)
   const stayingTokens = Math.min(plan.stayingTokens, before.expected - replacedTokens)
@@ -98,9 +98,9 @@ function withLoggedSize(plan: CompactionPlan, before: ContextTokens): Compaction
 }
 
 /**
- * Returns the context size as estimated from what the log contains, or as the provider counted it if that is less. The
- * provider also counts what the log lacks, such as system prompt and tools. Both sizes of a rewrite, and the target, leave
- * it out, because a rewrite does not free it.
+ * Returns the context size as estimated from what the log contains, or as the provider counted it if that is less. The provider also counts
+ * what the log lacks, such as system prompt and tools. A rewrite does not free that part, so the sizes before and after it, and the target,
+ * leave it out.
  */
 function measureLoggedContext(session: LoggedSession, scale = readScale(session)): ContextTokens {
   const size = measureContext(session.state, session.host, session.room)
@@ -196,7 +196,7 @@ export async function undoLog(
   const model = findLogModel(log, all, options)
   const journal = options.journal ?? own
   const session = await openLoggedSession(log, rest, { model, journal, note: () => {} })
-  // Both sizes by the same estimate: an undo begins a new one.
+  // The size after the undo is estimated with this factor, too: the undo itself begins a new estimate without it.
   const scale = readScale(session)
   const before = measureLoggedContext(session, scale).expected
   const choice = findUndoTarget(session.state.view, named.uuid)
@@ -284,7 +284,7 @@ function describePlan(
   session: LoggedSession,
 ): PlannedCompaction {
   const { span, target } = plan
-  // The spans contain the records as they were sent; what the provider cleared on its side fills no window.
+  // What the provider cleared on its side takes no space in the window, although the records in the spans still have it.
   const held = new Map(listHeldEntries(session).map((entry) => [entry.index, entry]))
   const measure = (entries: readonly ContextEntry[]): RecordsSize =>
     measurePortion(

@@ -48,7 +48,7 @@ export interface LoggedSession {
   readonly host: TurnHost
   readonly room: CompactionServices
   plan(asked: CompactionOptions): CompactionPlan | RefusedRewrite
-  /** Plans a compaction with notes from the log; null if it has a model for a summary, or notes cannot be used. */
+  /** Plans a compaction with notes from the log. Null if the session has a model for summaries, or notes cannot be used. */
   planWithNotes(asked: CompactionOptions): Promise<CompactionPlan | null>
   prepare(plan: CompactionPlan): Promise<CompactionDraft | RefusedRewrite>
   commit(draft: CompactionDraft): Promise<CompactionResult>

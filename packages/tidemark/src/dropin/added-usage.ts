@@ -1,7 +1,6 @@
 /**
- * A server of Chat Completions reports the usage of a stream only if it is asked to, in a frame without a choice. Requests that
- * are managed ask for it always, and the frame is taken out again where the client did not: clients read the first choice of
- * every frame.
+ * A server of Chat Completions reports the usage of a stream only on request, in a frame without a choice. Managed requests always ask for
+ * usage. If the client did not ask, the frame is removed again, because clients read the first choice of every frame.
  */
 import { isObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
@@ -10,13 +9,13 @@ import { copyHead, isEventStream } from './client-response.ts'
 
 const CHAT_PATH = '/chat/completions'
 
-/** Returns a request that asks for the usage of its stream. */
+/** Returns the client's request, changed so that the server reports the usage of its stream. */
 export function withUsageAsked(init: RequestInit, codec: ProviderCodec, body: unknown): RequestInit {
   if (!isObject(body) || body.stream !== true || !lacksUsage(codec, body)) return init
   return { ...init, body: JSON.stringify({ ...body, ...askUsage(body as JsonObject) }) }
 }
 
-/** The same for a request that the engine writes. */
+/** Returns a request of the engine, changed so that the server reports the usage of its stream. */
 export function withOwnUsageAsked(request: ClientRequest, codec: ProviderCodec): ClientRequest {
   const { isStream, ownFields } = request
   if (!isStream || !lacksUsage(codec, ownFields)) return request
@@ -35,13 +34,13 @@ function askUsage({ stream_options: options }: JsonObject): JsonObject {
   return { stream_options: { ...(isObject(options) ? (options as JsonObject) : {}), include_usage: true } }
 }
 
-/** Returns the answer to a client without usage that it did not ask for. `sent`: the fields of its request. */
+/** Returns the response without usage that the client did not ask for. `sent`: the usage fields of the client's request. */
 export function withoutAddedUsage(answer: Response, codec: ProviderCodec, sent: UsageFields): Response {
   if (!lacksUsage(codec, sent) || answer.body === null || !isEventStream(answer)) return answer
   return new Response(answer.body.pipeThrough(createUsageFilter()), copyHead(answer))
 }
 
-/** Takes out frames with usage and without a choice. A frame that is not complete waits for the next chunk. */
+/** Removes frames that have usage and no choice. An incomplete frame waits for the next chunk. */
 function createUsageFilter(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let rest = ''

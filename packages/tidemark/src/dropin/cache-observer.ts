@@ -1,6 +1,6 @@
 /**
- * Watches the prompt cache of requests that a client sends by itself, with the same detection as for the engine's own:
- * what was expected to be read, and which change of the request explains a cache break.
+ * Watches the prompt cache of requests that a client makes itself, with the break detection of the engine's own requests: what should have
+ * been read, and which change of the request explains a cache break.
  */
 import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
@@ -24,11 +24,11 @@ import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 
 export interface CacheObserver {
-  /** True if the last request had the same system prompt and tools as the one before it, none of which the provider runs. */
+  /** True if the last request had the same system prompt and tools as the one before, and no tool that the provider runs. */
   readonly isSamePrefix: boolean
   /** Notes a request that is about to be sent. */
   noteRequest(request: ClientRequest): void
-  /** Emits what the response to the last request cost, and why the cache was lost if it was; the log keeps the reason. */
+  /** Emits what the response to the last request cost and, after a cache break, its cause, which the log keeps. */
   noteResponse(reply: Reply): Promise<void>
 }
 
@@ -100,7 +100,7 @@ function toSentRequest(
   }
 }
 
-/** Returns where a marker stands. Null for one on the whole request, which the provider places by itself. */
+/** Returns where a marker is. Null for a marker on the whole request: the provider chooses its place. */
 function findMarkedPlace(
   marker: ClientMarker,
   tools: readonly JsonObject[],

@@ -1,6 +1,6 @@
 /**
- * Counts what a client pays for beside its conversation: requests that are passed on, such as titles and its own summaries,
- * and responses that broke off. The log keeps their usage as calls, so that its totals are those of the bill.
+ * Counts what a client pays for outside its conversation: requests that are passed on, such as those for titles and for its own summaries,
+ * and responses that broke off. The log keeps their usage as calls, so that its totals match the bill.
  */
 import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
 import {
@@ -23,7 +23,7 @@ import { readWhilePassing } from './client-response.ts'
 /** The source of the calls that a client makes beside its conversation. */
 const PASSED_SOURCE = 'passed-on'
 
-/** Passes a response on, and counts what came of it. */
+/** Passes a response on, and counts the cost of its reply. */
 export function countResponse(
   response: Response,
   codec: ProviderCodec,
@@ -32,10 +32,7 @@ export function countResponse(
   return readWhilePassing(response, { codec, hidesThinking: false, onReply: count, onCut: count })
 }
 
-/**
- * Records the cost of a reply in the log of a session, and emits it unless that was done. A reply without usage costs nothing
- * that is known.
- */
+/** Records the cost of a reply in the log of a session, and emits it unless `isEmitted`. A reply without usage costs 0. */
 export async function countReply(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
   if (reply === null) return
   const { compaction } = createTurnContext(open).host
@@ -80,7 +77,7 @@ export async function appendCall(
   await writeRecords(open, createCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})
 }
 
-/** Returns a function that prices replies to requests of no conversation, with the totals of all of them. */
+/** Returns a function that prices replies outside all conversations, and keeps their totals. */
 export function createPassedCosts({
   choice: { priceList },
 }: Pick<OpenSession['model'], 'choice'>): (reply: Reply, at: string) => EventOf<'priced'> {

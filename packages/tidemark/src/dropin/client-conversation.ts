@@ -1,6 +1,6 @@
 /**
- * One conversation of a client that goes through a `fetch`: its session, the request in flight with the response that is
- * awaited, and what is recorded of both. Only its methods change that state.
+ * One conversation of a client that uses `tidemark.fetch`: its session, the request in flight, and what is recorded of the request and its
+ * response. Only the methods of the conversation change this state.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import {
@@ -29,34 +29,34 @@ export interface ClientConversation {
   readonly close: () => Promise<void>
   /** True while a request of the conversation waits for its response. */
   readonly isInFlight: boolean
-  /** When its last request came, in milliseconds. */
+  /** When the last request of the conversation came, in milliseconds. */
   readonly usedAt: number
-  /** Resolves when what came last is in the log. */
+  /** Resolves when the newest request and its response are in the log. */
   readonly recording: Promise<void>
-  /** Requests of the engine in a row that the provider refused although it took the client's own. */
+  /** Successive requests of the engine that the provider refused, while it accepted the client's own. */
   strikes: number
-  /** True if the server does not know the question for the usage of a stream. */
+  /** True if the server does not know the field that asks for the usage of a stream. */
   refusesUsage: boolean
-  /** True if the awaited response answers the engine's request, and not one that the client wrote. */
+  /** True if the awaited response is to a request of the engine, false if it is to the client's own. */
   readonly isManaged: boolean
 
-  /** Puts a request of the conversation in flight, so that no other one takes its place. */
+  /** Marks the conversation as waiting for a response. Until `release`, no other request is assigned to it. */
   begin(): void
-  /** Takes the request out of flight. */
+  /** Marks the conversation as free for the next request. */
   release(): void
-  /** Gives up the engine's request, because the client's own is sent instead. */
+  /** Drops the engine's request, because the client's own is sent instead. */
   withdraw(): void
-  /** Gives up the request, because no response to it will be recorded. */
+  /** Drops the request in flight, because no response to it will be recorded. */
   abandon(): void
-  /** Records what a request brings, and returns the one to send instead, or why the client's own is to be sent. */
+  /** Records the new messages of a request. Returns the request to send instead, or why the client's own is to be sent. */
   take(
     request: ClientRequest,
     codec: ProviderCodec,
     signal: AbortSignal | undefined,
   ): Promise<TakenRequest | RequestNotTaken>
-  /** Records what a request brings that is sent as the client wrote it. Returns false if nothing was recorded. */
+  /** Records the new messages of a request that is sent unchanged. Returns false if nothing was recorded. */
   observe(request: ClientRequest, codec: ProviderCodec): Promise<boolean>
-  /** Records what a request brings, then compacts the log. */
+  /** Records the new messages of a request, then compacts the log. */
   recordThenCompact(request: ClientRequest, codec: ProviderCodec): ReturnType<typeof recordThenCompact>
   /** Records the response to the request in flight. */
   record(reply: Reply, codec: ProviderCodec): Promise<void>
@@ -109,7 +109,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     },
     recordThenCompact: (request, codec) => recordThenCompact(open, request, codec),
     async record(reply, { client }) {
-      // What a client has parsed comes back in its own spelling, which is then the exact one.
+      // A client that parses the arguments of calls sends them back in its own spelling. The provider's spelling is then not kept.
       const exact = client.argumentsAs === 'text' ? reply : { ...reply, rawBlocks: [] }
       own.recording = recordReply(open, exact, observer).catch(
         (thrown: unknown) => void reportUnrecorded(own, thrown),
@@ -129,7 +129,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
   return own
 }
 
-/** Waits for what is being recorded, and has others wait for it, too. */
+/** Waits until a cost is counted. `recording`, which other callers wait for, then includes it. */
 async function keepRecording(own: OwnConversation, counting: Promise<void>): Promise<void> {
   own.recording = Promise.all([own.recording, counting]).then(() =>
     own.isInFlight ? undefined : leaveToOthers(own.open),
@@ -138,14 +138,14 @@ async function keepRecording(own: OwnConversation, counting: Promise<void>): Pro
 }
 
 /**
- * Releases the write lock between two requests if others may write the log, too: the next request may come to any process.
- * A store that fails now is noticed by the next append.
+ * Releases the write lock between two requests if other processes may write the log, because the next request may reach any of them. An
+ * error here is ignored: the next append reports it.
  */
 async function leaveToOthers({ settings, id, withLock }: OpenSession): Promise<void> {
   if (!settings.locks) await withLock(() => settings.journal.release(id)).catch(() => {})
 }
 
-/** A session that was closed must not keep the client from its answer. */
+/** An error, such as that of a closed session, becomes a reason to pass the request on, so that the client gets its response. */
 async function takeOrPass(
   open: OpenSession,
   request: ClientRequest,
@@ -166,7 +166,7 @@ async function recordReply(open: OpenSession, reply: Reply, observer: CacheObser
   const isObserved = open.awaited.request === null
   if (isObserved) open.refusal = null
   const isTruncated = isObserved && emitTruncation(open, reply, observer)
-  // The size of a client's request says nothing about the context once that was rewritten, or if the server cut it.
+  // The size of a client's request does not show the context size if the context was rewritten or the server cut the request.
   if (isTruncated || (isObserved && open.state.view.rewrites.length > 0)) {
     const { usage, ...unmeasured } = reply
     const { usage: _, ...unmeasuredMessage } = message
@@ -176,7 +176,7 @@ async function recordReply(open: OpenSession, reply: Reply, observer: CacheObser
   if (isObserved) await observer.noteResponse(reply)
 }
 
-/** Emits that the server has dropped the beginning of a client's own request. Returns true if it has. */
+/** Emits that the server has dropped the beginning of a client's own request. Returns true if that happened. */
 function emitTruncation(open: OpenSession, { usage }: Reply, { isSamePrefix }: CacheObserver): boolean {
   const turn = createTurnContext(open)
   const isRewritten = open.state.view.rewrites.length > 0

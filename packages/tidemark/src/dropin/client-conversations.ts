@@ -21,7 +21,7 @@ import {
 } from './client-conversation.ts'
 import { type HistoryMatch, isOtherConversation, matchRequest } from './client-history.ts'
 
-/** What identifies a conversation in a request. */
+/** The parts of a request in which a conversation may be named. */
 interface RequestIdentity {
   readonly headers: Headers
   readonly body: JsonObject
@@ -33,17 +33,17 @@ interface ReadRequest extends RequestIdentity {
   readonly request: ClientRequest
 }
 
-/** The session of a request: the id of one, or a function that returns the id, or null to pass it on. */
+/** The session of a request: an id, or a function that returns the id. It returns null for a request to pass on unchanged. */
 export type SessionChoice = string | ((request: RequestIdentity) => string | null)
 
 export interface SessionSource {
-  /** Returns the session with this id, which is opened if it is not open yet. */
+  /** Returns the session with this id. Opens the session if it is not open. */
   readonly open: (id: string) => Promise<ClosableSession>
-  /** Returns the sessions of the store that begin with `prefix`, perhaps with others. */
+  /** Returns the ids of stored sessions that begin with `prefix`. The list may have other ids, too. */
   readonly list: (prefix: string) => Promise<readonly string[]>
-  /** Runs `use` with a session, which is opened only for that if it is not open yet. */
+  /** Runs `use` with a session. A session that is not open is opened for this call only. */
   readonly borrow: <T>(id: string, use: (session: OpenSession) => Promise<T>) => Promise<T>
-  /** Returns the sessions that no `fetch` has open and whose logs have one of these texts near the end, the newest first. */
+  /** Returns the sessions whose logs have one of these texts near the end and that no `fetch` has open, newest first. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   readonly createId: () => string
   /** True if other processes may begin sessions at the same time. */
@@ -54,14 +54,14 @@ export interface ClientConversations {
   /** Returns the conversation that the request continues; null if there is none, or if it is in flight. */
   find(call: ReadRequest): Promise<ClientConversation | null>
   /**
-   * Returns the first conversation under the id that a request of no conversation names. If it has not begun yet, returns
-   * null, and `onBegin` is called when it does.
+   * For a request outside all conversations that names an id. Returns the first conversation under that id. If there is none yet, returns
+   * null, and `onBegin` is called when it begins.
    */
   findOwner(
     call: ReadRequest,
     onBegin?: (conversation: ClientConversation) => void,
   ): Promise<ClientConversation | null>
-  /** As `find`, but begins a conversation if the request may be the first of one, and puts it in flight. */
+  /** As `find`, but a request that may be the first of a conversation begins one. Marks the conversation as in flight. */
   enter(call: ReadRequest): Promise<ClientConversation | null>
 }
 
@@ -93,7 +93,7 @@ export function createClientConversations(
     }
   }
 
-  /** Runs `look` when no other request looks for its conversation under the same id. */
+  /** Runs `look` after every earlier search under the same id has ended. */
   async function lookUp(
     call: ReadRequest,
     look: typeof findConversation,
@@ -142,8 +142,8 @@ async function enterConversation(
 }
 
 /**
- * Begins a conversation with a copy of the log that a compaction of ours stands for: another request is in flight there, or
- * the client has forked under another id. Returns null if there is no such place.
+ * Begins a conversation with a copy of another session's log. The request continues a compaction made there, but that session has a request
+ * in flight or belongs to another id. Returns null if its log lacks the compacted place.
  */
 async function copyConversation(
   key: string,
@@ -160,7 +160,7 @@ async function copyConversation(
   )
 }
 
-/** Looks among the conversations of the same id that another process has begun meanwhile. */
+/** Opens the conversations that another process has begun under this id since, and searches them. */
 async function findBegunElsewhere(
   key: string,
   all: Conversations,
@@ -177,8 +177,8 @@ async function findBegunElsewhere(
 }
 
 /**
- * Returns the conversation, with its session opened again if the application has closed it: it may look at a session and
- * close it while the client goes on. If it cannot be opened, the conversation is forgotten, and the error is thrown.
+ * Returns the conversation. If the application has closed its session (it may inspect and close one that the client still uses), the
+ * session is opened again. If that fails, the conversation is forgotten and the error is thrown.
  */
 async function reopenIfClosed(
   { list }: Conversations,
@@ -194,7 +194,7 @@ async function reopenIfClosed(
   return reopened
 }
 
-/** An idle conversation may have been removed meanwhile. */
+/** Removes the conversation if it is listed. It may have been removed already because it was idle. */
 function removeConversation(list: ClientConversation[], conversation: ClientConversation): void {
   const place = list.indexOf(conversation)
   if (place !== -1) list.splice(place, 1)
@@ -216,13 +216,13 @@ async function beginConversation(
   return begun
 }
 
-/** The conversations under one id. `count` is the number of the last one, also while its session is being opened. */
+/** The conversations under one id. `count`: the highest number given so far, also to a session that is still being opened. */
 interface Conversations {
   readonly list: ClientConversation[]
   count: number
-  /** One request after the other looks for its conversation: the next one sees what is in flight, and nothing is opened twice. */
+  /** Searches for a conversation run one at a time, so that each sees what is in flight and no session is opened twice. */
   readonly inOrder: WriteLock
-  /** Called when the first one begins. */
+  /** Called when the first conversation under this id begins. */
   readonly waiting: ((conversation: ClientConversation) => void)[]
 }
 
@@ -237,9 +237,9 @@ interface KnownKey {
 const MOST_UNBEGUN = { ids: 100, calls: 100 }
 
 interface IdleWatch {
-  /** Resolves when the last look has ended. */
+  /** Resolves when the last search for idle conversations has ended. */
   readonly closing: Promise<unknown>
-  /** Called after a conversation was added: the last look may have ended before. */
+  /** Called after a conversation was added. Starts the timer again if it had stopped. */
   start(): void
 }
 
@@ -266,9 +266,8 @@ function createIdleWatch(byKey: Map<string, KnownKey>, idleMs: number | null): I
 }
 
 /**
- * Closes the sessions of conversations that have had no request for a time. Their logs are found again by a later one:
- * those of an id by the id, once all of them are closed, the others by what the request shares with them. Returns true if
- * conversations are left.
+ * Closes the sessions of idle conversations. Conversations under an id are closed only together; a later request finds their logs by the
+ * id. Those without an id are found by what the request shares with their logs. Returns true if conversations are left.
  */
 async function closeIdle(byKey: Map<string, KnownKey>, idleMs: number): Promise<boolean> {
   const isIdle = ({ isInFlight, usedAt }: ClientConversation): boolean =>
@@ -282,7 +281,7 @@ async function closeIdle(byKey: Map<string, KnownKey>, idleMs: number): Promise<
     for (const conversation of idle) {
       await conversation.recording.catch(() => undefined)
       await conversation.close().catch(() => undefined)
-      // A session that the application has, too, stays open.
+      // If the application also uses the session, it stays open.
       if (conversation.open.closing !== null) removeConversation(all.list, conversation)
     }
   }
@@ -313,7 +312,7 @@ async function openConversation(id: string, source: SessionSource): Promise<Clie
   return createClientConversation(await source.open(id))
 }
 
-/** Opens the sessions that the store has under this key: after a restart, the conversations go on. */
+/** Opens the stored sessions of this id, so that its conversations continue after a restart. */
 async function openStored(key: string, source: SessionSource): Promise<Conversations> {
   const stored = key === '' ? [] : await listNumbered(key, source)
   const list = await Promise.all(stored.map(({ id }) => openConversation(id, source)))
@@ -321,7 +320,7 @@ async function openStored(key: string, source: SessionSource): Promise<Conversat
   return { list, count, inOrder: createWriteQueue(), waiting: [] }
 }
 
-/** Returns the sessions that the store has under this key: the key itself is the first one. */
+/** Lists the stored sessions of an id `key`: `key` is the first one, `key.2` the second. */
 async function listNumbered(
   key: string,
   source: SessionSource,
@@ -331,8 +330,8 @@ async function listNumbered(
 }
 
 /**
- * Finds the session of a conversation that names none and that this process does not know, as after a restart: by the
- * calls and the answer that the request ends with. Those of other conversations are closed again.
+ * Finds the stored session of a request that names no conversation, for example after a restart: by the calls and the answer at the end of
+ * the request. Sessions that turn out to be other conversations are closed again.
  */
 async function findStored(
   all: Conversations,
@@ -356,10 +355,10 @@ async function findStored(
   return null
 }
 
-/** Number of responses of a request that are looked for: the log may lack the newest. */
+/** Number of newest responses of a request that logs are searched for. More than one, because the log may lack the newest. */
 const SEARCHED_RESPONSES = 3
 
-/** Returns texts by which a log shows that it has a late response of the request, as they are in JSON. */
+/** Returns texts, as JSON writes them, that only a log with one of the last responses of the request contains. */
 function listLastTexts({ messages, continues }: ClientRequest): readonly string[] {
   if (continues !== null) return [JSON.stringify(continues)]
   const responses = messages.filter(({ role }) => role === 'assistant').slice(-SEARCHED_RESPONSES)
@@ -392,8 +391,8 @@ function isNumbered(id: string, key: string): boolean {
 }
 
 /**
- * Returns the conversation that the request continues, best with its whole log. `isUnnamed`: the request names no
- * conversation, so that a shared first message alone is not enough.
+ * Returns the conversation that the request continues, preferably one whose whole log it has. `isUnnamed`: the request names no
+ * conversation, so an equal first message is not enough.
  */
 function chooseConversation(
   conversations: readonly ClientConversation[],
@@ -405,7 +404,7 @@ function chooseConversation(
     const { open } = conversation
     if (request.continues === null && isOtherConversation(open, request)) continue
     const match = matchRequest(open, request)
-    // What continues a branch that was left belongs to the conversation, too.
+    // A request may also continue a branch that the conversation has left. Such a match has the lowest rank.
     const rank =
       match === null
         ? Number(hasPlace(open, request.continues ?? '')) * Number.EPSILON
@@ -429,7 +428,7 @@ function rankMatch(
   return change === null ? 1e9 + shared : 1 + shared
 }
 
-/** Returns the id that a request gives its conversation; an empty text if it gives none, null if it is not to be taken. */
+/** Returns the id that a request gives its conversation: empty if it gives none, null if the request is to be passed on. */
 function readConversationKey(choice: SessionChoice | undefined, call: ReadRequest): string | null {
   if (typeof choice === 'string') return choice
   if (choice !== undefined) {
@@ -444,7 +443,7 @@ function readConversationKey(choice: SessionChoice | undefined, call: ReadReques
   return toSessionId(named)
 }
 
-/** Returns a name as the id of a session; empty if nothing of it can be used. */
+/** Converts a name to a session id. Empty if no character of the name can be used. */
 function toSessionId(name: string): string {
   const id = name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 100)
   return isSessionId(id) ? id : ''

@@ -1,6 +1,6 @@
 /**
- * Sends the request that the engine made instead of a client's, and passes the response to the client as it comes. What the
- * provider refuses is recovered here, or answered as the client's own request would have been.
+ * Sends the engine's request instead of a client's, and passes the response to the client as it arrives. A refusal by the provider is
+ * recovered here, or the client gets the response to its own request.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
@@ -40,13 +40,13 @@ export interface ClientCall {
   readonly upstream: Fetch
 }
 
-/** How often one request is changed after a refusal: compacted, without media, without thinking. */
+/** Maximum number of changes to one request after refusals: compacted, without media, without thinking. */
 const MAX_CHANGES = 4
 
-/** After so many requests of the engine that the provider refused, but not the client's, the client's are passed on. */
+/** After this many engine requests were refused while the client's own were accepted, only the client's own are sent. */
 const MAX_STRIKES = 2
 
-/** Answers a client's request with the engine's. */
+/** Sends the engine's request, and answers the client with the response. */
 export async function exchangeManaged(conversation: ClientConversation, call: ClientCall): Promise<Response> {
   if (conversation.strikes >= MAX_STRIKES && canPass(call)) {
     reportPassed(conversation, 'The provider refused what the engine sent before.')
@@ -99,17 +99,17 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
   }
 }
 
-/** True if a server refused the question for the usage of a stream, which it does not know. */
+/** True if a server refused the request because it does not know the field that asks for the usage of a stream. */
 function isAboutUsage({ message }: ModelFailure, { request, codec }: ClientCall): boolean {
   return message.includes('stream_options') && withOwnUsageAsked(request, codec) !== request
 }
 
-/** True if the provider can read the client's own request: it knows nothing of our compactions. */
+/** True if the client's own request can be sent. One that has an item of our compactions cannot: the provider does not know it. */
 function canPass({ request: { compacted } }: ClientCall): boolean {
   return compacted === undefined
 }
 
-/** Answers a request that continues a compaction of ours which cannot be shown to the model. */
+/** Answers, with an error, a request that continues our compaction when the engine cannot make the request for it. */
 export function refuseCompacted(
   { codec, request: { compacted } }: ClientCall,
   reason: string,
@@ -121,8 +121,8 @@ export function refuseCompacted(
 }
 
 /**
- * Answers a client that asks for a compaction: records what its request brings, compacts the log, and returns an item that
- * names the place. If nothing can be compacted, the item stands for the log as it is.
+ * Answers a client that asks for a compaction: records its new messages, compacts the log, and returns an item that stands for the
+ * compacted log. If nothing can be compacted, the item stands for the log as it is.
  */
 export async function exchangeCompaction(
   conversation: ClientConversation,
@@ -159,7 +159,7 @@ const NOT_RECORDED: ReadonlySet<string> = new Set<RequestNotTaken['reason'] | 'b
   'busy',
 ])
 
-/** Makes the context smaller after the window has cut an answer, which is billed all the same. Returns true if it is. */
+/** Reduces the context after the window has cut an answer, and counts the cost of that answer. Returns true if it was reduced. */
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {
   const outcome = await recordRefusal(conversation.open, toOverflow(cut))
   if (!outcome.ok || outcome.act !== 'changed') return false
@@ -180,7 +180,7 @@ export async function exchangeObserved(
   return response.ok ? countPassing(conversation, call, response) : response
 }
 
-/** Passes a response on that is not recorded, and counts what came of it. */
+/** Passes a response on without recording it, and counts its cost. */
 function countPassing(
   conversation: ClientConversation,
   { codec }: ClientCall,
@@ -190,20 +190,20 @@ function countPassing(
 }
 
 /**
- * True if the provider has the conversation as the client's request continues it. Until the first rewrite that is what the
- * engine would send, so the client's own request goes out as it is.
+ * True if the client continues a response that the provider stores, and the context was never rewritten. The provider then has the same
+ * conversation as the engine, so the client's own request is sent.
  */
 function isKnownAtProvider({ open }: ClientConversation, { codec, request }: ClientCall): boolean {
   const { continues, compacted } = request
   const isStored = codec.client.storesResponses === true && continues !== null && compacted === undefined
-  // After an undo the provider still has the conversation as it was rewritten.
+  // After an undo, the provider's stored conversation is still the rewritten one.
   const { rewrites, undoneRewrites } = open.state.view
   return isStored && rewrites.length === 0 && undoneRewrites.length === 0
 }
 
 interface SentRequest {
   readonly answer: Response
-  /** True if what was sent says the same as the client's own request, so that sending that would change nothing. */
+  /** True if the sent request equals the client's own, so that a retry with the client's own would change nothing. */
   readonly isOwn: () => boolean
 }
 
@@ -250,7 +250,7 @@ async function encodeReadyRequest(
   return runWithPauses(encodeBody(toModelCallInput(request), list))
 }
 
-/** Sends a request. One that the client aborts before an answer comes is counted. */
+/** Sends a request. If the client aborts it before the response, its cost is counted. */
 async function sendCounted(
   conversation: ClientConversation,
   signal: ClientCall['signal'],
@@ -292,7 +292,7 @@ function isAboutRequest({ kind }: ModelFailure): boolean {
   return !NOT_ABOUT_REQUEST.has(kind)
 }
 
-/** Sends the client's own request: if the provider takes it, the engine's was at fault; if not, the client gets the error. */
+/** Sends the client's own request. If the provider accepts it, the engine's was at fault; if not, the client gets the error. */
 async function retryUnchanged(
   conversation: ClientConversation,
   call: ClientCall,
@@ -309,7 +309,7 @@ async function retryUnchanged(
   return response
 }
 
-/** Sends the client's request as it is. One of the conversation, which only the engine failed with, is recorded. */
+/** Sends the client's own request. It is recorded if it belongs to the conversation and only the engine failed. */
 async function passOn(
   conversation: ClientConversation,
   call: ClientCall,
@@ -333,7 +333,7 @@ function abandon(conversation: ClientConversation, response: Response, text: str
   return withText(response, text)
 }
 
-/** Passes a response on as it comes. It is in the log before the client has the end of it. */
+/** Passes a response on as it arrives. The response is in the log before the client has its last bytes. */
 function recordResponse(
   conversation: ClientConversation,
   { codec }: ClientCall,
@@ -349,8 +349,8 @@ function recordResponse(
 }
 
 /**
- * Returns the response once it is there. If that takes longer than `afterMs`, as with a compaction, a stream begins with
- * pings, so that no client gives up; an error then comes as an event of the stream.
+ * Returns the response when it arrives. If that takes longer than `afterMs`, for example during a compaction, a stream of pings begins, so
+ * that clients do not give up; an error then comes as an event of the stream.
  */
 export async function withPings(
   answer: Promise<Response>,

@@ -1,6 +1,6 @@
 /**
- * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. Requests
- * for messages become those of a session; everything else goes through unchanged.
+ * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. Each request for messages is
+ * replaced by one of the session; everything else goes through unchanged.
  */
 import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
 import type { Reply } from '@tidemark/core/engine/reply'
@@ -34,11 +34,11 @@ import {
 import { matchRequest } from './client-history.ts'
 import { refuseAtLimit, refuseUncounted } from './client-limits.ts'
 
-/** Options of `tidemark.fetch`, with the session as the library knows it. */
+/** Options of `tidemark.fetch`. `session` is here the open session, where the public option has the `Session` object. */
 export interface ClientFetchOptions {
   /** See `FetchOptions`. */
   readonly session?: ClosableSession | SessionChoice
-  /** `manage`: requests are those of the session. `observe`: no byte is changed, all is recorded. `off`: neither. */
+  /** `manage`: the session's requests are sent. `observe`: the client's own are sent and recorded. `off`: sent, not recorded. */
   readonly mode?: 'manage' | 'observe' | 'off'
   /** Sends the requests. Default: the global `fetch`. */
   readonly fetch?: Fetch
@@ -62,13 +62,13 @@ const MODES: ReadonlySet<unknown> = new Set(['manage', 'observe', 'off'])
 
 /** What `tidemark.fetch` needs of the object that it belongs to. */
 export interface FetchServices extends SessionSource {
-  /** The protocol of the model that sessions are opened with. */
+  /** The protocol of the model with which sessions are opened. */
   readonly codec: ProviderCodec
-  /** True if sessions are opened with limits: a request that cannot be counted is then refused instead of passed on. */
+  /** True if sessions have limits. A request whose cost cannot be counted is then refused instead of passed on. */
   readonly hasLimits: boolean
   /** Called if a request that belongs to no session is passed on. */
   readonly onPassed: (reason: 'side-call' | 'failed' | 'unreadable', message: string) => void
-  /** Called for the reply to a request that belongs to no session, or to none that has begun. */
+  /** Called for each reply to a request without a session, or whose session has not begun. */
   readonly onPassedReply: (reply: Reply) => void
 }
 
@@ -76,7 +76,7 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
   checkFetchOptions('fetch', options)
   const { session, mode = 'manage', fetch: given = globalThis.fetch, pingSeconds = 5 } = options
   if (mode === 'off') return given
-  // What is only observed goes out as the client made it.
+  // With `observe`, even the handling of redirects stays as the client asked for it.
   const upstream: Fetch =
     mode === 'observe' ? given : (input, init) => given(input, { ...NO_REDIRECTS, ...init })
   const idleMs = options.idleSeconds === undefined ? null : options.idleSeconds * 1000
@@ -130,7 +130,7 @@ export function checkFetchOptions(place: string, options: object): void {
       throw badOptionError(name, `${place}: ${name}: expected a number above 0.`)
 }
 
-/** Returns what a request asks for; null for everything that goes through unchanged. `own`: the protocol of the session. */
+/** Returns the kind and protocol of a request; null if it goes through unchanged. `own`: the protocol of the session. */
 export function findRoute(
   input: Parameters<Fetch>[0],
   init: Parameters<Fetch>[1],
@@ -149,8 +149,8 @@ function findPostPath(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): 
 }
 
 /**
- * Returns a function that reports, once for each path, that requests of another API are passed on untouched: a client
- * that uses only that API is not managed at all.
+ * Returns a function that reports, once for each path, that requests of another API are passed on unchanged. A client that uses only such
+ * an API is not managed at all.
  */
 export function createOtherNotice(
   report: (message: string) => void,
@@ -177,7 +177,7 @@ function createOnce(report: (message: string) => void): (message: string) => voi
 
 const API_NAMES = PROVIDERS.map(({ codec }) => codec.title).join(' or ')
 
-/** Paths that are reported: some have an id in them. */
+/** Maximum number of paths that are reported. Without it, paths that contain an id would each be reported. */
 const MAX_NOTICES = 5
 
 /** Reads the body of a request without using it up; null if the engine cannot take it. */
@@ -223,7 +223,7 @@ function parseObject(text: string): JsonObject | null {
   }
 }
 
-/** How a request is answered. `announceChain`: reports a request that continues what was never seen. */
+/** How a request is answered. `announceChain`: reports a request that continues a response which no log has. */
 interface AnswerWay {
   readonly kind: RouteKind
   readonly mode: 'manage' | 'observe'
@@ -265,7 +265,7 @@ async function answerClient(
   }
 }
 
-/** Returns the refusal of a request of no conversation, if the session that it names has reached a limit. */
+/** Returns a refusal for a request outside all conversations if the session that it names has reached a limit. */
 async function refuseForOwner(
   conversations: ClientConversations,
   call: ClientCall,
@@ -274,7 +274,7 @@ async function refuseForOwner(
   return owner === null ? null : refuseAtLimit(owner.open, call)
 }
 
-/** Counts the reply to a request of no conversation, in the session that the request names or for itself. */
+/** Counts the reply to a request outside all conversations: in the session that the request names, else in separate totals. */
 async function countPassed(
   conversations: ClientConversations,
   call: ClientCall,
@@ -288,7 +288,7 @@ async function countPassed(
   else await owner.count(reply)
 }
 
-/** Returns the conversation of a request; null if there is none, which is reported by an event; a refusal if it could not be counted. */
+/** Returns the conversation of a request. Null, with an event, if there is none; a refusal if its cost could not be counted. */
 async function enterConversation(
   conversations: ClientConversations,
   call: ClientCall,
@@ -311,7 +311,7 @@ async function enterConversation(
   }
 }
 
-/** Counts the tokens of the request that would be sent, so that a client does not compact what is compacted already. */
+/** Counts the tokens of the request that the engine would send. Otherwise a client would compact what is compacted already. */
 async function countForClient(conversations: ClientConversations, call: ClientCall): Promise<Response> {
   const { codec, input, init, url, headers, upstream, request } = call
   const conversation = await conversations.find(call).catch(() => null)
@@ -332,7 +332,7 @@ async function countForClient(conversations: ClientConversations, call: ClientCa
   })
 }
 
-/** Returns the messages that the model is shown, without the results that stand in for those still to come. */
+/** Returns the messages that the model is shown, without placeholders for tool results that have not arrived yet. */
 function listShownMessages({ flat }: OpenSession['state']): readonly ClientMessage[] {
   const messages = toApiMessages(flat) as readonly ClientMessage[]
   if (listUnansweredCalls(flat).length === 0) return messages

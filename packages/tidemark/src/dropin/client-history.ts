@@ -1,6 +1,6 @@
 /**
- * Compares the message list of a client, which sends its whole conversation with every request, with the conversation in
- * the log: what is new, and where the client has changed its history. It reads the log only, so a restart changes nothing.
+ * Compares a client's message list, which has the whole conversation, with the conversation in the log: which messages are new, and where
+ * the client changed its history. Reads only the log, so a restart does not change the outcome.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import {
@@ -33,24 +33,24 @@ import { leavesOutThinking, listHiddenThinking, type ThinkingSession } from './h
 import { listShortenedTexts } from './removed-texts.ts'
 
 export interface HistoryMatch {
-  /** Messages that the log does not have yet. If the client changed its history, they follow the shared part. */
+  /** Messages that are not in the log yet. If the client changed its history, all messages after the shared part. */
   readonly news: readonly ClientMessage[]
   /** How the client changed its history; null if it only added messages. */
   readonly change: HistoryChange | null
   /**
-   * uuid of the first record that the client's list no longer has; null if the change needs no branch, because the model
-   * is no longer shown what changed.
+   * uuid of the first record that the client's list no longer has. Null if no branch is needed, because the model is no longer shown the
+   * changed part.
    */
   readonly divergesAt: string | null
   /**
-   * Set if the client has another version of a message that it still has: other inputs of calls, no thinking. It is not a
-   * change of the conversation, but from there on the client's version is sent. `newest`: of the newest response.
-   * `hidden`: of a message that the model is no longer shown.
+   * Set if the client has another version of a message, such as other inputs of calls or no thinking. The conversation counts as unchanged,
+   * but the client's version is sent from then on. `newest`: a version of the newest response. `hidden`: of a message that the model is no
+   * longer shown.
    */
   readonly amends: 'newest' | 'earlier' | 'hidden' | null
-  /** Returns true if the client still has, in some version, all that a compaction has left in the context. */
+  /** Returns true if the client's list still has, in some version, everything that the compaction left in the context. */
   readonly keepsCompaction: () => boolean
-  /** Number of blocks that are as in the log, from the start. */
+  /** Number of equal blocks at the start of the log and the list. */
   readonly shared: number
   /** True if the log has the first message of the list, or one of its tool calls. */
   readonly isKnown: boolean
@@ -58,11 +58,11 @@ export interface HistoryMatch {
   readonly sharesCalls: boolean
   /** True if the log has no message yet. */
   readonly isEmpty: boolean
-  /** The known list that this one begins with, if it was compared from there on; else null. */
+  /** The earlier list that this one begins with, if only the messages after it were compared; else null. */
   readonly follows: KnownHistory | null
 }
 
-/** The last list that was compared with each state of a conversation, because several steps ask for the same match. */
+/** The last result for each state of a conversation, because several steps need the same comparison. */
 const lastMatches = new WeakMap<SessionState['view'], LastMatch>()
 
 interface LastMatch {
@@ -75,21 +75,21 @@ type ComparedState = Pick<SessionState, 'session' | 'view'>
 
 /** What is known about thinking that a client has left out. */
 interface ThinkingRules {
-  /** Ids of the responses whose thinking the client was never given. */
+  /** Ids of the responses whose thinking was removed before the client got them. */
   readonly hidden: ReadonlySet<string>
-  /** True if the provider refuses a turn that does not begin with its thinking. */
+  /** True if the provider refuses a turn whose response has lost its thinking. */
   readonly isRequired: boolean
 }
 
-/** What is asked about a request beside its messages. */
+/** What the comparison needs besides the messages of a request. */
 interface MatchRules extends ThinkingRules, Pick<ClientRequest, 'findExactBlock'> {}
 
-/** What is read of an open session. `history`: an earlier list of the client that the log has; it only saves time. */
+/** The parts of an open session that are compared. `history`: an earlier list of the client that the log has; it only saves time. */
 interface ComparedSession extends ThinkingSession {
   readonly client: { readonly history: KnownHistory | null } | null
 }
 
-/** Compares a request with the log of a session; null if what it continues is not on the branch. */
+/** Compares a request with the log of a session. Null if the response or compaction that it continues is not on the branch. */
 export function matchRequest(session: ComparedSession, request: ClientRequest): HistoryMatch | null {
   const { state } = session
   const { continues, compacted, messages } = request
@@ -100,8 +100,8 @@ export function matchRequest(session: ComparedSession, request: ClientRequest): 
 }
 
 /**
- * Compares a list that has an item of ours in the place of the conversation up to a record. What the client says before the item,
- * such as its rules written anew, is new if the log did not have it there.
+ * Compares a list in which a compaction item of ours replaces the conversation up to a record. Messages before the item, such as rules that
+ * the client writes again, are new unless the log has them before that record.
  */
 function matchCompacted(
   state: ComparedState,
@@ -134,8 +134,8 @@ function matchHistory(session: ComparedSession, request: ClientRequest): History
 }
 
 /**
- * Returns true if the log has neither the first message of a request nor one of its calls. This takes much less time than
- * comparing the lists, and most conversations that a request is compared with are others.
+ * Returns true if the log has neither the first message nor any tool call of a request. Much faster than comparing the lists, and most
+ * conversations that are compared with a request are other ones.
  */
 export function isOtherConversation({ state }: ComparedSession, { messages }: ClientRequest): boolean {
   const { branch, records, callRecords } = state.session
@@ -144,7 +144,7 @@ export function isOtherConversation({ state }: ComparedSession, { messages }: Cl
     const isSkipped = record === undefined || (isKnownRecord(record) && isSyntheticError(record))
     const [first] = isSkipped ? [] : sortResults(listLoggedParts([record]))
     if (first === undefined) continue
-    // Mostly the first message is that of the log, and the rest need not be listed.
+    // The first message is usually equal in both, and then the rest need not be listed.
     if (isSamePart(first, listGivenParts(messages.slice(0, 1))[0])) return false
     const given = readGivenParts(messages)
     if (isSamePart(first, given[0])) return false
@@ -179,13 +179,13 @@ export function matchLater(
   const branch = listBranchRecords(state.session)
   const later = branch.slice(branch.findIndex(({ uuid }) => uuid === after) + 1)
   const rules = { hidden: new Set<string>(), isRequired: true, findExactBlock: null }
-  // What it continues is known.
+  // The messages before this list are in the log, because the request continues a known place.
   return { ...matchRecords(state, messages, later, rules), isKnown: true, sharesCalls: true, isEmpty: false }
 }
 
 /**
- * Returns the uuid of the last record of a response on the branch; undefined if it is not there. A response whose results were
- * given anew is recorded again under another id (`readResponse`): it makes the same calls.
+ * Returns the uuid of the last record of a response on the branch; undefined if the branch does not have it. A response whose tool results
+ * changed is recorded again with another id (`readResponse`), and is found by its calls.
  */
 export function findResponseEnd(session: SessionLog, id: string): string | undefined {
   const calls = new Set(
@@ -200,13 +200,13 @@ export function findResponseEnd(session: SessionLog, id: string): string | undef
   return listBranchRecords(session).findLast(isOwn)?.uuid
 }
 
-/** Returns what to remember of the messages that a client sent, once the new ones among them are in the log. */
+/** Returns what to remember of a client's messages after the new ones are in the log. */
 export function toKnownHistory(
   { session }: ComparedState,
   messages: readonly ClientMessage[],
   { shared, sharesCalls, news, follows }: HistoryMatch,
 ): KnownHistory {
-  // Texts of the known list are those of the log: equal ones of the newest list would be in memory a second time.
+  // Texts of the known list are shared with the log. Keeping the newest list instead would hold equal texts twice.
   const before = follows?.messages ?? []
   const all = before.length === 0 ? messages : [...before, ...messages.slice(before.length)]
   const added = listGivenParts(news)
@@ -223,7 +223,7 @@ export function copyJson<T>(value: T): T {
   return copy as T
 }
 
-/** Compares what follows a known list with what the log got since; null if that is not all that has changed. */
+/** Compares only what the client and the log added after a known list. Null if anything before that has changed. */
 function matchContinuation(
   state: ComparedState,
   messages: readonly ClientMessage[],
@@ -234,7 +234,7 @@ function matchContinuation(
   if (messages.length < known.messages.length || !branch.extends(known.branch)) return null
   if (!known.messages.every((message, index) => isSameJsonValue(message, messages[index]))) return null
   const added = messages.slice(known.messages.length)
-  // A turn that has ended no longer needs the thinking that the client left out of it.
+  // A new prompt ends the turn, so missing thinking of that turn no longer matters, and everything is compared again.
   if (rules.isRequired && listGivenParts(added).some(isPromptPart)) return null
   const later = branch.toArray(known.branch.length).flatMap((index) => {
     const record = records.at(index)
@@ -312,7 +312,7 @@ function matchRecords(
 interface ComparedLists {
   readonly known: readonly Part[]
   readonly given: readonly Part[]
-  /** Number of blocks that are the same, from the start. */
+  /** Number of equal blocks from the start. */
   readonly shared: number
   readonly isSame: (old: Part | undefined, now: Part | undefined) => boolean
   /** Returns the record of a block of the log. */
@@ -322,7 +322,7 @@ interface ComparedLists {
   readonly readShown: () => ReadonlyMap<string, ShownEntry>
 }
 
-/** The blocks of a request, which is compared with every conversation that it could continue. */
+/** The parsed blocks of a request, kept because a request is compared with several conversations. */
 const givenParts = new WeakMap<readonly ClientMessage[], readonly Part[]>()
 
 function readGivenParts(messages: readonly ClientMessage[]): readonly Part[] {
@@ -353,12 +353,12 @@ function compareLists(
   return { known, given, shared, isSame, findRecord, isShown, readShown }
 }
 
-/** Returns the index of the last block that the model is no longer shown; -1 if it is shown all. */
+/** Returns the index of the last block that the model is no longer shown; -1 if all blocks are shown. */
 function findLastHidden({ known, isShown }: ComparedLists): number {
   return known.findLastIndex((_, index) => !isShown(index))
 }
 
-/** True if the client has everything that the model is shown, in some version. */
+/** True if the client's list has, in some version, everything that the model is shown. */
 function hasShown(lists: ComparedLists): boolean {
   const { known, given, shared, isShown } = lists
   if (shared > findLastHidden(lists)) return true
@@ -366,7 +366,7 @@ function hasShown(lists: ComparedLists): boolean {
   return known.every((_, index) => places[index] !== null || !isShown(index))
 }
 
-/** Returns a function that reads what the model is shown: only if there are results to compare, or a change to place. */
+/** Returns a function that lists what the model is shown. It does so on its first call, because most comparisons do not need it. */
 function createShownReader({ view }: ComparedState): () => ReadonlyMap<string, ShownEntry> {
   let shown: ReadonlyMap<string, ShownEntry> | null = null
   return () => {
@@ -380,8 +380,8 @@ function isPromptPart({ role, block }: Part): boolean {
 }
 
 /**
- * Returns a test whether the client has another version of a block: another input of a call, another result, other fields of
- * the message, or no thinking before it. Thinking that it was never given, or that the provider would miss, counts as there.
+ * Returns a test whether the client has another version of a block: another input or result, other fields of the message, or missing
+ * thinking. Thinking does not count as missing if the client was never given it, or if the provider requires it.
  */
 function createAmendmentTest(
   given: readonly Part[],
@@ -391,7 +391,7 @@ function createAmendmentTest(
   const prompt = given.findLast(isPromptPart)?.message ?? -1
   return (old, now, { uuid, spilled }) => {
     const { block } = old
-    // Of a large result the log has only the ends.
+    // The log has only the beginning and end of a large result.
     const isCut = isToolResult(block) && spilled?.some(({ toolUseId }) => toolUseId === block.tool_use_id)
     if (isCut !== true && !hasSameValue(old, now)) return true
     const isAdded = now.thinking.some((signature) => !old.thinking.includes(signature))
@@ -412,8 +412,8 @@ function hasSameValue(one: Part, other: Part): boolean {
 }
 
 /**
- * Returns the first call of the newest response whose input the client writes in another way than the log has it; -1 if there
- * is none. No request has had that response yet: earlier ones stay as they were sent.
+ * Returns the first call of the newest response whose input has another spelling in the client's list than in the log; -1 if there is none.
+ * Only the newest can still change: no request has contained it. Earlier ones are sent again as they were.
  */
 function findRespelled(
   { known, given, shared, findRecord }: ComparedLists,
@@ -444,7 +444,7 @@ function sortResults(parts: readonly Part[]): readonly Part[] {
 
 type ShownEntry = ReturnType<SessionState['view']['entries']['toArray']>[number]
 
-/** True if the model is shown a result as the log has it: neither replaced, nor cleared, nor only its ends. */
+/** True if the model is shown a result as it is in the log: not replaced, cleared, or cut to its beginning and end. */
 function isShownWhole(
   { tool_use_id: call }: ToolResultBlock,
   { uuid, spilled }: KnownRecord,
@@ -456,8 +456,8 @@ function isShownWhole(
 }
 
 /**
- * Returns where the given list has what the model is still shown of the log, if the change is in what it is no longer
- * shown, and the list has all the rest in one piece; else null.
+ * Returns where the client's list has the part of the log that the model is still shown, in one piece. Null if it does not, or if the
+ * change is in that part.
  */
 function findTail(lists: ComparedLists): { readonly start: number; readonly end: number } | null {
   const { known, given, shared, isSame } = lists
@@ -483,7 +483,7 @@ function nameChange(
   return known.some((part) => isSamePart(part, given[0])) ? 'pruned' : 'edited'
 }
 
-/** Returns the messages that the parts come from; of a message that begins earlier, only these blocks. */
+/** Returns the messages that the parts come from. Of a message whose beginning is not among the parts, only the given blocks. */
 function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): readonly ClientMessage[] {
   const first = parts.reduce((least, { from }) => Math.min(least, from.index), messages.length)
   const news = messages.slice(first)
@@ -496,11 +496,11 @@ function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): r
   return [{ ...head, content }, ...news.slice(1)]
 }
 
-// A client may name items that its provider stores instead of sending them.
+// A client may refer to items that its provider stores, by their ids, instead of sending them.
 
 /**
- * Returns the request with the items of the log in the place of references, so that the conversation is compared, summarized and
- * searched as if the client had sent them. Others stay references.
+ * Returns the request with references replaced by the items of the log, so that the conversation is compared, summarized and searched as if
+ * the client had sent them. Items that the log lacks stay references.
  */
 export function withStoredItems(log: SessionLog, request: ClientRequest): ClientRequest {
   const { messages, findExactBlock } = request
@@ -530,7 +530,7 @@ interface StoredItems {
 function readStoredItems(log: SessionLog): StoredItems {
   const items = new Map<string, Block[]>()
   const exactTexts = new Map<unknown, string>()
-  // An answer that a branch repeats is recorded again: an item is what one record of it says.
+  // A branch may record the same response again. An item then has only the blocks of the newest record.
   const recordOfItem = new Map<string, string>()
   for (const record of log.records.toArray()) {
     if (!isKnownRecord(record) || record.type !== 'assistant') continue

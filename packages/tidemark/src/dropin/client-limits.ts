@@ -1,4 +1,4 @@
-/** Refuses requests of a client whose session has reached a limit, in the shape of the client's provider. */
+/** Refuses requests of a client whose session has reached a limit, in the error format of the client's provider. */
 import { findLoggedFailure } from '@tidemark/core/engine/call-limits'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
@@ -9,7 +9,7 @@ import { createTurnContext } from '../session/turn-host.ts'
 /** The status of a request whose cost could not be counted. SDKs do not send it again. */
 const UNCOUNTED_STATUS = 400
 
-/** Returns the refusal of a request that must not be sent, by itself or as the engine's; null if it may be. */
+/** Returns the refusal of a request that must not be sent, neither the client's nor the engine's; null if it may be sent. */
 export async function refuseAtLimit(
   open: OpenSession,
   { codec, request }: { readonly codec: ProviderCodec; readonly request: Pick<ClientRequest, 'model'> },

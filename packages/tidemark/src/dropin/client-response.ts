@@ -1,6 +1,6 @@
 /**
- * Passes the response to a client's request on as it comes, and hands over the reply in it: also what arrived of one that
- * broke off, because the provider bills that.
+ * Passes the response to a client's request on as it arrives, and hands its reply to the caller. Of a response that broke off, the part
+ * that arrived is handed over, because the provider bills it.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import { createFailure } from '@tidemark/wire/failure/classify-failure'
@@ -8,7 +8,7 @@ import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 interface ResponseReader {
   readonly codec: ProviderCodec
-  /** True if the client is not to get the thinking. */
+  /** True if thinking is removed before the client gets the response. */
   readonly hidesThinking: boolean
   /** Called once, before the client has the end of the reply. */
   readonly onReply: (reply: Reply) => Promise<void>
@@ -43,14 +43,14 @@ export function withText(response: Response, text: string): Response {
   return new Response(response.body === null ? null : text, copyHead(response))
 }
 
-/** Returns status and headers of a response whose body was decoded. */
+/** Returns status and headers of a response whose body was already read. */
 export function copyHead({ status, statusText, headers }: Response): ResponseInit {
   const kept = new Headers(headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
   return { status, statusText, headers: kept }
 }
 
-/** Returns a stream from which the reply is read as the client reads it. A client may also stop before it has read anything. */
+/** Returns a stream that decodes the reply while the client reads. The client may also stop before it has read anything. */
 function createReadStream(
   body: ReadableStream<Uint8Array>,
   reader: ResponseReader,
@@ -73,7 +73,7 @@ function createReadStream(
   return new ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** Passes the bytes of a stream on, and hands over the reply before its last bytes are passed on. */
+/** Passes the bytes of a stream on, and hands over the reply before the last bytes. */
 async function* passChunks(
   body: AsyncIterable<Uint8Array>,
   { codec: { decode, client }, hidesThinking, onReply, onCut }: ResponseReader,

@@ -1,6 +1,6 @@
 /**
- * Finds answers that the context window has cut before a client gets them: its run would end there, with and without us. The
- * answer is kept back, so that the context can be made smaller and the model asked again.
+ * Keeps back answers that the context window has cut. The client's run would end with such an answer, so the context is reduced and the
+ * model is called again.
  */
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
@@ -15,16 +15,15 @@ import { createTurnHost } from '../session/turn-host.ts'
 import { copyHead, isEventStream, withText } from './client-response.ts'
 
 interface HeldResponse {
-  /** The response to pass on, whatever was read of it. */
+  /** The response to pass on, complete even if part of it was already read. */
   readonly response: Response
-  /** The answer that the window cut; null if it did not, or if that was not waited for. */
+  /** The answer that the window cut; null if it was not cut, or if the response was passed on before its end. */
   readonly cut: Reply | null
 }
 
 /**
- * Reads a response as far as it takes to know whether the window cuts it. A response that is no stream is read whole, as
- * its client would. Of a stream the client gets nothing before its end only if the prompt that the provider has counted leaves
- * less room than the longest answer so far took.
+ * Reads as much of a response as is needed to know whether the window cuts it. A response without a stream is read whole. A stream is kept
+ * back to its end only if the counted prompt leaves less room than the longest answer so far took.
  */
 export async function holdCutAnswer(session: OpenSession, response: Response): Promise<HeldResponse> {
   const codec = findCodec(session.model.choice)
@@ -41,8 +40,8 @@ export async function holdCutAnswer(session: OpenSession, response: Response): P
 }
 
 /**
- * Reads the beginning of a stream, up to what the model generates. Returns why the provider refused the request, if it says so
- * there; else null, with the response to pass on.
+ * Reads the beginning of a stream, until the model begins to generate. Returns the provider's refusal if the stream begins with one; else
+ * null, with the response to pass on.
  */
 export async function readRefusalInStream(
   response: Response,
@@ -72,13 +71,13 @@ export async function readRefusalInStream(
   return { response: new Response(replay(chunks, reader, fault), copyHead(response)), refusal }
 }
 
-/** The size of the window, and of the longest answer so far. */
+/** The size of the window and of the longest answer so far, in tokens. */
 interface AnswerRoom {
   readonly window: number
   readonly longest: number
 }
 
-/** Returns null if the window cannot cut the answer: it is not known, or the provider refuses such a request. */
+/** Returns null if the window cannot cut the answer, because the provider refuses such requests, or if the window is unknown. */
 function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const host = createTurnHost(session)
   const { profile, compaction } = host
@@ -127,13 +126,13 @@ async function holdStream(
   return { response: new Response(replay(chunks, reader, fault), copyHead(response)), cut }
 }
 
-/** Returns what the provider says about the prompt when a reply begins; null for other events. */
+/** Returns the prompt usage at the start of a reply; null for other events. */
 function readFirstUsage(event: ReplyEvent): TokenUsage | null {
   const isReport = event.type === 'reply-started' || event.type === 'reply-updated'
   return isReport ? (event.report?.usage ?? null) : null
 }
 
-/** Returns a stream of what was read already and of the rest; `fault`: why reading has failed. */
+/** Returns a stream of the chunks that were already read, then of the rest. `fault`: why reading failed. */
 function replay(
   chunks: Uint8Array[],
   reader: ReadableStreamDefaultReader<Uint8Array>,
@@ -153,10 +152,10 @@ function replay(
   return new ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** The failure of a request whose answer the window has cut: its prompt is too long for the answer that it gets. */
+/** The failure for an answer that the window cut: the prompt is too long to leave room for the whole answer. */
 export function toOverflow({ usage }: Reply): ModelFailure {
   const actual = countContextTokens(usage)
-  // Room for twice what the answer took.
+  // The next prompt must be shorter by what this answer took, so that an answer twice as long fits.
   const limit = actual - countOutputTokens(usage)
   return {
     kind: 'overflow',

@@ -1,6 +1,6 @@
 /**
- * Exports the conversation of a session as the list of messages that a client would have: all that was said, without
- * summaries, placeholders and what the engine added. It is the way out of `take` and `tidemark.fetch`.
+ * Exports the conversation of a session as the message list that a client would have: without summaries, placeholders and additions of the
+ * engine. Its use is to leave `take` or `tidemark.fetch` with the whole conversation.
  */
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { restoreSpilledResults } from '@tidemark/core/history/spill-results'
@@ -24,7 +24,7 @@ export async function listOriginalMessages({
   settings,
   model,
 }: OpenSession): Promise<readonly ApiMessage[]> {
-  // A provider that binds thinking to what came before it accepts it only there: after a rewrite, it would be refused.
+  // A provider may accept thinking only after the messages it was generated from. A rewrite changed these, so later thinking is left out.
   const rewritten = findHidingStart(state, model.choice.profile)
   const messages: OpenMessage[] = []
   for (const [index, record] of listBranchRecords(state.session).entries()) {

@@ -1,6 +1,6 @@
 /**
- * Takes the thinking out of responses before a client gets them. Some models accept thinking only after exactly what came
- * before it. Once a session has rewritten its context, a client that left the session would be refused with its own list.
+ * Removes thinking from responses before a client gets them. Some models accept thinking only after exactly the messages it was generated
+ * from. After a rewrite, the client's own list differs from those, so a client that leaves the session would be refused.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
@@ -10,13 +10,13 @@ import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-l
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type Part, readResponse } from '../session/conversation-parts.ts'
 
-/** What is read of an open session. */
+/** The parts of an open session that are read. */
 export interface ThinkingSession {
   readonly state: SessionState
   readonly model: { readonly choice: { readonly profile: ProviderProfile } }
 }
 
-/** True if the client could not send thinking of the next response back to the provider by itself. */
+/** True if the provider would refuse the thinking of the next response after the client's own messages. */
 export function mustHideThinking({ state, model }: ThinkingSession): boolean {
   return findHidingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY
 }
@@ -32,9 +32,9 @@ export function listHiddenThinking(
 }
 
 /**
- * Returns the position on the branch from which on the model is shown something else than the client sends: a summary, a
- * placeholder, an announcement, a system prompt or tools that changed after a response. Infinite if there is none, or if
- * the model accepts its thinking anywhere. It is read from the log, so that a restart changes nothing.
+ * Returns the first position on the branch where the model is shown something other than the client's messages: a summary, a placeholder,
+ * an announcement, or a system prompt or tools that changed after a response. Infinity if there is none, or if the model accepts thinking
+ * anywhere. Read from the log, so a restart does not change it.
  */
 export function findHidingStart(
   { session }: Pick<SessionState, 'session'>,
@@ -42,7 +42,7 @@ export function findHidingStart(
 ): number {
   if (thinking.binding !== 'prefix') return Number.POSITIVE_INFINITY
   let answered: string | null = null
-  // Null for responses that came with the client's list: they were given before anything was sent from here.
+  // Null for responses that came with the client's list, before the engine sent anything.
   let prefix: string | null = null
   for (const [index, record] of listBranchRecords(session).entries()) {
     if (isCompactBoundary(record) || isMicrocompactBoundary(record)) return index
@@ -58,8 +58,8 @@ export function findHidingStart(
 }
 
 /**
- * True if a client leaves out the thinking of each response as soon as it has it: it would not send that of the responses in
- * `hidden` either, which it was not given. The newest response that it was given with thinking tells.
+ * True if this client drops the thinking of every response. It would then also have dropped the thinking in `hidden`, which it was never
+ * given. Decided by the newest response that the client was given with thinking.
  */
 export function leavesOutThinking(
   session: SessionLog,
@@ -79,8 +79,8 @@ export function leavesOutThinking(
 }
 
 /**
- * True if what follows the response with a call in the log is another version of it, without its thinking; null if the response
- * had none. Its first record is the one that the client was given.
+ * True if the client sent the response with this call back without its thinking, so that the log has a second version of it. Null if the
+ * response had no thinking. The first record of the call is the version that the client was given.
  */
 function wasThinkingLeftOut(session: SessionLog, call: string): boolean | null {
   const { records } = session

@@ -1,7 +1,7 @@
 /**
- * What a client has removed from messages that it still has, and how a text of ours that quotes it is changed: a value that
- * was replaced, word for word; of a long cut, which saves room and hides nothing, only what is no word of a language.
- * What stands anywhere in the client's list is never removed.
+ * Finds what a client has removed from messages that it still has, and removes it from the engine's texts that quote it. A replaced value
+ * is removed word for word. After a long cut, which only saves space, only keys and ids are removed. Words that are still anywhere in the
+ * client's list are never removed.
  */
 import { type Block, isTextBlock, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
@@ -17,32 +17,32 @@ import {
 interface TextChange {
   readonly before: string
   readonly after: string
-  /** True if it was changed to save room: nothing in it was replaced as a value. */
+  /** True if the client shortened the text to save space, not to replace a value. */
   readonly isCut: boolean
 }
 
-/** At most this many different words are one value: a recovery phrase has 24. More are a cut that saves room. */
+/** A change of at most this many different words is a replaced value: a recovery phrase has 24. A larger one is a cut to save space. */
 const MAX_VALUE_WORDS = 24
 
-/** A text that stands in the place of so many others is a placeholder that saves room. */
+/** A text that replaces at least this many others is a placeholder that saves space. */
 const MIN_PLACEHOLDERS = 3
 
-/** Shorter words, in bytes of UTF-8, are in every conversation. */
+/** Shorter words, in bytes of UTF-8, are never removed: they are in every conversation. */
 const MIN_WORD_BYTES = 4
 
-/** From this length on, a word with a digit is a key, a hash or an id rather than a word of a language. */
+/** A word with a digit and at least this many characters counts as a key, hash or id, not as a word of a language. */
 const MIN_KEY_CHARACTERS = 6
 
-/** Letters with case, and digits: a word of these ends where they end. Other scripts put no space between words. */
+/** Cased letters and digits: a word of these ends at the next other character. Other scripts have no spaces between words. */
 const WORD_CHARACTER = '[\\p{Lu}\\p{Ll}\\p{Lt}\\p{N}]'
 const SEPARATORS = /[\s"'`,;:=()[\]{}<>|]+/u
 
 const encoder = new TextEncoder()
 
 /**
- * Lists the texts that the client has with fewer words than the log. A message that left the list counts only if what
- * stands before and after it is still there and it is as short as a value: clients drop messages to save room, too.
- * `places`: where the given list has each block of the known one.
+ * Lists the texts that have fewer words in the client's list than in the log. A removed message counts only if its neighbours are still
+ * there and it is as short as a value, because clients also drop messages to save space. `places`: the index in the given list of each
+ * known block.
  */
 export function listShortenedTexts(
   known: readonly Part[],
@@ -53,7 +53,7 @@ export function listShortenedTexts(
     const now = given[places[index] ?? -1]
     return now === undefined ? [] : compareBlocks(old.block, now.block)
   })
-  // One text in the place of many is a placeholder.
+  // A text that replaces several others is a placeholder.
   const uses = new Map<string, number>()
   for (const { after } of changes) uses.set(after, (uses.get(after) ?? 0) + 1)
   const marked = changes.map((change) =>
@@ -64,7 +64,7 @@ export function listShortenedTexts(
   )
 }
 
-/** Returns a function that changes what the engine wrote as the client changed its list; null if there is nothing to change. */
+/** Returns a function that applies the client's removals to a text of the engine; null if there are none. */
 export function createTextChange(
   changes: readonly TextChange[],
   ours: unknown,
@@ -89,7 +89,7 @@ export function createTextChange(
   }
 }
 
-/** What must not be sent again, and what stands there instead. `isWhole`: all that the client replaced at one place. */
+/** A text that must not be sent again, and its replacement. `isWhole`: it is all that the client replaced in one place. */
 interface Replacement {
   readonly lost: string
   readonly instead: string
@@ -115,13 +115,13 @@ function compareBlocks(old: Block, now: Block): readonly TextChange[] {
   const texts = new Map(listTexts(now))
   return listTexts(old).flatMap(([path, before]) => {
     const after = texts.get(path) ?? ''
-    // Programs cut calls and results at some length; people take the end off a text because they do not want it there.
+    // A call or result that lost its end was cut by a program to save space. Text of a user that lost its end was changed on purpose.
     const isCut = !isTextBlock(old) && after !== '' && before.startsWith(after)
     return after === before ? [] : [{ before, after, isCut }]
   })
 }
 
-/** Lists the texts of a block with the paths at which they stand. */
+/** Lists the texts of a block, each with its path in the block. */
 function listTexts(block: Block): readonly (readonly [path: string, text: string])[] {
   if (isTextBlock(block)) return [['', block.text]]
   if (isToolResult(block)) return [['', toResultText(block)]]
@@ -170,7 +170,7 @@ function trimPunctuation(text: string): string {
   return text.replace(/^[\s\p{P}]+|[\s\p{P}]+$/gu, '')
 }
 
-/** Returns the part of both versions between what they have in common at the start and at the end, in whole words. */
+/** Returns the part in which two versions differ, extended to whole words. */
 function findDifference({ before, after }: TextChange): Pick<TextChange, 'before' | 'after'> {
   let { start, end } = findCommonEnds(before, after)
   while (start > 0 && isWordAt(before, start - 1)) start -= 1

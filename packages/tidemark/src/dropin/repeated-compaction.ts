@@ -1,6 +1,6 @@
 /**
- * Keeps a compaction in effect when a client has another version of messages that it replaced or quotes: the client's version
- * is in the log from then on, and the compaction is made again after it, without what the client has removed.
+ * Keeps a compaction in effect when a client changes messages that the compaction replaced or quotes. The client's version is recorded,
+ * then the compaction is repeated after it, without the texts that the client has removed.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
@@ -17,18 +17,18 @@ import { createTextChange, listShortenedTexts } from './removed-texts.ts'
 interface StandingCompaction {
   /** The records of the compaction, and of each clearing after it. */
   readonly rewrites: readonly (readonly KnownRecord[])[]
-  /** True if the client has all that it left in the context, so that it can be made again. */
+  /** True if the client still has everything that the compaction left in the context, so that it can be repeated. */
   readonly canStay: boolean
-  /** Numbers, in the client's list, of the messages that it keeps after its summary, and of all that are shown. */
+  /** Message numbers in the client's list: those kept after the summary, and all that the model is shown. */
   readonly preserved: ReadonlySet<number>
   readonly shown: ReadonlySet<number>
-  /** Number, in the client's list, of the last message that the log has. */
+  /** Message number, in the client's list, of the last message that the log has. */
   readonly last: number
-  /** Removes from its texts what the client has removed; null if they have nothing of it. */
+  /** Removes from the texts of the compaction what the client has removed; null if they do not contain it. */
   readonly changeText: ((text: string) => string) | null
 }
 
-/** Returns the compaction that a change by the client concerns; null if there is none. */
+/** Returns the newest compaction in effect if a change by the client concerns it; else null. */
 export function readStandingCompaction(
   { state }: OpenSession,
   { continues, system, messages }: ClientRequest,
@@ -52,7 +52,7 @@ export function readStandingCompaction(
   const changeText = createTextChange(changes, rewrites[0].map(readOwnTexts), [system, messages])
   return {
     rewrites,
-    // What the provider wrote as a block must not be changed: without it, the conversation is compacted anew if needed.
+    // A summary that the provider wrote as a block must not be edited. It is then dropped, and the engine compacts anew if needed.
     canStay:
       keepsCompaction() && (changeText === null || !rewrites[0].some(({ type }) => type === 'assistant')),
     preserved: toNumbers(kept),
@@ -62,7 +62,7 @@ export function readStandingCompaction(
   }
 }
 
-/** Makes the compaction again on the branch of the client, unless it is in effect there as it is. */
+/** Repeats the compaction on the client's branch, unless it is still in effect there unchanged. */
 export async function restoreCompaction(
   session: OpenSession,
   { rewrites, canStay, preserved, shown, last, changeText }: StandingCompaction,
@@ -94,13 +94,13 @@ function listRewrites({ session, view }: SessionState): readonly (readonly Known
     )
 }
 
-/** Returns the parts of a record with texts that a compaction added. */
+/** Returns the parts of a record that hold texts which the compaction added. */
 function readOwnTexts(record: KnownRecord): unknown {
   const { message, attachment } = record as { readonly message?: unknown; readonly attachment?: unknown }
   return record.type === 'system' ? null : [message, attachment]
 }
 
-/** Returns the number of the message that each record of the conversation belongs to. `parts`: those of the records. */
+/** Returns the message number of each record of the conversation. `parts`: the parts of these records. */
 function numberMessages(
   records: readonly KnownRecord[],
   parts: readonly Part[],
@@ -111,7 +111,7 @@ function numberMessages(
     numbers.set(records[from.index]?.uuid ?? '', message)
     if (id !== null) responses.set(id, message)
   }
-  // Thinking is in a record of its own, before the blocks that it belongs to.
+  // Thinking has a record of its own before the other blocks of its response.
   const all = records.flatMap((record): [string, number][] => {
     const number =
       numbers.get(record.uuid) ??

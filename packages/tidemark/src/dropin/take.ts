@@ -1,6 +1,6 @@
 /**
- * Implements `session.take`: a client sends its whole request; what is new is appended to the log, and the request to
- * send instead is returned. A request that cannot be taken is to be sent as it is.
+ * Implements `session.take`: a client passes its whole request, the new messages are appended to the log, and the request to send instead
+ * is returned. A request that cannot be taken is to be sent unchanged.
  */
 import { isMissingPrompt } from '@tidemark/core/context/flatten'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
@@ -65,10 +65,9 @@ export type TakeOutcome<Body = RequestBody> = ReadyRequest<Body> | RequestNotTak
 export interface RequestNotTaken {
   readonly ok: false
   /**
-   * `side-call`: it does not belong to the conversation. `not-yet`: a first request that may be the only one; its
-   * conversation is taken once it goes on. `prefill`: it ends with an assistant message. `unreadable`: not a Messages
-   * request. `failed`: the engine could not make a request. `limit`: a limit of the session is reached, and the request is not
-   * to be sent at all.
+   * `side-call`: the request does not belong to the conversation. `not-yet`: a first request that may stay the only one; the conversation
+   * is recorded with its second request. `prefill`: the request ends with an assistant message. `unreadable`: not a Messages request.
+   * `failed`: the engine could not make a request. `limit`: a limit of the session is reached, and the request is not to be sent at all.
    */
   readonly reason: 'side-call' | 'not-yet' | 'prefill' | 'unreadable' | 'failed' | 'limit'
   readonly message: string
@@ -83,7 +82,7 @@ export async function takeRequest<Body = RequestBody>(
 ): Promise<TakeOutcome<Body>> {
   checkOptionNames('take', options, ['betas', 'signal'])
   checkSessionOpen(session)
-  // The session keeps the messages, and a client may change its own later.
+  // The session keeps the messages, and the client may change its objects later.
   const copy: unknown = copyJson(body)
   const { client } = findCodec(session.model.choice)
   const betas = readBetaNames(options.betas).join(',')
@@ -94,7 +93,7 @@ export async function takeRequest<Body = RequestBody>(
   return outcome.ok ? toTakenBody<Body>(session, request, outcome) : outcome
 }
 
-/** Adds the fields that the client's request has for itself. */
+/** Adds the fields of the client's request that the engine does not set. */
 function toTakenBody<Body>(
   session: OpenSession,
   request: ClientRequest,
@@ -120,13 +119,13 @@ function toTakenBody<Body>(
 export interface TakenRequest {
   readonly ok: true
   readonly pending: PendingModelCall
-  /** The parts of the client's list that the request has as the client wrote them. */
+  /** The parts of the client's list that are sent as the client wrote them. */
   readonly list?: ClientList
 }
 
 /**
- * Records a request of a client that was read already, and returns the one to send instead, or why it was not taken. Keeps `request`
- * without a copy: do not change it afterwards. `codec`: the protocol that it came in.
+ * Records a parsed request of a client. Returns the request to send instead, or why it was not taken. Keeps `request` without a copy: do
+ * not change it afterwards. `codec`: the protocol in which the request came.
  */
 export async function takeClientRequest(
   session: OpenSession,
@@ -147,7 +146,7 @@ function emitPassed({ listeners }: OpenSession, outcome: RequestNotTaken): Reque
 
 const UNREADABLE = 'It is no request that the engine can read.'
 
-/** A session that fails must not keep the client from its answer: what goes wrong here is a reason to pass the request on. */
+/** An error of the session becomes a reason to pass the request on, so that the client gets its response. */
 async function recordAndAnswer(
   session: OpenSession,
   given: ClientRequest,
@@ -167,7 +166,7 @@ function readStoredItems({ state }: OpenSession, request: ClientRequest): Client
   return request.namesItems === true ? withStoredItems(state.session, request) : request
 }
 
-/** Records the messages of a request that is sent as the client wrote it. Returns false if nothing was recorded. */
+/** Records the messages of a request that is sent unchanged. Returns false if nothing was recorded. */
 export async function observeRequest(
   session: OpenSession,
   request: ClientRequest,
@@ -176,15 +175,15 @@ export async function observeRequest(
   return runInOrder(session, async () => {
     const match = await followClientList(session, readStoredItems(session, request))
     if ('ok' in match) return false
-    // The model is the client's in any case; a model that is not known leaves only the price unknown.
+    // The request is sent to the client's model in any case. If the model is unknown, only the price is missing.
     await adoptModel(session, request.model, codec).catch(() => null)
     return true
   })
 }
 
 /**
- * Records what a request brings, then compacts the log, with no other request of the client in between: the answer to a
- * client that asks for a compaction itself, whose last results come with that request.
+ * For a client that asks for a compaction: records the messages of its request, which has its last tool results, then compacts the log. No
+ * other request of the client is handled in between.
  */
 export async function recordThenCompact(
   session: OpenSession,
@@ -197,7 +196,7 @@ export async function recordThenCompact(
       refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown)),
     )
     if (refusal !== null) return emitPassed(session, refusal)
-    // A request that only compacts may leave out what does not matter to it.
+    // A request that only asks for a compaction may omit tools and system prompt. The session then keeps its own.
     const { tools, system } = request
     if (tools !== null && tools.length > 0) session.tools = createClientToolset(session, tools)
     if (system !== null && system.length > 0) session.sections = toHostSections(system)
@@ -232,8 +231,8 @@ function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
 }
 
 /**
- * Makes the log follow the client's list: branches off where the list has changed, appends what is new, pins what a
- * compaction must keep, and puts a compaction back that the change has not touched.
+ * Makes the log match the client's list: starts a branch where the list has changed, appends new messages, pins what compactions must keep,
+ * and repeats a compaction that is still valid.
  */
 async function followClientList(
   session: OpenSession,
@@ -249,11 +248,11 @@ async function followClientList(
   const refusal = 'ok' in before ? before : refuseMatch(session, request, before)
   if (refusal !== null || 'ok' in before) return refusal as RequestNotTaken
   const start = findStart(session, request, before)
-  // Each step may read thousands of messages.
+  // Each of these steps may read thousands of messages, so other work runs in between.
   await pauseForEvents()
   const compaction = readStandingCompaction(session, request, before)
   await pauseForEvents()
-  // A compaction whose texts change is made again on a branch with the client's whole list.
+  // A compaction whose texts the client changed is repeated on a branch that has the client's whole list.
   const isVoid = compaction !== null && compaction.changeText !== null
   const match = before.divergesAt === null ? before : await branchOff(session, request, before, isVoid)
   if ('ok' in match) return match
@@ -289,8 +288,8 @@ function createExactSearch(
 }
 
 /**
- * Adds the usage that the log has to responses that are recorded again after a change: to the one before the change, and
- * to the last one if the change was in what it answered, as with a reminder. Without it, the size would be a guess.
+ * Sets the logged usage on responses that are recorded again after a change: on the one before the change, and on the last one if only the
+ * message that it answered changed, for example by a reminder. Without usage, their size is only estimated.
  */
 function withKnownUsage(
   { state: { session } }: OpenSession,
@@ -314,7 +313,7 @@ function withKnownUsage(
   })
 }
 
-/** Returns the usage of the response that made the same call, on whichever branch it is. */
+/** Returns the usage of the logged response, on any branch, that made the same call. */
 function findLoggedUsage(session: SessionLog, { content }: ClientMessage): JsonObject | undefined {
   const call = typeof content === 'string' ? undefined : content.find(isToolUse)
   const index = call === undefined ? undefined : session.callRecords.get(call.id)
@@ -323,10 +322,10 @@ function findLoggedUsage(session: SessionLog, { content }: ClientMessage): JsonO
   return isResponse ? record.message.usage : undefined
 }
 
-/** Pauses between requests that are remembered. */
+/** Number of pauses between requests that are remembered. */
 const MAX_PAUSES = 8
 
-/** Returns what is known of the client as its next request comes. */
+/** Records the time of a client's request, and returns the updated state of the client. */
 function noteClientRequest(
   { client, settings }: OpenSession,
   { ttl, markers }: ClientRequest,
@@ -337,9 +336,9 @@ function noteClientRequest(
 }
 
 /**
- * Returns what the next request is expected to repeat, before the new messages are recorded. A client that has just
- * changed a message may do so with every request, as those that add a reminder to their last message: what was before
- * the change is expected to stay. A first request without cache markers may be the only one.
+ * Returns up to which record the next request should repeat this one; called before new messages are recorded. A client that changed a
+ * message may change it in every request, such as a reminder in its last message: only what is before the change should be repeated. A
+ * first request without cache markers may stay the only one.
  */
 function findRepeated(
   { state }: OpenSession,
@@ -347,7 +346,7 @@ function findRepeated(
   { isEmpty, divergesAt, change, amends }: HistoryMatch,
 ): string | null | undefined {
   if (isEmpty) return ttl === undefined ? null : undefined
-  // The client's version of the newest response stays as it is from now on; what the model is not shown is not repeated.
+  // The client's version of the newest response no longer changes, and messages that the model is not shown are not in the request.
   if (divergesAt === null || amends === 'hidden' || (change === null && amends === 'newest')) return undefined
   const last = listBranchRecords(state.session).findLast(
     ({ type }) => type === 'user' || type === 'assistant',
@@ -356,10 +355,9 @@ function findRepeated(
 }
 
 /**
- * Returns the uuids of the new records that a compaction must keep verbatim, since the client says them once and does not
- * know when the context is compacted: its system messages; what it sends before the first response, such as rules, memory
- * files and the environment; and after a compaction of its own, what it says again beside its summary and the prompts.
- * `written`: the number of records before the new ones.
+ * Returns the uuids of the new records to pin. The client sends them once and does not know when the engine compacts: its system messages;
+ * what it sends before the first response, such as rules, memory files and environment; and after a compaction of its own, what it adds to
+ * its summary and the prompts. `written`: number of records before the new ones.
  */
 function listRecordsToPin(
   session: OpenSession,
@@ -383,8 +381,8 @@ function listRecordsToPin(
 }
 
 /**
- * Returns what the new messages begin with. `opening`: the start of the conversation, which may have been edited.
- * `compacted`: what a client puts in the place of earlier messages, whose first response is gone. Null: they continue.
+ * Returns what the new messages are. `opening`: the start of the conversation, perhaps edited. `compacted`: the client's replacement for
+ * earlier messages, whose first response is gone. Null: a continuation.
  */
 function findStart(
   { state }: OpenSession,
@@ -398,7 +396,7 @@ function findStart(
   return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
 }
 
-/** True if a message has texts, and a program wrote all of them: neither a prompt nor a summary. */
+/** True if a message has texts and all were written by a program, so that it is neither a prompt nor a summary. */
 function isProgramText(content: MessageContent): boolean {
   const texts = toBlocks(content).filter(isTextBlock)
   return texts.length > 0 && texts.every(({ text }) => isHostNotice(text))
@@ -432,14 +430,14 @@ function refuseMatch(
   return null
 }
 
-/** Goes back to where the client's list and the log part; `isVoid`: to the start, with no compaction in effect. */
+/** Goes back to where the client's list and the log differ; if `isVoid`, to the start, where no compaction is in effect. */
 async function branchOff(
   session: OpenSession,
   request: ClientRequest,
   { shared, divergesAt }: HistoryMatch,
   isVoid: boolean,
 ): Promise<HistoryMatch | RequestNotTaken> {
-  // A request that continues a place shares all that is before it.
+  // A request with `continues` names a place in the log, so both share everything before it, even if `shared` is 0.
   const end =
     (shared === 0 && request.continues === null) || isVoid
       ? await clearSession(session, { abandon: true })
@@ -453,8 +451,8 @@ async function branchOff(
 }
 
 /**
- * Results belong to the response with their calls, so other results of the same calls follow a copy of it. Returns null if the
- * response that a request continues was not left.
+ * Handles other results for the calls of a response that the branch has left: a copy of the response precedes them. Returns null if the
+ * branch still has that response.
  */
 function matchAfterLeftResponse(
   { state }: OpenSession,
@@ -505,8 +503,8 @@ async function answerTaken(
 }
 
 /**
- * Returns the parts of the client's list that say what the engine would send: they go out as the client wrote them, with
- * all that the engine does not record. After a rewrite, only the system prompt does.
+ * Returns the parts of the client's list that equal what the engine would send. They are sent as the client wrote them, with fields that
+ * the engine does not record. After a rewrite, only the system prompt can be equal.
  */
 function keepClientList(
   { state }: OpenSession,
@@ -537,10 +535,7 @@ function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[])
   )
 }
 
-/**
- * Switches to the model that the client asks for, in the protocol that the client speaks. Returns why that cannot be done,
- * or null.
- */
+/** Switches to the model of the client's request, in the client's protocol. Returns why that is not possible, or null. */
 async function adoptModel(
   session: OpenSession,
   model: string,
@@ -578,8 +573,8 @@ function createClientToolset({ state }: OpenSession, tools: readonly JsonObject[
 }
 
 /**
- * Returns the parameters as changes to those of the last request: what the client does not send is removed, also what
- * requests of a session have by default, such as the largest output.
+ * Returns the parameters as changes to those of the last request. Parameters that the client does not send are removed, also defaults such
+ * as the output limit.
  */
 function toParameterChanges({ model }: OpenSession, parameters: JsonObject): JsonObject {
   const known = Object.keys({ ...model.parameters, ...model.parameterChanges })

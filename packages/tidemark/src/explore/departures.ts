@@ -1,6 +1,6 @@
 /**
- * What left the context of a logged session: for each compaction and clearing the blocks that the model was no longer shown,
- * what the summary does not mention, and where a later call needed it. Texts are left out; `findDepartedText` has them.
+ * What left the context of a logged session: for each compaction and clearing the blocks that the model was no longer shown, what the
+ * summary does not mention, and which later call needed it. Texts are left out; `findDepartedText` has them.
  */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
 import { type ContextRewrite, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
@@ -18,7 +18,7 @@ import { createLaterUses, type LaterUses, type ModelCall } from './later-uses.ts
 import type { DepartedBlock, DepartedMatch, Departure, LostFact, ShownBlock } from './page-data.ts'
 import { createBlockDescriber, readBlockText } from './request-detail.ts'
 
-/** Lists the compactions and clearings that were in effect for at least one request, in order. */
+/** Lists, in order, the compactions and clearings that were in effect for at least one request. */
 export function listDepartures(log: LogContents): readonly Departure[] {
   const uses = createLaterUses(listModelCalls(log))
   const lines = new Map(log.records.map(({ record, line }) => [record.uuid, line]))
@@ -43,7 +43,7 @@ export function listDepartures(log: LogContents): readonly Departure[] {
   })
 }
 
-/** Returns the whole text of a block that left, by its key; null if there is none. */
+/** Returns the whole text of a block that left the context, by the key of the block; null if there is none. */
 export function findDepartedText(log: LogContents, key: string): string | null {
   for (const { gone } of findRewrites(log)) {
     const found = gone.find((block) => block.key === key)
@@ -62,7 +62,7 @@ const EXCERPT_BEFORE = 60
 const EXCERPT_AFTER = 140
 const MAX_MATCHES = 200
 
-/** Searches what left the context, ignoring case. A block gives one match. */
+/** Searches what left the context, ignoring case. Each block gives at most one match. */
 export function searchDepartures(log: LogContents, wanted: string): readonly DepartedMatch[] {
   const sought = wanted.toLowerCase()
   const matches: DepartedMatch[] = []
@@ -87,7 +87,7 @@ interface FoundRewrite extends Pick<ContextRewrite, 'kind' | 'uuid' | 'summaryUu
   readonly gone: readonly GoneBlock[]
 }
 
-/** Kept as long as the contents of the log: opening a block and searching look through the same rewrites. */
+/** Kept as long as the contents of the log, because opening a block and searching need the same rewrites. */
 const rewritesByLog = new WeakMap<LogContents, readonly FoundRewrite[]>()
 
 function findRewrites(log: LogContents): readonly FoundRewrite[] {
@@ -116,7 +116,7 @@ function compareContexts(log: LogContents): readonly Omit<FoundRewrite, 'gone'>[
     const fresh = view.rewrites.filter(({ uuid }) => !known.has(uuid))
     for (const [index, { kind, uuid, summaryUuid, replacedEntries }] of fresh.entries()) {
       known.add(uuid)
-      // Of several rewrites before one request, each is compared with what the next one found.
+      // After several rewrites before one request, each is compared with the context that the next rewrite found.
       const after = (fresh[index + 1]?.replacedEntries ?? view.entries).toArray()
       found.push({ kind, uuid, summaryUuid, before: replacedEntries.toArray(), after, request })
     }
@@ -166,7 +166,7 @@ function listGoneBlocks(
   })
 }
 
-/** An attachment is made into a block each time it is shown; other blocks are the same objects. */
+/** An attachment is turned into a new block each time it is shown; other blocks keep their identity. */
 function isSameBlock(one: Block, other: Block): boolean {
   return isTextBlock(one) && isTextBlock(other) && one.text === other.text
 }
@@ -236,7 +236,7 @@ interface Need {
   readonly how: 'read again' | 'edited'
 }
 
-/** Lines of an edit that are shorter are in too many texts to say which of them was needed. */
+/** Shorter lines, in characters, are ignored: they occur in so many blocks that they do not show which one an edit needed. */
 const MIN_LINE = 16
 
 /**
@@ -255,7 +255,7 @@ function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): Rea
     if (readAt !== null) add(key, { request: readAt, how: 'read again' })
     for (const line of listLines(block)) {
       const at = line.length < MIN_LINE ? null : uses.findEdited(line, request)
-      // Of several blocks with the line, the newest is the one that an edit went by.
+      // If several blocks have the line, the edit is attributed to the newest.
       if (at !== null) edited.set(line, { key, at })
     }
   }

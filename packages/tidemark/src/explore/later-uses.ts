@@ -1,6 +1,6 @@
 /**
- * What the model wrote at each request of a log: names, paths, files that it read and lines that it edited. One pass over
- * the calls, so that "which later request needed it" is a look-up for each fact and block instead of a search of all texts.
+ * What the model wrote at each request of a log: names, paths, files that it read and lines that it edited. They are collected in one pass,
+ * so that the search for the first later use of a fact or block does not read all texts again.
  */
 import { collectJsonStrings, describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
@@ -52,7 +52,7 @@ function addNames(index: RequestIndex, text: string, request: number): void {
   for (const [word] of text.matchAll(WORDS)) index.add(word.replace(END_OF_SENTENCE, ''), request)
 }
 
-/** The requests, in ascending order, by a text. */
+/** Finds the requests of a text, in ascending order. */
 class RequestIndex {
   readonly #requests = new Map<string, number[]>()
 

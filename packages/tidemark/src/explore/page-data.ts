@@ -1,19 +1,19 @@
 /**
- * What the page of `tidemark ui` is given, as plain JSON: reports of `inspect --json`, and the parts that are made when they
- * are opened. Types only: the browser's code imports this file and nothing else of the library.
+ * The JSON that the page of `tidemark ui` gets: reports of `inspect --json`, and details that are created when the user opens them. Types
+ * only: the browser's code imports no other file of the library.
  */
 
 import type { BreakCause, LargeBlock, LoggedRequest, SessionReport } from '../inspect/report.ts'
 import type { PolicyReplay, ReplayPoint } from '../replay/policy-replay.ts'
 
-/** A session in the list of the page: the report without what only its own page shows. */
+/** A session in the list of the page: its report without what only the session's own page shows. */
 export interface ListedSession
   extends Omit<SessionReport, 'requests' | 'context' | 'largest' | 'byTool' | 'duplicateReads'> {
-  /** Names the session in addresses. It says nothing about the file. */
+  /** Identifies the session in addresses of the page. Does not reveal the file. */
   readonly id: string
   /** True if the log was written to within the last minutes. */
   readonly isLive: boolean
-  /** Whose session it is; absent where all are those of one user. */
+  /** Whose session it is; absent if all sessions belong to one user. */
   readonly owner?: SessionOwner
 }
 
@@ -21,7 +21,7 @@ export interface ListedSession
 export interface SessionOwner {
   readonly key: string
   readonly team: string | null
-  /** The id that the client gave it. */
+  /** The session id that the client chose. */
   readonly session: string
 }
 
@@ -29,7 +29,7 @@ export interface SessionList {
   readonly sessions: readonly ListedSession[]
   /** Logs that were found and are still to be read. */
   readonly pending: number
-  /** Logs that were found, but are older than the newest ones, which are read. */
+  /** Logs that were found but are not read, because there are too many newer ones. */
   readonly notRead: number
   readonly unreadable: readonly { readonly file: string; readonly why: string }[]
 }
@@ -39,7 +39,7 @@ export interface SessionPage {
   readonly id: string
   readonly report: SessionReport
   readonly isLive: boolean
-  /** Null: the page changes nothing. */
+  /** Null if the page cannot undo anything. */
   readonly undo: UndoState | null
   readonly owner?: SessionOwner
 }
@@ -55,13 +55,13 @@ export interface UndoState {
 /** A block as the page shows it: one line about it, and its whole text. */
 export interface ShownBlock extends Pick<LargeBlock, 'kind' | 'tool' | 'what' | 'tokens'> {
   readonly role: string
-  /** The line of its record in the log; null for what is in no record, such as a placeholder. */
+  /** The line of the block's record in the log; null for a block without a record, such as a placeholder. */
   readonly line: number | null
   readonly text: string
 }
 
 export interface RequestBlock extends ShownBlock {
-  /** True if the request before this one did not have the record of the block. */
+  /** True if the previous request did not have the record of the block. */
   readonly isNew: boolean
 }
 
@@ -135,17 +135,17 @@ export interface DepartedMatch {
 /** The session under one policy. */
 export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
   readonly points: readonly ReplayPoint[]
-  /** Dollars of the recorded cache breaks that a replay does not repeat: the recording is compared without them. */
+  /** Dollars of recorded cache breaks that a replay does not repeat. They are subtracted from the recording before the comparison. */
   readonly breaksUsd: number
 }
 
-/** What an undo from the page led to, as one sentence. */
+/** The outcome of an undo on the page, as one sentence. */
 export interface UndoOutcome {
   readonly ok: boolean
   readonly message: string
 }
 
-/** Who looks at the page of a gateway, and how much of it: everything, the sessions of a team, or those of the own key. */
+/** The viewer of a gateway's page, and what they see: everything, the sessions of a team, or those of their own key. */
 export interface TeamViewer {
   readonly name: string
   readonly team: string | null
@@ -173,7 +173,7 @@ export interface TeamKey extends SpendingRow {
   readonly team: string | null
   readonly budget: number | null
   readonly period: string
-  /** Dollars of the period that runs. */
+  /** Dollars spent in the current budget period. */
   readonly spent: number
   readonly reserved: number
   readonly isRevoked: boolean
@@ -184,7 +184,7 @@ export interface TeamLoss {
   readonly cause: BreakCause
   readonly breaks: number
   readonly usd: number
-  /** Breaks whose price is not known; `usd` has none of it. */
+  /** Breaks whose price is unknown. `usd` does not include them. */
   readonly unpriced: number
 }
 
@@ -192,16 +192,16 @@ export interface TeamFigures {
   /** The first day, in UTC, as YYYY-MM-DD; null for all. */
   readonly since: string | null
   readonly total: SpendingRow
-  /** Dollars reserved for calls that run. */
+  /** Dollars that are reserved for calls in progress. */
   readonly runningUsd: number
-  /** The most expensive first, as are teams, models and losses. */
+  /** The most expensive first, as in `teams`, `models` and `losses`. */
   readonly keys: readonly TeamKey[]
   readonly teams: readonly SpendingRow[]
   readonly models: readonly SpendingRow[]
-  /** In order, without those that had no call. */
+  /** In order. Days without a call are missing. */
   readonly days: readonly SpendingRow[]
   readonly losses: readonly TeamLoss[]
-  /** Sessions that were used in these days, and those of them whose losses are still to be read. */
+  /** Sessions used in these days, and how many of them still have losses to be read. */
   readonly sessions: number
   readonly unread: number
 }

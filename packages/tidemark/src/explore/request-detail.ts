@@ -92,7 +92,7 @@ export function createBlockDescriber(
   }
 }
 
-/** Returns the text of a block alone, with secrets removed: whose it is stands beside it on the page. */
+/** Returns the text of a block with secrets removed, without its role, which the page shows beside it. */
 export function readBlockText(block: Block): string {
   return redact(formatShownText(block))
 }

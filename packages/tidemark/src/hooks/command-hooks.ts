@@ -1,6 +1,6 @@
 /**
- * Makes hooks of the commands in settings. Commands of one event that match run at the same time, each once; a command
- * that fails is reported and changes nothing.
+ * Turns commands in settings into hooks. Matching commands of one event run at the same time, each once. A command that fails is reported
+ * and changes nothing.
  */
 import { HOOK_POINTS, type Hook, type SessionHooks } from '@tidemark/core/engine/hooks'
 import { isObject } from '@tidemark/core/log/json'
@@ -19,20 +19,20 @@ import { runHookCommand } from './run-hook-command.ts'
 
 /** Commands that run at certain points of a session. */
 export interface HookCommands {
-  /** The commands by event, as a settings file has them under `hooks`. */
+  /** The commands by event, in the format of `hooks` in a settings file. */
   readonly settings: HookSettings
   /** Environment variables of the commands. Default: those of the engine. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Passed to the commands as `permission_mode`. A function is called before each run. */
   readonly permissionMode?: string | (() => string)
-  /** Called before a command runs. Returns a reason not to run it, which is reported as its failure; null to run it. */
+  /** Called before a command runs. Returns null to allow it, or a reason to refuse it, which is reported as its failure. */
   readonly findObjection?: (command: HookCommandSettings) => Promise<string | null>
-  /** Called before a command runs. Returns how it is run, as in a sandbox. Default: it is run as it is. */
+  /** Called before a command runs. Returns how to confine it, for example in a sandbox. Default: not confined. */
   readonly confine?: () => Promise<HookConfinement>
 }
 
 interface HookConfinement {
-  /** Returns the program and arguments that run the given ones. */
+  /** Returns the program and arguments to start instead of the given ones. */
   wrap(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]]
   /** Called when the command has ended. */
   leave(): Promise<unknown>
@@ -46,7 +46,7 @@ const OPTIONS: readonly (keyof HookCommands)[] = [
   'confine',
 ]
 
-/** Checks the option `hookCommands`. Returns what was expected instead; null if it can be used. Throws for a wrong part. */
+/** Checks the option `hookCommands`. Returns what was expected instead; null if the option is valid. Throws for an invalid part. */
 export function checkHookCommands(value: unknown): string | null {
   if (!isObject(value) || value.settings === undefined) return `an object with ${OPTIONS.join(', ')}`
   checkOptionNames('hookCommands', value, OPTIONS)
@@ -88,7 +88,7 @@ export function joinCommandHooks(
 
 const NAME_CHARACTERS = 80
 
-/** Names each command by its first words. Names that are the same get numbers, because a name stands for one hook. */
+/** Names each command by its first words. Equal names get numbers, because a name must identify one hook. */
 function nameCommands(commands: readonly HookCommand[]): readonly string[] {
   const names = commands.map(({ command, args = [] }) =>
     truncateEnd([command, ...args].join(' ').replaceAll(/\s+/g, ' ').trim(), NAME_CHARACTERS),

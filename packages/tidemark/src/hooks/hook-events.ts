@@ -1,6 +1,6 @@
 /**
- * The events of hooks as commands see them: what each gets as JSON on standard input, and what its exit code and output
- * mean. The shape is the one that Claude Code documents for its hooks.
+ * The events of hooks as commands see them: the JSON on standard input, and the meaning of exit code and output. The format is the one that
+ * Claude Code documents for its hooks.
  */
 import type { SessionHooks } from '@tidemark/core/engine/hooks'
 import { isTextBlock, type MessageContent, toBlocks } from '@tidemark/core/log/block'
@@ -11,7 +11,7 @@ type HookInputs = {
   readonly [Point in keyof SessionHooks]-?: Parameters<NonNullable<SessionHooks[Point]>[number]['run']>[0]
 }
 
-/** What an answer can become: the fields of all hook outputs. */
+/** What the output of a command can set: the fields of all hook outputs. */
 export interface HookAnswer {
   readonly additionalContext?: string
   readonly newCustomInstructions?: string
@@ -26,17 +26,17 @@ export interface HookAnswer {
 export interface EventShape<Input> {
   /** The text that a matcher is compared with. Without it, the event has no matcher. */
   readonly subject?: (input: Input) => string
-  /** What standard input has, besides the fields of all events. */
+  /** Returns the fields of standard input that this event adds to those of all events. */
   readonly fields: (input: Input) => Readonly<Record<string, unknown>>
   /** What exit code 2 and `"decision": "block"` do: refuse with a reason. Without it, nothing can be blocked. */
   readonly blocks?: 'block' | 'deny'
   /** What `"continue": false` does. Without it, nothing. */
   readonly stops?: 'block' | 'endTurn'
-  /** What plain text on standard output becomes. Without it, it is dropped. */
+  /** The field that plain text on standard output sets. Without it, plain text is dropped. */
   readonly text?: 'additionalContext' | 'newCustomInstructions'
-  /** True if JSON can have `additionalContext`. */
+  /** True if the JSON output may have `additionalContext`. */
   readonly addsContext?: boolean
-  /** Reads what only this event's JSON can have. */
+  /** Reads fields that only the JSON of this event may have. */
   readonly readOwn?: (answer: AnswerObject, own: AnswerObject) => HookAnswer
 }
 
@@ -147,8 +147,8 @@ function toText(content: MessageContent): string {
 }
 
 /**
- * Reads how a command ended. Exit code 0: its output counts. 2: it blocks, with its errors as the reason. Throws if the
- * command failed, which changes nothing and is shown to the user.
+ * Reads how a command ended. Exit code 0: its output counts. 2: it blocks, with standard error as the reason. Throws if the command failed,
+ * which changes nothing and is shown to the user.
  */
 export function readHookCommandEnd(
   event: string,
@@ -205,16 +205,16 @@ function readText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 
-/** Returns an object with the field; without it if the value is no text. */
+/** Returns an object with the field; an empty object if the value is not a text. */
 function pickText(field: keyof HookAnswer, value: unknown): HookAnswer {
   const text = readText(value)
   return text === undefined ? {} : { [field]: text }
 }
 
-/** Words for decisions in `decision`, which older hooks print. */
+/** Former values of `decision`, which older hooks print. */
 const OLD_DECISIONS: Readonly<Record<string, string>> = { approve: 'allow', block: 'deny' }
 
-/** Reads the decision of a PreToolUse hook. One that is not known is passed on, and forbids the call. */
+/** Reads the decision of a PreToolUse hook. An unknown decision is passed on, and the engine then denies the call. */
 function readToolDecision(answer: AnswerObject, own: AnswerObject): HookAnswer {
   const decision = own.permissionDecision ?? toNewDecision(answer.decision)
   return {

@@ -1,6 +1,6 @@
 /**
- * Runs the command of a hook: the input on standard input, output and errors up to a limit. A command that is stopped is
- * ended with every process that it started.
+ * Runs the command of a hook: writes the input to standard input, and keeps output and errors up to a limit. Stopping the command also ends
+ * every process that it started.
  */
 import { spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
@@ -15,7 +15,7 @@ interface HookProcess {
   /** Text for standard input. */
   readonly input: string
   readonly signal?: AbortSignal
-  /** Returns the call that runs the given one, as in a sandbox. Default: it is run as it is. */
+  /** Returns the call that runs the given one, for example in a sandbox. Default: the call is run unchanged. */
   readonly wrap?: (program: string, args: readonly string[]) => readonly [string, readonly string[]]
 }
 
@@ -32,7 +32,7 @@ export interface HookProcessEnd {
 /** Bytes of output, and of errors, that are kept. What a command prints beyond them is read and dropped. */
 const MAX_OUTPUT_BYTES = 1_000_000
 
-/** Groups of commands that run, or are being ended. None of them must outlive this process. */
+/** Process groups of commands that run or are being ended. None of them may outlive this process. */
 const runningGroups = new Set<number>()
 
 function killRunningGroups(): void {
@@ -61,7 +61,7 @@ export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd
     runningGroups.add(group)
   }
   signal?.addEventListener('abort', stopAtAbort)
-  // A command that does not read its input closes it, which is no failure.
+  // A command may close its standard input without reading it. That is not a failure.
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   const [output, errors] = [collectOutput(child.stdout), collectOutput(child.stderr)]
@@ -71,21 +71,21 @@ export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd
     return { code, signal: endSignal, output: output.text(), errors: errors.text(), isCut: output.isCut() }
   } finally {
     signal?.removeEventListener('abort', stopAtAbort)
-    // A process that the command left in the background on purpose goes on; after an abort, `stop` ends it.
+    // A process that the command started in the background may continue. After an abort, `stop` ends it.
     if (group !== undefined && signal?.aborted !== true) runningGroups.delete(group)
   }
 }
 
 /**
- * Returns the program and arguments that run a line in the shell. `--norc`: bash would take standard input for a remote
- * connection and read the user's `.bashrc`, whose output would count as the hook's.
+ * Returns the program and arguments that run a line in the shell. `--norc`: bash would mistake standard input for a remote connection and
+ * read the user's `.bashrc`, whose output would count as the output of the hook.
  */
 function createShellCall(line: string, env: NodeJS.ProcessEnv): readonly [string, readonly string[]] {
   const bash = findProgram('bash', env)
   return bash === null ? ['sh', ['-c', line]] : [bash, ['--norc', '-c', line]]
 }
 
-/** Keeps the first bytes of a stream, and reads the rest, so that the command can go on writing. */
+/** Keeps the first bytes of a stream, and reads and drops the rest, so that the command can continue to write. */
 function collectOutput(stream: Readable): { readonly text: () => string; readonly isCut: () => boolean } {
   const kept: Buffer[] = []
   let bytes = 0

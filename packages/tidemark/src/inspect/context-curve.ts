@@ -223,7 +223,7 @@ function detectWindowSize({
   compactions,
   peak,
 }: WindowEvidence): Pick<ContextCurve, 'window' | 'windowFrom'> {
-  // The log has the newest window. A request that it cannot hold was sent when the session had another one.
+  // The log records only the newest window. A larger request was sent while the session had another window.
   if (logged !== null) return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
   // A request larger than the model's standard context window shows that the model's optional long window was used.

@@ -31,8 +31,8 @@ export function findHostTotals({ records, meta }: Pick<LogContents, 'records' | 
 }
 
 /**
- * Returns the name of a model that also tells its context window, such as `claude-opus-5[1m]`. Only the totals have such
- * names; without them, the name is returned unchanged.
+ * Returns the name under which the totals list a model. It also tells the window, such as `claude-opus-5[1m]`. Without totals, returns the
+ * name unchanged.
  */
 export function findWindowName(totals: HostTotals | null, model: string): string {
   return totals?.models.find(({ name }) => toModelId(name) === model)?.name ?? model
@@ -110,7 +110,7 @@ export function measureUnloggedCost(
   }
 }
 
-/** Divides the dollars among the models of the totals. What no model explains goes to the most expensive one. */
+/** Divides the dollars among the models of the totals. The most expensive model also gets what no model accounts for. */
 function divideByModel(
   totals: HostTotals,
   counted: readonly CallWithCost[],

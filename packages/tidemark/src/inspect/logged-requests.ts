@@ -257,7 +257,7 @@ export function readCacheTtl(
   return cache.maxMarkers === 0 ? AUTOMATIC : short
 }
 
-/** Returns the lifetimes of the two classes of cache writes; those in logs of Claude Code for a model that is not known. */
+/** Returns the lifetimes of the two classes of cache writes; for an unknown model, those that Claude Code uses. */
 export function readWriteLifetimes(cache: ProviderProfile['cache'] | null): {
   readonly long: CacheTtl
   readonly short: CacheTtl

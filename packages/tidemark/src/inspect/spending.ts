@@ -103,7 +103,7 @@ export interface LogPricing {
   readonly format: LogFormat
   /** Returns the estimated tokens of the content blocks of a call's response. */
   readonly estimate: (call: LoggedCall) => number
-  /** Calls that were priced before, to which this one is added: several parts of a report price the same calls. */
+  /** Prices of calls, filled with each priced call, because several parts of a report price the same calls. */
   readonly priced?: Map<LoggedCall, PricedLogCall>
 }
 
@@ -152,7 +152,7 @@ export function priceLogCall(
   return found
 }
 
-/** Names in reports, which programs read: they do not change. */
+/** The names that reports use. Programs read reports, so these names do not change. */
 const REPORTED_NAMES: ReadonlyMap<string, string> = new Map([
   ['writeShort', 'write5m'],
   ['writeLong', 'write1h'],

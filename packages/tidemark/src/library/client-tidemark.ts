@@ -1,6 +1,6 @@
 /**
- * Tidemark for a client that has the model, the address and the credentials: they are taken from its requests. The
- * engine's own calls, such as summaries, go the same way as the client's.
+ * Tidemark for a client that has its own model, address and credentials, which are taken from its requests. The engine's own calls, such as
+ * those for summaries, go to the same address.
  */
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
@@ -19,14 +19,14 @@ import { createTidemark, type FetchOptions, findSessionInUse, type Tidemark } fr
 export interface ClientTidemarkOptions
   extends Omit<TidemarkOptions, 'model'>,
     Pick<FetchOptions, 'session' | 'mode' | 'pingSeconds' | 'idleSeconds'> {
-  /** The model by whose figures the context is managed. Default: the model of each request, by the catalogue. */
+  /** The model whose window and prices are used. Default: the model that each request names, from the catalogue. */
   readonly model?: TidemarkOptions['model']
 }
 
 export interface ClientTidemark {
   /** Answers a request of the client. `send` sends a request as the client would. */
   answer(url: string, init: RequestInit, send: Fetch): Promise<Response>
-  /** Undoes a compaction or clearing of a session that it has open; null if it has not. Refused while a request runs. */
+  /** Undoes a compaction or clearing of a session that is open here; else null. Refused while a request runs. */
   undo(session: string, id: string): Promise<{ readonly ok: boolean; readonly message: string } | null>
   close(): Promise<void>
 }
@@ -37,7 +37,7 @@ interface OpenedTidemark {
   readonly fetch: Fetch
 }
 
-/** The server behind Chat Completions, if it is not OpenAI: its models are in no catalogue. */
+/** A server other than OpenAI that speaks Chat Completions. No catalogue has its models. */
 export type ChatServer = Pick<CompatibleOptions, 'dialect' | 'window'>
 
 export function createClientTidemark(options: ClientTidemarkOptions, server?: ChatServer): ClientTidemark {
@@ -46,7 +46,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
   let last: ClientConnection | null = null
   const opened = new Map<ClientRoute['codec'], OpenedTidemark>()
 
-  /** Sends a call of the engine with the address and the credentials of the request that it is made for. */
+  /** Sends a call of the engine to the address, and with the credentials, of the client's request that it serves. */
   const sendForEngine: Fetch = (input, init) => {
     const connection = clientConnections.getStore() ?? last
     if (connection === null) throw new Error('The client has not sent a request yet.')
@@ -78,7 +78,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
         return send(url, init)
       }
       const { provider, codec } = route
-      // A large body is parsed once more only for the first request, which names the model.
+      // A body, which may be large, is parsed here only for the first request, to read the model that it names.
       const modelId = opened.has(codec) ? null : await readModelId(init.body)
       try {
         if (modelId !== null && !opened.has(codec)) opened.set(codec, open(provider, modelId))
@@ -107,7 +107,7 @@ async function undoManaged(
   id: string,
 ): Promise<{ readonly ok: boolean; readonly message: string } | null> {
   for (const { tide } of opened) {
-    // Opening it would keep it open for good: a session that is not in use is opened and closed by the page.
+    // A session that is not in use is left to the page, which opens and closes it. Opened here, it would stay open.
     const managed = await findSessionInUse(tide, name)
     if (managed === null) continue
     const undone = await managed.undo(id)
@@ -116,7 +116,7 @@ async function undoManaged(
   return null
 }
 
-/** Creates the model that a client names: by the catalogue, or by what is known of the server. */
+/** Creates the model that a client names, from the catalogue or from the options of its server. */
 function createClientModel(
   { codec, createModel }: ClientRoute['provider'],
   id: string,
@@ -131,7 +131,7 @@ function createClientModel(
 
 const CHAT_PATH = '/chat/completions'
 
-/** The address of each request is the client's. */
+/** A placeholder: every request goes to the client's own address. */
 const ANY_ADDRESS = 'http://localhost/v1'
 
 /** Throws for options that `createTidemark` and `fetch` do not take, before the first request. */

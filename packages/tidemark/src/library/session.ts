@@ -265,7 +265,7 @@ export interface Session {
   close(): Promise<void>
 }
 
-/** Creates the public object. `openFork` opens a session that was copied from this one. */
+/** Creates the public object. `openFork` opens a copy of this session. */
 export function createSession(
   session: OpenSession,
   onClose: () => void,

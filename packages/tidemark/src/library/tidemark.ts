@@ -65,7 +65,7 @@ export interface Tidemark {
   close(): Promise<void>
 }
 
-/** Emits what a caller must know about the settings and the log, now and to the first listener that is added later. */
+/** Emits notices about the settings and the log, now and to the first listener that is added later. */
 function announceOpening({ settings, state, listeners, options, model }: OpenSession): void {
   const notes = describeUnusedNotesOption(settings, options)
   for (const message of [...settings.notices, ...listModelNotices(model, settings), ...notes])
@@ -177,7 +177,7 @@ function checkLimits(
 
 const openSessions = new WeakMap<Tidemark, OpenSessions>()
 
-/** Returns a session that is open in a Tidemark object, without becoming its caller; null if it is not open there. */
+/** Returns a session that is open in a Tidemark object, without counting as its caller; null if it is not open there. */
 export async function findSessionInUse(tide: Tidemark, id: string): Promise<Session | null> {
   return (
     (await openSessions
@@ -190,7 +190,7 @@ export async function findSessionInUse(tide: Tidemark, id: string): Promise<Sess
 /** The open sessions of one Tidemark object by their ids, and who has opened them. */
 type OpenSessions = Map<string, { readonly opening: Promise<Session>; openedBy: 'caller' | 'fetch' }>
 
-/** Opens a session for the caller of `open`. One that `fetch` has opened is the caller's from now on, too. */
+/** Opens a session for the caller of `open`. A session that `fetch` has opened then belongs to the caller, too. */
 async function addSession(
   sessions: OpenSessions,
   id: string,
@@ -206,7 +206,7 @@ async function addSession(
   return known.opening
 }
 
-/** Waits until a session that is being closed is closed. Returns false for others. */
+/** Waits until a session that is being closed is closed. Returns false for a session that stays open. */
 async function waitForClosing(opening: Promise<Session>): Promise<boolean> {
   const closing = findOpenSession(await opening)?.closing ?? null
   await closing?.catch(() => undefined)
@@ -231,7 +231,7 @@ function createGivenToolset(given: ToolOptions): Toolset | null {
   return given.tools === undefined && given.findTool === undefined ? null : createToolset(given)
 }
 
-/** Replaces the public session in the options of `fetch`. What is not an object is checked with the other options. */
+/** Replaces the public `Session` in the options of `fetch` by its open session. Other values are checked later. */
 function toClientOptions(own: FetchOptions): ClientFetchOptions {
   const { session, ...rest } = Object(own) as FetchOptions
   if (typeof session !== 'object') return own as ClientFetchOptions
@@ -248,7 +248,7 @@ function findOpened(session: Session): ClosableSession {
   return { open, close: () => session.close() }
 }
 
-/** Returns what `fetch` needs. It closes no session that the caller has, too. */
+/** Returns what `fetch` needs. Its `close` leaves a session open that the caller has opened, too. */
 function createFetchServices(
   { journal, ids, clock, options, findRecent, locks }: TidemarkSettings,
   model: SessionModel,
@@ -287,7 +287,7 @@ function createFetchServices(
   }
 }
 
-/** A client may send a request after `close`, which is then passed on: nothing would close its session again. */
+/** Thrown for a request that a client sends after `close`, which is then passed on: nobody would close a session for it. */
 function closedError(): TidemarkError {
   return new TidemarkError('closed', 'fetch: this Tidemark object is closed.')
 }

@@ -158,7 +158,7 @@ async function searchOtherFiles(
   return null
 }
 
-/** Matches the field of a record that names a blob. In a text of a record, the quotes would be escaped. */
+/** Matches the field of a record that names a blob. Text inside a record cannot match, because its quotes are escaped. */
 const BLOB_FIELD = /"blob":"([0-9a-f]{64})"/g
 const BLOB_ID = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g
 

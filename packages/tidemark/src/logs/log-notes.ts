@@ -1,6 +1,6 @@
 /**
- * The notes of a recorded session, written by the local note keeper without a model: once, or again whenever a live log
- * grows. Logs are only read.
+ * The notes of a recorded session, made by the local note keeper without a model: once, or again whenever a live log grows. Logs are only
+ * read.
  */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -36,7 +36,7 @@ export interface LogNotes {
   readonly tokens: number
   /** uuid of the last record that the notes cover; null if the log has no message. */
   readonly coveredUuid: string | null
-  /** Places of the log that could not be read, so that the notes lack them; unknown, and empty, while a log is followed. */
+  /** Places of the log that could not be read, whose content the notes lack. Always empty while a log is followed. */
   readonly damage: readonly Damage[]
 }
 
@@ -55,20 +55,20 @@ export async function createLogNotes(
 interface FollowNotesOptions {
   /** Ends following. */
   readonly signal: AbortSignal
-  /** Called with the notes once the log has a conversation, and whenever they have changed. */
+  /** Called with the first notes once the log has a conversation, and after each change. */
   readonly onNotes: (notes: LogNotes) => void
-  /** Time between two looks at the file, in milliseconds. Default: 500. */
+  /** Time between two checks of the file, in milliseconds. Default: 500. */
   readonly pollMs?: number
 }
 
 /**
- * Writes the notes of a session, and again whenever they change while its log grows. Returns null once the signal is
- * aborted. A log that was truncated or replaced is read again from its start; while it is missing, nothing happens.
+ * Passes the notes of a log to `onNotes`, and again whenever they change as the log grows. Returns null after the signal is aborted. A
+ * truncated or replaced log is read again from its start; while it is missing, nothing happens.
  */
 export async function followLogNotes(path: string, options: FollowNotesOptions): Promise<LogRefusal | null> {
   const log = await openLog(path, { keepsRawBlocks: false })
   const refusal = log.ok ? await refusePacked(log) : log
-  // A session that begins has an empty log.
+  // The log of a session that just begins is empty, and is followed.
   if (refusal !== null && refusal.reason !== 'empty') return refusal
   const { signal, onNotes, pollMs = 500 } = options
   let tail = createLogTail()
@@ -93,7 +93,7 @@ async function refusePacked(log: OpenLog): Promise<LogRefusal | null> {
   return refuseLog(log.path, 'unreadable', 'is compressed, so it does not grow: follow the log itself')
 }
 
-// The keeper for the branch of a log. After a rewind, a new one is fed from the start.
+// The note keeper for the branch of a log. After a rewind, a new one is created and gets all records of the new branch.
 
 interface NoteTaker {
   add(records: readonly SessionRecord[]): void
@@ -158,7 +158,7 @@ function createNoteTaker(): NoteTaker {
   }
 }
 
-/** Reads the titles that Claude Code logs: one that the user gave comes before one that a model made. */
+/** Reads the titles that Claude Code logs. A title that the user gave is preferred to one that a model made. */
 function createGivenTitles(): { add(record: SessionRecord): void; read(): string } {
   const titles = { customTitle: '', aiTitle: '' }
   return {
@@ -181,7 +181,7 @@ function listSections(text: string): LogNotes['sections'] {
   ) as LogNotes['sections']
 }
 
-// The end of a live log: what was read of it so far, and what comes next.
+// The state of reading a live log: what was read so far, and where the next read starts.
 
 interface LogTail {
   readonly taker: NoteTaker
@@ -192,7 +192,7 @@ interface LogTail {
   /** Device and inode of the file; null before it was read. */
   identity: string | null
   position: number
-  /** The last bytes that were read. If they are no longer there, the file was written anew. */
+  /** The last bytes that were read. If the file has others in that place, it was rewritten. */
   last: Buffer
 }
 

@@ -190,7 +190,7 @@ async function readStart(feed: FileLines, maxLineBytes: number): Promise<LogStar
         'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
       )
     if (lines.length >= MAX_START_LINES) return refuseUnknown(feed.path, lines)
-    // What begins like a log is read on, because a line that is too long takes no memory and others may follow it.
+    // A file that begins like a log is read further: an overlong line is not kept in memory, and other lines may follow it.
     if (feed.processedBytes > 2 * maxLineBytes && !beginsLikeLog(feed.head))
       return refuseUnknown(feed.path, [...lines, UNREAD])
   }

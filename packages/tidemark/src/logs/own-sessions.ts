@@ -169,7 +169,7 @@ function indexIgnoringCase(text: string, wanted: string): number {
   return text.toLowerCase().indexOf(wanted.toLowerCase())
 }
 
-/** Characters shown before and after a found text. Before it are few, so that a narrow terminal shows the text itself. */
+/** Characters shown before and after a found text. Few before it, so that a narrow terminal still shows the text itself. */
 const EXCERPT_BEFORE = 20
 const EXCERPT_AFTER = 60
 

@@ -280,15 +280,15 @@ class FileLineReader implements FileLines {
   }
 }
 
-/** A log that is no file, such as one in a database. */
+/** A log that is not a file, such as one in a database. */
 export interface LogText {
-  /** Stands for the path in messages. */
+  /** The name that messages show instead of a path. */
   readonly name: string
   readonly modifiedMs: number
   readonly lines: readonly string[]
 }
 
-/** Lines given at a time, so that reading leaves the thread between two chunks. */
+/** Lines per chunk. Between two chunks, other work of the thread can run. */
 const TEXT_CHUNK_LINES = 500
 
 export function createTextLines({ name, modifiedMs, lines }: LogText): FileLines {

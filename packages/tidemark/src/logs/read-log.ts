@@ -255,7 +255,7 @@ export function findUserPrompts(
   return { userMessages, firstPrompt }
 }
 
-/** Joins the texts of the first message, and says of those of another agent whose they are. A tool's text is no prompt. */
+/** Joins the texts of the first message. A text that another agent wrote is marked with its author; texts of tools are left out. */
 function formatFirstPrompt(inputs: readonly UserInput[]): string {
   return inputs
     .filter(({ author }) => author.kind !== 'tool')

@@ -52,7 +52,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(`anthropic("${id}")`, options.baseUrl, 'ANTHROPIC_BASE_URL', OWN_ADDRESS)
   if (options.fetch === undefined) checkVendor(id, entry, baseUrl)
-  // Under a client, a model without an address of its own has that of the client.
+  // A model without an address of its own is called at the address of the client whose request is being answered.
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
   return {
@@ -69,7 +69,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   }
 }
 
-/** Returns the options that say how to reach the provider, and none of those that describe one model. */
+/** Returns only the options that say how to reach the provider, for other models of the same provider. */
 function findConnection({ apiKey, authToken, baseUrl, fetch, globalCache }: AnthropicOptions) {
   return { apiKey, authToken, baseUrl, fetch, globalCache }
 }
@@ -103,7 +103,7 @@ function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): C
 
 const OWN_ADDRESS = 'https://api.anthropic.com'
 
-/** Throws `bad-option` for a model of another vendor at the provider's own address, which has none. */
+/** Throws `bad-option` for a model of another vendor at Anthropic's own address, which does not serve it. */
 function checkVendor(id: string, { vendor }: ModelEntry, baseUrl: string = OWN_ADDRESS): void {
   if (vendor === 'anthropic' || vendor === 'unknown' || new URL(baseUrl).origin !== OWN_ADDRESS) return
   throw badOptionError(

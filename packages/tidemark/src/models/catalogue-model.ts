@@ -19,13 +19,13 @@ export interface PriceOverrides {
   /** Cache writes for the provider's default lifetime, and for its longest. */
   readonly writeShort?: number
   readonly writeLong?: number
-  /** Former names of `writeShort` and `writeLong`. */
+  /** Former names of `writeShort` and `writeLong`, still accepted. */
   readonly write5m?: number
   readonly write1h?: number
   readonly output?: number
 }
 
-/** What may be said of any model: figures instead of those of the catalogue, and how its API is called. */
+/** Options for any model: figures that replace those of the catalogue, and how its API is called. */
 export interface ModelOptions {
   /** Replaces the global `fetch` for API requests, for example with `createSimulator().fetch`. */
   readonly fetch?: typeof globalThis.fetch
@@ -59,8 +59,8 @@ interface FoundModel {
 }
 
 /**
- * Finds a model in the catalogue, with the caller's own figures. `maker`: the function that creates it, which is also the
- * vendor of a model that the catalogue does not have. Throws `bad-option` if the window is not known.
+ * Finds a model in the catalogue, with the caller's own figures. `maker`: name of the calling function; also the vendor if the catalogue
+ * does not have the model. Throws `bad-option` if the window is not known.
  */
 export function findModel(
   maker: string,
@@ -99,7 +99,7 @@ function extendCatalogue(call: string, vendor: string, id: string, figures: Mode
   throw badOptionError(path, `${call}): ${path}: ${first?.message}.`)
 }
 
-/** Returns what the catalogue tells of a model. `tokenizer`: the family of a model whose own is not known. */
+/** Returns what the catalogue has about a model. `tokenizer`: the tokenizer family if the catalogue names none. */
 export function describeModel(
   id: string,
   catalogue: Catalogue,
@@ -114,7 +114,7 @@ export function describeModel(
     priceList: createPriceFinder(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? tokenizer, policy),
     hasTokenizerOf: (model) => {
-      // Asked for every response of a session; most name the same model.
+      // Cached, because it is called for every response of a session, and most of them name the same model.
       const known = sameTokenizer.get(model)
       if (known !== undefined) return known
       const other = lookUpModel(catalogue, model)
@@ -125,7 +125,7 @@ export function describeModel(
   }
 }
 
-/** Returns the address from the option or the environment, without slashes at its end. Throws `bad-option` if it is none. */
+/** Returns the address from the option or the environment, without slashes at its end. Throws `bad-option` if it is invalid. */
 export function findBaseUrl(
   call: string,
   option: string | undefined,

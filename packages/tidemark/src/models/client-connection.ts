@@ -1,11 +1,11 @@
 /**
- * Sends the engine's own calls, such as summaries, in the way of the client whose request they are made for: to its
- * address, with its credentials, through its `fetch`.
+ * Sends the engine's own calls, such as those for summaries, as the client would send them: to the address of its request, with the
+ * credentials of its request, through its `fetch`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
 
-/** A request of a client, as far as another call needs it. */
+/** A client's request, as far as calls of the engine need it. */
 export interface ClientConnection {
   /** The protocol of the request. */
   readonly codec: ProviderCodec
@@ -15,7 +15,7 @@ export interface ClientConnection {
   readonly send: typeof globalThis.fetch
 }
 
-/** The request that a client is being answered, in everything that runs for it, also in the background. */
+/** The client's request that is being answered. Known in all work that is done for it, also in the background. */
 export const clientConnections = new AsyncLocalStorage<ClientConnection>()
 
 /**
@@ -47,7 +47,7 @@ function findKind({ codec }: ClientConnection, url: string): RouteKind | null {
   return URL.canParse(url) ? codec.client.matches(new URL(url).pathname) : null
 }
 
-/** Returns the address at which the client would ask for what the engine's call asks for, such as a count of tokens. */
+/** Returns the client's address for the kind of call that the engine makes, such as counting tokens. */
 function findAddress(connection: ClientConnection, engine: string): string {
   const { url, codec } = connection
   const [own, asked] = [findKind(connection, url), findKind(connection, engine)]
@@ -58,7 +58,7 @@ function findAddress(connection: ClientConnection, engine: string): string {
   return address.href
 }
 
-/** Headers of the client's request that do not hold for another request. */
+/** Headers of the client's request that must not be copied to another request. */
 const OWN_HEADERS = [
   'content-length',
   'content-encoding',
@@ -67,7 +67,7 @@ const OWN_HEADERS = [
   'host',
 ]
 
-/** Returns the client's headers with those of the engine's call that are about its body. */
+/** Returns the client's headers, with the headers about the body taken from the engine's call. */
 function mergeHeaders({ headers, codec }: ClientConnection, engine: Headers): Headers {
   const merged = new Headers(headers)
   for (const name of OWN_HEADERS) merged.delete(name)

@@ -33,7 +33,7 @@ export function createRefusal(
 
 type Classifier = (response: FailedCall) => ModelFailure
 
-/** Clients wrap errors in others a few times at most; the limit ends a chain that leads back to itself. */
+/** Maximum depth of wrapped errors. Clients wrap an error a few times at most; the limit ends a chain that contains a cycle. */
 const MAX_CAUSES = 5
 
 /** Reads an error, or the error that it wraps; null if nothing in it says what happened to the request. */
@@ -83,7 +83,7 @@ function isConnectionError(error: { readonly [field: string]: unknown }): boolea
   return CONNECTION_TEXT.test(error.message)
 }
 
-/** The failure of a request about which the error says nothing. It is not sent again: it may have been refused. */
+/** The failure for an error that says nothing about the request. Not retried, because the request may have been refused. */
 function createUnreadableFailure(error: unknown): ModelFailure {
   const found = error instanceof Error ? `${error.name}: ${error.message}` : formatErrorValue(error)
   return {
@@ -118,7 +118,7 @@ function isAbort(error: object): boolean {
   return error.constructor?.name === 'APIUserAbortError'
 }
 
-/** Returns the error body as JSON text. The SDKs keep it under different names; the API's own has `type: "error"`. */
+/** Returns the error body as JSON text. The SDKs keep it in different fields; a body of the API itself has `type: "error"`. */
 function readBody(error: { readonly [field: string]: unknown }): string | null {
   if (error.type === 'error' && isObject(error.error)) return JSON.stringify(error)
   for (const body of [error.error, error.responseBody, error.body]) {

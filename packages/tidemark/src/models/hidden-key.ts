@@ -1,13 +1,13 @@
 /**
- * Removes the key of a model from texts, as it is and in base64, so that neither a tool nor an error brings it into the
- * conversation, the log or the output.
+ * Removes the key of a model from texts, in plain form and in base64, so that no tool output or error carries it into the conversation, the
+ * log or the output.
  */
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import { REDACTED, redactStrings } from '@tidemark/core/text/redact'
 
 type HideKey = (text: string) => string
 
-/** A shorter key, as for a simulator, could be a word of any text. */
+/** Shorter keys, such as those of a simulator, are not removed, because they could be an ordinary word. */
 const SHORTEST_KEY = 12
 
 /** Returns a function that replaces the key wherever it occurs. */
@@ -26,9 +26,9 @@ function escapePattern(text: string): string {
 }
 
 /**
- * Returns a pattern for the key inside a longer text in base64. `place`: by how many bytes the key begins after the start
- * of a group of three. Characters at the ends that also depend on what stands beside the key are left out. Lines may be
- * wrapped anywhere, and both alphabets are matched.
+ * Returns a pattern for the key as part of a longer base64 text. `place`: 0, 1 or 2 bytes between the start of a group of three and the
+ * key. Characters at the ends that also encode neighbouring bytes are left out. Lines may be wrapped anywhere, and both base64 alphabets
+ * match.
  */
 function formatBase64Pattern(key: string, place: number): string {
   const bytes = Buffer.concat([Buffer.alloc(place), Buffer.from(key)])

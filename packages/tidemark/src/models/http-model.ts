@@ -85,7 +85,7 @@ async function* streamWithRetries(
       } else isAnswered = true
     }
     if (failed === null) return
-    // A failure that the provider itself reports, such as an overload, is not billed; a request that was sent and aborted is.
+    // A failure that the provider reports, such as an overload, is not billed. A request that was sent and then aborted is.
     const { kind, errorType } = failed.failure
     if (kind === 'aborted' ? isSent : isAnswered && errorType === undefined) yield { type: 'reply-lost' }
     const network = limitRetries(settings, failed.failure)
@@ -208,7 +208,7 @@ function toCallFailure(thrown: unknown, { expiryReason }: Deadline): ModelFailur
 const EVENT_STREAM = 'text/event-stream'
 const STREAMING = { stream: true }
 
-/** Encodes the bodies of successive model calls. Each body is one string: `fetch` knows its length, a retry sends the same. */
+/** Encodes the bodies of successive model calls. Each body is one string, so `fetch` knows its length and a retry is identical. */
 export type BodyEncoder = (call: ModelCall, list?: ClientList) => Steps<EncodedRequest>
 
 /**
@@ -228,8 +228,8 @@ export function createBodyEncoder(codec: ProviderCodec, fields: JsonObject = STR
 }
 
 /**
- * Creates a cache of message texts for requests that alternate. A text can be collected as soon as no request holds it:
- * messages live on in the cache model long after the context was rewritten, and their texts are not needed there.
+ * Creates a cache of encoded messages. Entries are weak references: the cache model keeps message objects long after a rewrite removed them
+ * from the context, and their texts can then be freed.
  */
 function createMessageCache(): MessageCache {
   const known = new WeakMap<object, WeakRef<object>>()

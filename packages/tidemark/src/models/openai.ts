@@ -43,7 +43,7 @@ export interface CompatibleOptions extends ModelOptions, Pick<OpenaiOptions, 'pa
 
 const OPENAI_ADDRESS = 'https://api.openai.com/v1'
 
-/** Nothing is stored at the provider, and reasoning comes back encrypted: the conversation is in the log. */
+/** The provider stores nothing, because the log has the conversation. Reasoning is returned encrypted, to be sent again. */
 const RESPONSES_PARAMETERS: JsonObject = { store: false, include: ['reasoning.encrypted_content'] }
 
 /**
@@ -56,7 +56,7 @@ export function openai(id: string, options: OpenaiOptions = {}): ModelChoice {
   return createOpenaiModel(id, options, false)
 }
 
-/** Returns a model that a client names: its own requests say what is stored, and its key is not known here. */
+/** Returns a model that a client names. The client's requests decide what is stored, and have the real key. */
 export function openaiOfClient(id: string, options: OpenaiOptions): ModelChoice {
   return createOpenaiModel(id, options, true)
 }

@@ -1,6 +1,6 @@
 /**
- * The providers whose protocols Tidemark speaks: the only place, beside the function that makes a provider's models, that
- * names one. Everything else asks the codec.
+ * The list of the providers whose protocols Tidemark speaks. Only this file and the function that creates a provider's models name a
+ * provider; all other code asks the codec.
  */
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { chatCodec } from '@tidemark/wire/openai/chat-codec'
@@ -14,7 +14,7 @@ interface Provider {
   readonly codec: ProviderCodec
   /** Creates a model that a client names, called through the client's own connection. */
   readonly createModel: (id: string, connection: ClientConnectionOptions) => ModelChoice
-  /** A model of the catalogue, for checks before the first request names one. */
+  /** Id of some model of this provider in the catalogue, for checks that run before a request names a model. */
   readonly anyModel: string
 }
 
@@ -34,7 +34,7 @@ export const PROVIDERS: readonly [Provider, ...Provider[]] = [
   },
 ]
 
-/** What a client asks for, and of which provider. */
+/** The provider and protocol of a client's request, and what it asks for. */
 export interface ClientRoute {
   readonly provider: Provider
   readonly codec: ProviderCodec
@@ -42,8 +42,8 @@ export interface ClientRoute {
 }
 
 /**
- * Returns the protocol that has this path; null if none has. `own`: that of the session's model, which comes first. It may be
- * one that the application brings, and it knows the dialect of its server, which a path does not tell.
+ * Returns the route with this path; null if no protocol has it. `own`: the protocol of the session's model, which is tried first. The
+ * application may supply its own protocol, and it may know a dialect that the path does not show.
  */
 export function findRouteByPath(path: string, own: ProviderCodec | null = null): ClientRoute | null {
   const ownKind = own?.client.matches(path) ?? null
@@ -56,8 +56,8 @@ export function findRouteByPath(path: string, own: ProviderCodec | null = null):
 }
 
 /**
- * Creates a model that a client names in another protocol than that of its session. `window`: that of the session's model if
- * it is the same one.
+ * Creates a model that a client names in another protocol than that of its session. `window`: the window of the session's model if both are
+ * the same model.
  */
 export function createModelOfClient(codec: ProviderCodec, id: string, window: number | null): ModelChoice {
   const { createModel } = findProvider(codec)
@@ -68,7 +68,7 @@ function findProvider(codec: ProviderCodec): Provider {
   return PROVIDERS.find((each) => each.codec.paths.reply === codec.paths.reply) ?? PROVIDERS[0]
 }
 
-/** Returns the protocol of a model. A model without one of its own is called with the Messages API. */
+/** Returns the protocol of a model. Default: the Messages API. */
 export function findCodec({ codec }: Pick<ModelChoice, 'codec'>): ProviderCodec {
   return codec ?? PROVIDERS[0].codec
 }

@@ -1,4 +1,4 @@
-/** A redirect of the API is an error: the headers of a request, and with them its key, would follow to another host. */
+/** A redirect by the API is treated as an error, because following it would send the headers, with the key, to another host. */
 
 /** Options of `fetch` for every request that carries a key. */
 export const NO_REDIRECTS = { redirect: 'manual' } as const

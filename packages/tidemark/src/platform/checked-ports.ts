@@ -1,6 +1,6 @@
 /**
- * The clock, id generator, journal and model that a caller gave, with their values checked, their errors named, so that
- * a failure says which of them failed, and their records and replies completed.
+ * Wraps the clock, id generator, journal and model that a caller gave: checks their values, names the port in their errors, and adds the
+ * fields that the engine expects to their records and replies.
  */
 import type { Clock, IdGenerator, Journal, Model, NewRecord } from '@tidemark/core/engine/ports'
 import { overlayFields, type Reply, type ReplyEvent } from '@tidemark/core/engine/reply'
@@ -15,7 +15,7 @@ import { badOptionError } from './argument-errors.ts'
 /** Latest time that a date can express, in milliseconds since 1970. */
 const MAX_TIME_MS = 8.64e15
 
-/** Returns the clock with a check of its time, now and at each later call: a log needs times that are dates. */
+/** Returns the clock with a check, now and at each call, that its time is a valid date: records have timestamps. */
 export function withCheckedTime(clock: Clock): Clock {
   const checked: Clock = {
     now() {
@@ -34,7 +34,7 @@ export function withCheckedTime(clock: Clock): Clock {
   return checked
 }
 
-/** Returns the id generator with a check of each id: records need an id that is a text. */
+/** Returns the id generator with a check that each id is a text. */
 export function withCheckedIds(ids: IdGenerator): IdGenerator {
   return {
     next(kind) {
@@ -45,7 +45,7 @@ export function withCheckedIds(ids: IdGenerator): IdGenerator {
   }
 }
 
-/** Calls a method of a port that the caller gave. An exception becomes one that names the port. */
+/** Calls a method of a caller's port. If it throws, the error names the port. */
 function callPort<T>(port: string, method: string, call: () => T): T {
   try {
     return call()
@@ -62,7 +62,7 @@ function namePortError(port: string, method: string, thrown: unknown): TidemarkE
   return new TidemarkError(code, `${port}: ${method}() failed: ${why}`, { cause: thrown, details })
 }
 
-/** Returns the caller's journal. Its errors name it, and its records have the neutral form of what providers report. */
+/** Returns the caller's journal. Its errors name the journal, and provider data in its records gets the neutral form. */
 export function withCheckedRecords(journal: Journal): Journal {
   const name = async <T>(method: string, call: () => Promise<T>): Promise<T> => {
     try {
@@ -84,10 +84,7 @@ export function withCheckedRecords(journal: Journal): Journal {
   }
 }
 
-/**
- * Returns a model whose replies have the neutral form of what the provider reports. A model of the caller may give only
- * the fields of the Messages API.
- */
+/** Returns a model whose replies have provider data in the neutral form. A caller's model may set only the fields of the Messages API. */
 export function withNeutralReports(model: Model): Model {
   return {
     async *stream(call, signal) {

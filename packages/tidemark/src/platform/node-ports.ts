@@ -60,20 +60,20 @@ export async function runWithPauses<Result>(steps: Steps<Result>): Promise<Resul
   return (await runInSlices(steps, pause)) as Result
 }
 
-/** Characters of a request above which there is a pause between its steps: each then takes milliseconds. */
+/** Requests with more characters than this are processed in steps with pauses between them, because a step takes milliseconds. */
 const LARGE_TEXT = 500_000
 
-/** Lets other requests go first, before a step whose time grows with the text of a large one. */
+/** Pauses before a step whose time grows with the length of the text, so that other requests can go first. */
 export async function pauseIfLarge({ length }: string): Promise<void> {
   if (length > LARGE_TEXT) await pauseForEvents()
 }
 
-/** The signal of work that takes none. */
+/** The signal for work that does not use one. */
 const NO_SIGNAL: Signal = { aborted: false }
 
 /**
- * Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. A turn waits in this way for
- * every piece of a reply, so it does without what costs most: a signal that the work does not take, and events.
+ * Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. It runs for every piece of a reply, so it
+ * creates an AbortController only for work that takes a signal.
  */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
   return {
@@ -81,7 +81,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
       if (signal?.aborted === true) return { ok: false, why: 'aborted' }
       const end = Promise.withResolvers<DeadlineResult<T>>()
       const inner = work.length === 0 ? null : new AbortController()
-      // A clock of the user may hand the signal to a function that takes no other than Node's.
+      // A user's clock may pass the signal on to a function that accepts only a real AbortSignal. `SleepEnd` is cheaper.
       const sleep = clock === systemClock ? new SleepEnd() : new AbortController()
       const expire = (why: ExpiryReason): void => {
         // The promise is resolved before the work is aborted, so that callers get the expiry and not the work's abort
@@ -108,7 +108,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
   }
 }
 
-/** Ends a sleep as an `AbortController` does, without making an event for it. */
+/** Ends a sleep as an `AbortController` does, but without creating an event. */
 class SleepEnd {
   readonly #listeners = new Set<() => void>()
   readonly signal = {
@@ -142,7 +142,7 @@ export interface Deadline {
   end(): void
 }
 
-/** The reason of signals whose work has ended. One for all, since a deadline ends with every event of a reply. */
+/** The abort reason of signals whose work has ended. Shared, because a deadline ends with every event of a reply. */
 const WORK_ENDED = new DOMException('The work has ended.', 'AbortError')
 
 /**

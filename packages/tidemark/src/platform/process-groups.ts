@@ -1,6 +1,6 @@
 /**
- * Programs in process groups of their own, so that one can be ended together with every process that it started. A
- * process that leaves its group (`setsid`) is not ended.
+ * Runs programs in process groups, so that a program can be ended together with every process that it started. A process that leaves its
+ * group (`setsid`) is not ended.
  */
 import type { ChildProcess } from 'node:child_process'
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
@@ -29,18 +29,17 @@ export interface ProcessEnd {
   /** Null if a signal ended the process. */
   readonly code: number | null
   readonly signal: string | null
-  /** True if a process that it started still has the output open. */
+  /** True if a process that the program started still has the output open. */
   readonly hasRunningChildren: boolean
 }
 
-/** After the exit, the output counts as read if nothing arrives for `QUIET_MS`, at the latest after `DRAIN_MS`. */
+/** After the exit, reading stops when nothing arrives for `QUIET_MS`, at the latest after `DRAIN_MS`. */
 const QUIET_MS = 100
 const DRAIN_MS = 1_000
 
 /**
- * Waits until a process has exited and its output is closed. A background process may keep the output open for ever, so
- * after the exit only a short time is waited; the output is then read on, so that the process can go on writing. Rejects
- * if the process cannot be started.
+ * Waits until a process has exited and its output is closed. A background process may keep the output open for ever, so the wait after the
+ * exit is short. The output is still read and dropped, so that the process is not blocked. Rejects if the process cannot be started.
  */
 export function waitForExit(child: ChildProcess, outputs: readonly Readable[]): Promise<ProcessEnd> {
   return new Promise((resolve, reject) => {
@@ -75,7 +74,7 @@ const STOP_MS = 2_000
 const KILL_MS = 500
 const POLL_MS = 20
 
-/** Ends a whole group: first with SIGTERM, and with SIGKILL what is left after two seconds. */
+/** Ends a whole group with SIGTERM, and with SIGKILL the processes that still run after two seconds. */
 export async function stopGroup(group: number): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGTERM', STOP_MS],

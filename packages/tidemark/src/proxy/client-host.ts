@@ -1,6 +1,6 @@
 /**
- * Serves clients over HTTP for a host that decides which of them are answered: `tidemark watch` on loopback, or the gateway.
- * Reads a request, has it answered, and passes the response on as it comes.
+ * Serves clients over HTTP for a host that decides which clients are admitted: `tidemark watch` on loopback, or the gateway. Reads a
+ * request, lets the host answer it, and streams the response to the client.
  */
 import { isUtf8 } from 'node:buffer'
 import { once } from 'node:events'
@@ -14,13 +14,13 @@ import { badOptionError } from '../platform/argument-errors.ts'
 import { runWithPauses } from '../platform/node-ports.ts'
 
 export interface ClientHostOptions {
-  /** Decides, before the body is read, whether a request is answered, and by whom. */
+  /** Decides, before the body is read, whether a request is admitted, and what answers it. */
   admit(request: IncomingMessage, headers: Headers): Promise<AdmittedRequest | RefusedRequest>
-  /** Most bytes of a request; a larger one is refused with 413, as by the API. Default: 32,000,000. */
+  /** Maximum bytes of a request; a larger one is refused with 413, as by the API. Default: 32,000,000. */
   readonly maxBodyBytes?: number
-  /** Seconds without a response after which a client gets an interim response, and between two of them. Default: 5. */
+  /** Seconds without a response until a client gets an interim response, and between two of these. Default: 5. */
   readonly interimSeconds?: number
-  /** Called for an answer with an error, of the provider or of the host itself. */
+  /** Called for each error response, whether of the provider or of the host itself. */
   readonly onError?: (status: number, message: string) => void
 }
 
@@ -42,7 +42,7 @@ export interface RefusedRequest {
 }
 
 interface ClientHost {
-  /** Answers that are being sent. */
+  /** Number of responses that are being sent. */
   readonly running: number
   /** Answers one request. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>
@@ -69,10 +69,10 @@ export function createClientHost(options: ClientHostOptions): ClientHost {
   }
 }
 
-/** Milliseconds that running answers get to end. */
+/** Milliseconds that running responses get to end. */
 const DRAIN_MS = 10_000
 
-/** Takes no more requests, and waits for running answers, at most for a moment. */
+/** Accepts no more requests, and waits up to `drainMs` for running responses. */
 export async function closeServer(server: Server, drainMs = DRAIN_MS): Promise<void> {
   const closed = once(server, 'close')
   server.close()
@@ -145,18 +145,18 @@ interface Upstreams {
   readonly openai: string
 }
 
-/** Addresses of the providers themselves. */
+/** The providers' own addresses. */
 export const PROVIDER_UPSTREAMS: Upstreams = {
   anthropic: 'https://api.anthropic.com',
   openai: 'https://api.openai.com',
 }
 
-/** Tokens that are remembered. A machine has few. */
+/** Maximum number of tokens that are remembered. One machine uses few. */
 const MOST_KNOWN_TOKENS = 100
 
 /**
- * Returns a function that finds the provider that a request is for: by its path, or, for paths that both have, such as that
- * of the models, by its headers. A token that came with a path of one provider belongs to it.
+ * Returns a function that finds the provider of a request: by its path, or by its headers if both providers have the path, such as that of
+ * the model list. A token that came with a path of only one provider identifies it later.
  */
 export function createUpstreamFinder(
   upstreams: Upstreams,
@@ -180,14 +180,14 @@ export function createUpstreamFinder(
   }
 }
 
-/** Sends a request. `fetch` would make the bytes of a large text in one piece, and then copy them twice. */
+/** Sends a request with its body in pieces. From a large text, `fetch` would create all bytes at once and copy them twice. */
 export const sendUpstream: typeof globalThis.fetch = async (input, init) => {
   const body = init?.body
   if (typeof body !== 'string' || body.length < PIECE) return globalThis.fetch(input, init)
   return globalThis.fetch(input, { ...init, body: await runWithPauses(encodeInPieces(body)) })
 }
 
-/** Characters that are made bytes in one step. */
+/** Characters that are converted to bytes in one step. */
 const PIECE = 50_000
 
 /** Returns the bytes of a text as a blob, which `fetch` reads piece by piece and whose length it knows. */
@@ -204,8 +204,8 @@ function* encodeInPieces(text: string): Steps<Blob> {
 }
 
 /**
- * Clients that wait for the status of a response while a compaction runs may give up. The official ones for JavaScript and
- * Python take interim responses (102), which restart their timers; other HTTP clients may take one for the answer.
+ * True for clients that accept interim responses (102). While a compaction runs, a client that waits for the status may time out. An
+ * interim response restarts the timer of the official SDKs for JavaScript and Python; other clients may take it for the response.
  */
 function takesInterimResponses({ headers }: IncomingMessage): boolean {
   return headers['x-stainless-lang'] === 'js' || headers['x-stainless-lang'] === 'python'
@@ -216,8 +216,8 @@ function sendInterimResponse(response: ServerResponse): void {
 }
 
 /**
- * Returns the body as text if that keeps every byte, otherwise the bytes; null if it is larger than allowed, when the rest is
- * neither read nor kept. Text is decoded as it comes, so that a large one does not hold up other requests.
+ * Returns the body as text if the text keeps every byte, else as bytes. Null if it exceeds the limit; the rest is then not read. Decoded as
+ * it arrives, so that a large body does not block other requests.
  */
 async function readBody(
   request: IncomingMessage,
@@ -236,13 +236,13 @@ async function readBody(
     pieces.push(decoder.write(chunk))
   }
   pieces.push(decoder.end())
-  // The decoder puts U+FFFD in the place of bytes that are no text.
+  // The decoder replaces invalid bytes by U+FFFD.
   if (!pieces.some((piece) => piece.includes('\ufffd'))) return pieces.join('')
   const bytes = Buffer.concat(chunks)
   return isUtf8(bytes) ? pieces.join('') : new Uint8Array(bytes)
 }
 
-/** Headers of one connection, which are not passed on. */
+/** Headers that concern one connection only. They are not passed on. */
 const HOP_HEADERS: ReadonlySet<string> = new Set([
   'accept-encoding',
   'connection',
@@ -266,12 +266,12 @@ function readHeaders({ headers }: IncomingMessage): Headers {
   return kept
 }
 
-/** Reports an error of the provider, with its message. The answer can still be sent. */
+/** Reports an error response of the provider, with its message. The response can still be sent to the client. */
 async function reportError(answer: Response, { onError }: ClientHostOptions): Promise<void> {
   onError?.(answer.status, readErrorMessage(await answer.clone().text()) ?? answer.statusText)
 }
 
-/** Returns the message of an error response; null for another text, such as the page of a gateway. */
+/** Returns the message of an error response; null for other text, such as an HTML page. */
 function readErrorMessage(text: string): string | null {
   try {
     const body: unknown = JSON.parse(text)
@@ -287,7 +287,7 @@ async function sendAnswer(answer: Response, response: ServerResponse): Promise<v
     ([name]) => !HOP_HEADERS.has(name) && name !== 'content-encoding',
   )
   response.writeHead(answer.status, Object.fromEntries(headers))
-  // A client learns that its request was accepted before the first byte of a slow answer.
+  // The status is sent before the first byte of the body, so that the client learns early that its request was accepted.
   response.flushHeaders()
   for await (const chunk of answer.body ?? []) {
     if (response.destroyed) return

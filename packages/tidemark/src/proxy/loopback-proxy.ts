@@ -1,6 +1,6 @@
 /**
- * A proxy on this machine for clients that can only set a base URL. Requests for messages go through
- * sessions, as with `tidemark.fetch`; everything else is passed on. A token in the address keeps other users out.
+ * A proxy on this machine for clients that can only set a base URL. Requests for messages go through sessions, as with `tidemark.fetch`;
+ * everything else is passed on. A token in the address keeps other users of the machine out.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
@@ -39,11 +39,11 @@ interface LoopbackProxyOptions
 interface LoopbackProxy {
   /** The base URL for clients. */
   readonly url: string
-  /** Answers that are being sent. */
+  /** Number of responses that are being sent. */
   readonly running: number
   /** Undoes a compaction or clearing of a session that is open here; null if it is not. */
   undo: ClientTidemark['undo']
-  /** Takes no more requests, waits for running answers, at most for a moment, and closes the sessions. */
+  /** Accepts no more requests, waits briefly for running responses, and closes the sessions. */
   close(): Promise<void>
 }
 
@@ -93,8 +93,8 @@ function isSameText(one: string, other: string): boolean {
 }
 
 /**
- * Returns an error text for a request of a web page: its `Origin` is no address of this proxy, or its `Host` is a name
- * that the page's own DNS points to this machine. Clients that are no browsers name the address and no origin.
+ * Returns an error text for a request of a web page: its `Origin` is not an address of this proxy, or its `Host` is another name that
+ * resolves to this machine. Clients other than browsers send no `Origin`.
  */
 function findForeignCaller({ host = '', origin }: IncomingHttpHeaders): string | null {
   const { hostname } = URL.parse(`http://${host}`) ?? { hostname: '' }

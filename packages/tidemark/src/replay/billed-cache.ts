@@ -1,6 +1,6 @@
 /**
- * The bill of a replay: a prompt cache by the documented rules, written apart from the engine's own model of it. An entry
- * exists only where a marker stood, is found from a marker by looking back, and lives for the lifetime of its marker.
+ * Bills a replay by the documented rules of prompt caching. It is independent of the engine's own cache model, to check it. An entry exists
+ * only where a marker was, is found by looking back from a marker, and has the lifetime of its marker.
  */
 import { createHash } from 'node:crypto'
 import type { TokenRates } from '@tidemark/core/cost/prices'
@@ -13,7 +13,7 @@ const LIFETIME_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_6
 /** Characters for each token of a block, as measured on recorded sessions. */
 const CHARACTERS_PER_TOKEN: Readonly<Record<string, number>> = { tool_use: 3.27, tool_result: 2.88 }
 const TEXT_CHARACTERS_PER_TOKEN = 3.6
-/** Newer logs have only the signature of thinking, which is about 2.2 times as long as its text. */
+/** Newer logs have only the signature of thinking. It has about 2.2 times as many characters as the thinking. */
 const SIGNATURE_CHARACTERS_PER_TOKEN = 7.9
 const TOKENS_PER_RESULT = 94
 const IMAGE_TOKENS = 1_500
@@ -23,12 +23,12 @@ type Fields = Readonly<Record<string, unknown>>
 export interface BilledTokens {
   readonly read: number
   readonly written: number
-  /** Those of `written` that were written for an hour. */
+  /** The part of `written` with a lifetime of one hour. */
   readonly writtenForHour: number
   readonly input: number
 }
 
-/** Returns the rates of a request of this many tokens, cached ones included, for any unit of money. */
+/** Returns the rates for a request with this many tokens, cached ones included, in any currency. */
 export type FindRates = (promptTokens: number) => TokenRates
 
 interface Entry {
@@ -37,7 +37,7 @@ interface Entry {
   usedAt: number
 }
 
-/** A marker: the index of its block, and the name of its lifetime. */
+/** A cache marker: the index of its block, and its lifetime as in the request. */
 interface Mark {
   readonly at: number
   readonly lifetime: string
@@ -53,12 +53,9 @@ interface WeighedBlock {
 }
 
 interface BilledCacheOptions {
-  /**
-   * Returns true for a text that a policy attached, such as a file. It counts at the rate of tool results, for every
-   * policy alike.
-   */
+  /** Returns true for a text that a policy attached, such as a file. It is counted like a tool result, for every policy. */
   readonly isAttached?: (text: string) => boolean
-  /** Factor of the estimate of each block of the messages; default 1. */
+  /** Factor for the estimated tokens of message blocks. Default: 1. */
   readonly scale?: number
 }
 
@@ -67,7 +64,7 @@ export class BilledCache {
   readonly #weighed = new WeakMap<object, WeighedBlock>()
   #model = ''
   #findTierRates: FindRates = () => RELATIVE_RATES
-  /** Tokens of the newest request, by which its answer is priced. */
+  /** Tokens of the newest request. Its response is priced at the rates for this size. */
   #sent = 0
   readonly #isAttached: (text: string) => boolean
   readonly #scale: number
@@ -78,13 +75,13 @@ export class BilledCache {
     this.#scale = scale
   }
 
-  /** Bills requests from now on at the prices of a model, which reads no cache entry of another one. */
+  /** Sets the model for later requests. A model does not read cache entries of another model. */
   useModel(model: string, findTierRates: FindRates): void {
     this.#model = model
     this.#findTierRates = findTierRates
   }
 
-  /** Bills a request and returns the tokens that were read, written and neither. `writes`: false for a side call. */
+  /** Bills a request and returns the tokens that were read, written, and neither. `writes`: false for a side call. */
   send(body: Fields, now: number, writes = true): BilledTokens {
     const chain: { readonly key: string; readonly tokens: number }[] = []
     const marked: Mark[] = []
@@ -115,12 +112,12 @@ export class BilledCache {
     this.cost += tokens * (this.#findTierRates(this.#sent).output ?? 0)
   }
 
-  /** Returns the tokens of a request, whatever of it is cached. */
+  /** Returns the tokens of a request, cached or not. */
   count(body: Fields): number {
     return listBlocks(body).reduce((sum, block) => sum + this.#weigh(block, body).tokens, 0)
   }
 
-  /** Charges reads, then writes up to the last marker for an hour, then those up to the last marker. */
+  /** Charges cache reads, one-hour writes up to the last one-hour marker, and other writes up to the last marker. */
   #charge({ read, written, writtenForHour, input }: BilledTokens): void {
     this.#sent = read + written + input
     const { cacheRead, writeLong, writeShort, input: uncached } = this.#findTierRates(this.#sent)
@@ -128,7 +125,7 @@ export class BilledCache {
     this.cost += read * (cacheRead ?? 0) + writes + input * (uncached ?? 0)
   }
 
-  /** Weighs a block. System prompt and tools have the size that the log tells. */
+  /** Returns the weight of a block in tokens. System prompt and tools are not scaled: their size comes from the log. */
   #weigh(block: Fields, { system, tools }: Fields): WeighedBlock {
     const known = this.#weighed.get(block)
     if (known !== undefined) return known
@@ -159,8 +156,8 @@ export class BilledCache {
   }
 
   /**
-   * Makes an entry at each marker. What was read is not written again: an entry before its end lives no longer than the
-   * one that was read, or that was there before, whatever the marker says.
+   * Creates an entry at each marker. An entry within the part that was read is not written again, so it keeps the lifetime it had, or that
+   * of the entry that was read, whatever its marker says.
    */
   #write(
     chain: readonly { readonly key: string; readonly tokens: number }[],

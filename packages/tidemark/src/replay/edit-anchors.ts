@@ -1,6 +1,6 @@
 /**
- * anchor@use: whether the lines that an edit replaces were still in the request when the edit was made. A line counts
- * only if the conversation has shown it before.
+ * The measure anchor@use: whether a request still showed the lines that an edit in its response replaces. Only lines that the conversation
+ * had shown before count.
  */
 import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 
@@ -37,7 +37,7 @@ export interface EditAnchor {
   readonly lines: readonly string[]
 }
 
-/** Returns the lines that each edit of a response replaces; those of a patch for each file that it names. */
+/** Returns the lines that each edit of a response replaces. A patch gives one entry for each file in it. */
 export function listEditAnchors(
   blocks: readonly { readonly type?: unknown; readonly name?: unknown; readonly input?: unknown }[],
 ): readonly EditAnchor[] {

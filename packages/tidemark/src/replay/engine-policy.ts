@@ -1,4 +1,4 @@
-/** Tidemark itself as the policy of a replay: a session in memory whose model is the recording. */
+/** Runs Tidemark itself as a policy in a replay: a session in memory, whose responses come from the recording. */
 import type { Model } from '@tidemark/core/engine/ports'
 import { addReplyEvent, emptyReplyAssembly, type ReplyEvent, toReply } from '@tidemark/core/engine/reply'
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
@@ -27,16 +27,16 @@ interface EnginePolicyOptions {
   readonly name: string
   readonly policy: PolicyOverrides
   readonly window: number
-  /** Most tokens of a response, for which the policy keeps room. Default: the model's. */
+  /** Maximum tokens of a response, reserved by the policy. Default: the model's limit. */
   readonly maxOutput?: number
-  /** Model whose rules hold, such as whether thinking is bound to what stands before it. */
+  /** The model whose rules apply, such as whether thinking is accepted only after the messages it was generated from. */
   readonly model?: string
   readonly rates?: PriceOverrides
 }
 
-/** Tokens of a summary that a model would write. */
+/** Assumed tokens of a summary by a model. */
 export const SUMMARY_TOKENS = 3_000
-/** Type of the attachments as which texts of the recording program are replayed. */
+/** Attachment type for texts that the recording program wrote. */
 const HOST_TEXT_TYPE = 'program'
 const DEFAULT_MODEL = 'claude-opus-4-6'
 
@@ -62,7 +62,7 @@ async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Pr
   return new EngineAgent(await tide.open('replay'), world, model)
 }
 
-/** Returns true if a user took part: after the first prompt there is another one. It decides the first cache lifetime. */
+/** Returns true if a user took part: there is a second prompt. The first cache lifetime depends on this. */
 function hasUser({ session: { steps } }: ReplayWorld): boolean {
   return steps.filter(({ isPrompt }) => isPrompt).length > 1
 }
@@ -79,7 +79,7 @@ class EngineAgent implements ReplayedAgent {
     this.#model = model
   }
 
-  /** Text that the user has not written is appended as what it is, context from a host, so that no note quotes it as the user's. */
+  /** Appends the input. Text that the user did not write becomes an attachment, so that notes do not quote it as the user's. */
   async appendInput({ blocks, isPrompt, userInputs }: ReplayedInput): Promise<void> {
     if (isPrompt || !blocks.every(isTextBlock))
       return void (await this.#session.append({ ...user(blocks), ...(isPrompt ? {} : { userInputs }) }))
@@ -151,7 +151,7 @@ function createStandInSummary(): string {
   return `<analysis>In order.</analysis>\n<summary>\n${sections.join('\n\n')}\n</summary>`
 }
 
-/** A stand-in for the model that writes summaries of a usual length with none of the session's texts in them. */
+/** Creates a model for summaries. Its summaries have a usual length and contain no text of the session. */
 function createSummarizer({ cache, now }: ReplayWorld): Model {
   let calls = 0
   const summary = createStandInSummary()

@@ -1,7 +1,6 @@
 /**
- * A recorded session as the steps of its conversation, without the rewrites of the program that recorded it: what was
- * put in, and what the model answered, with the recorded times. The size of system prompt and tools is taken from the
- * usage of the first response.
+ * A recorded session as the steps of its conversation, without the rewrites of the program that recorded it: inputs and responses, with
+ * their recorded times. The size of system prompt and tools is taken from the usage of the first response.
  */
 
 import { type CallLookup, readUserInputs, type UserInput } from '@tidemark/core/facts/user-input'
@@ -23,16 +22,16 @@ export interface RecordedSession {
   readonly steps: readonly RecordedStep[]
   /** Tokens of system prompt and tools. */
   readonly prefixTokens: number
-  /** Tokens of the first request that are neither prefix nor messages of this log: conversation of the log that it continues. */
+  /** Tokens of the first request that are neither system prompt, tools nor messages of this log: the conversation of an earlier log. */
   readonly earlierTokens: number
   readonly toolNames: readonly string[]
-  /** Tokens by which the recorded requests grew, for each token that blocks are estimated at; 1 if the log does not tell. */
+  /** Growth of the recorded requests in tokens, divided by the estimated tokens of the added blocks; 1 if unknown. */
   readonly scale: number
 }
 
 export interface RecordedStep {
   readonly kind: 'input' | 'response'
-  /** Milliseconds since 1970; never before the step before it. */
+  /** Milliseconds since 1970; never earlier than the previous step. */
   readonly at: number
   readonly blocks: readonly Block[]
   /** True for input that the user typed, by the fields of the record: no tool result, and no text of the program. */
@@ -44,8 +43,8 @@ export interface RecordedStep {
 }
 
 /**
- * Largest size that is taken for a prefix, the smallest, and the one taken where it cannot be measured: a log that continues
- * another one begins with a large request, of which most is conversation. 41,000 is the median of recorded sessions.
+ * Limits in tokens for the size of system prompt and tools, and the size that is assumed where it cannot be measured: a log that continues
+ * another one begins with a large request that is mostly conversation. 41,000 is the median of recorded sessions.
  */
 const PREFIX_LIMITS = { least: 1_000, most: 80_000, unmeasured: 41_000 }
 
@@ -73,7 +72,7 @@ function measureScale(branch: readonly KnownRecord[]): number {
       responseId = record.message.id
       const context = countRequestTokens(record)
       if (context > 0) {
-        // A request that is smaller than the one before follows a rewrite.
+        // A request that is smaller than the previous one follows a rewrite, so it shows no growth.
         if (before > 0 && context > before) {
           reported += context - before
           estimated += added
@@ -101,7 +100,7 @@ function listBranch(records: readonly SessionRecord[]): readonly KnownRecord[] {
     .filter((record) => record.type === 'user' || record.type === 'assistant')
 }
 
-/** Returns true for what a rewrite of the recording program left, and for what it writes in the place of a response. */
+/** Returns true for records of a rewrite by the recording program, and for its error messages in place of a response. */
 function isRewrite(record: KnownRecord): boolean {
   const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
   return record.isCompactSummary === true || isSynthetic
@@ -134,15 +133,15 @@ function listSteps(records: readonly KnownRecord[]): readonly RecordedStep[] {
   return steps
 }
 
-/** Gateways may repeat ids of messages, so the size of the request counts as well. */
+/** Identifies the request of a response by message id and request size, because gateways may repeat ids. */
 function identifyRequest(record: AssistantRecord): string {
   const { requestId } = record as { readonly requestId?: unknown }
   return JSON.stringify([record.message.id, requestId ?? null, countRequestTokens(record)])
 }
 
 /**
- * Returns the response that a record goes on with: the newest one, if nothing but results of its calls follows it. A
- * program that runs tools while a response arrives records their results between the parts of the response.
+ * Returns the response that a record continues: the newest one, if only results of its calls follow it. A program that runs tools during a
+ * response records their results between the parts of the response.
  */
 function findBegunStep(
   steps: readonly RecordedStep[],
@@ -155,7 +154,7 @@ function findBegunStep(
   return isResults ? { step, index } : null
 }
 
-/** Returns what a host records of an answer or a refusal of the user; nothing for other inputs. */
+/** Returns the user's answer or refusal in the form in which a host records it; nothing for other inputs. */
 function toRecordedInput(
   { kind, text, author, toolUseId, question }: UserInput,
   ids: UniqueCallIds,
@@ -165,20 +164,17 @@ function toRecordedInput(
   return [{ kind, text, toolUseId: ids.findId(toolUseId), ...asked }]
 }
 
-/** Returns true for a block that a provider would take back. Thinking of other vendors has no signature. */
+/** Returns true for a block that a provider would accept again. Thinking of other vendors has no signature. */
 function isSendable({ type, signature }: Block): boolean {
   return type !== 'thinking' || (typeof signature === 'string' && signature !== '')
 }
 
-/**
- * Gives each tool call an id of its own, since some providers use one twice, and drops results without a call and second
- * results of a call.
- */
+/** Gives each tool call a unique id, because some providers reuse ids. Drops results without a call, and second results of a call. */
 class UniqueCallIds implements CallLookup {
   readonly #known = new Set<string>()
-  /** The newest call of each recorded id. */
+  /** The newest call for each recorded id. */
   readonly #calls = new Map<string, ToolUseBlock>()
-  /** The new id of each recorded one that waits for its result. */
+  /** The new id for each recorded id whose call has no result yet. */
   readonly #open = new Map<string, string>()
 
   rename(blocks: readonly Block[]): readonly Block[] {
@@ -209,13 +205,13 @@ class UniqueCallIds implements CallLookup {
   }
 }
 
-/** Returns true if the first record that has a place in a conversation follows one that is not in the log. */
+/** Returns true if the first record of the conversation names a parent that is not in the log. */
 function continuesAnotherLog(records: readonly SessionRecord[]): boolean {
   const parent = records.find(({ uuid }) => uuid !== undefined)?.parentUuid
   return typeof parent === 'string' && !records.some(({ uuid }) => uuid === parent)
 }
 
-/** Takes for the prefix what the first request has besides its messages, within limits; the rest is earlier conversation. */
+/** Returns the tokens of the first request that are not its messages: as prefix within the limits, the rest as earlier conversation. */
 function findRecordedPrefix(
   branch: readonly KnownRecord[],
   isContinued: boolean,

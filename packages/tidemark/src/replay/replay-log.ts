@@ -1,7 +1,7 @@
 /**
- * Replays a session log under policies of Tidemark, at the prices of its models at their dates: what each policy would have
- * cost, and how many edits would still have seen the lines that they replace. Subagents are replayed as sessions of their
- * own. Open loop: the recorded model does not react to what it is shown.
+ * Replays a session log under policies of Tidemark, at the prices of its models at their dates: what each policy would have cost, and how
+ * many edits would still have seen the lines that they replace. Subagents are replayed as sessions of their own. The recorded responses
+ * stay the same, whatever a policy would have shown the model.
  */
 import {
   findPriceFactor,
@@ -34,7 +34,7 @@ import { type RecordedBill, type ReplayTotals, replaySession } from './replay-se
 export interface NamedPolicy {
   readonly name: string
   readonly policy: PolicyOverrides
-  /** True to replay as if the context window had no end. Default: only for the preset `nothing`. */
+  /** True to replay without a limit of the context window. Default: true only for the preset `nothing`. */
   readonly isUnbounded?: boolean
 }
 
@@ -49,14 +49,14 @@ export interface LogReplay {
 }
 
 interface RecordedCost {
-  /** Dollars by the log's own usage, as `inspect` shows them; null if a price is unknown. */
+  /** Dollars by the logged usage, as `inspect` shows them; null if a price is unknown. */
   readonly usd: number | null
   /**
-   * Dollars of the recorded conversation replayed with nothing changed, with the cache lifetime of the recording; null if the
-   * log has rewrites, so that the recorded requests were others. It should be `usd` less `breaksUsd`.
+   * Dollars of a replay that changes nothing, with the cache lifetime of the recording. Null if the log has rewrites, because the recorded
+   * requests then differ. Compare with `usd` minus `breaksUsd`.
    */
   readonly replayedUsd: number | null
-  /** Dollars of the recording's cache breaks that a replay does not repeat: all but those by a pause or another model. */
+  /** Dollars of the recorded cache breaks that a replay does not repeat: all except those caused by a pause or another model. */
   readonly breaksUsd: number
 }
 
@@ -65,15 +65,15 @@ interface ReplayLogOptions {
   readonly catalogue?: Catalogue
   /** Context window in tokens. Default: the one that `inspect` shows. */
   readonly window?: number
-  /** True to return the requests of each policy, and to leave out the replay that changes nothing. Default: false. */
+  /** True to return the requests of each policy and to skip the replay that changes nothing. Default: false. */
   readonly withPoints?: boolean
   readonly onProgress?: (policy: string) => void
   readonly signal?: AbortSignal
 }
 
-/** A window that no session fills, for the policy that does nothing. */
+/** A window that no session fills, in tokens, for replays without a window limit. */
 const UNBOUNDED = 100_000_000
-/** Causes of cache breaks that are in a replay as well. */
+/** Causes of cache breaks that also occur in a replay. */
 const REPLAYED_BREAKS: ReadonlySet<BreakCause> = new Set(['expired', 'model-changed'])
 
 /** Replays a log. Fails with a reason if a price or a context window is unknown, or if no model has responded. */
@@ -123,7 +123,7 @@ function isRewritten({ compactions, clearings }: SessionReport): boolean {
   return compactions.length + clearings.length > 0
 }
 
-/** A policy that changes nothing, and writes to the cache with the lifetime that most of the recorded writes had. */
+/** Creates a policy that changes nothing. Its cache lifetime is the one that most recorded writes had. */
 function createUnchangedPolicy({ money: { byClass } }: SessionReport): NamedPolicy {
   const ttl = byClass.write1h.tokens > byClass.write5m.tokens ? 'long' : 'short'
   return { name: 'unchanged', policy: { ...presets.nothing, cache: { ttl } }, isUnbounded: true }
@@ -141,11 +141,11 @@ function findModelWindow({ steps }: RecordedSession, catalogue: Catalogue): numb
 type CompleteRates = Required<Omit<PriceOverrides, 'write5m' | 'write1h'>>
 
 interface LogBill extends RecordedBill {
-  /** Returns the rates of a small request to the model of a response; null if the catalogue does not have them. */
+  /** Returns the rates for a small request to the model that gave the response; null if the catalogue does not have them. */
   findBaseRates(response: RecordedStep): CompleteRates | null
 }
 
-/** Bills each response at the prices of its model at its time, with the output tokens that `inspect` counts for it. */
+/** Bills each response at the prices of its model at that time, with the output tokens that `inspect` counts. */
 function createRecordedBill(log: LogContents, catalogue: Catalogue): LogBill {
   const findPrices = createPriceFinder(catalogue)
   const pricing = {
@@ -231,7 +231,7 @@ async function replayPolicy(
   }
 }
 
-/** Returns the rates if all of them are known; a provider without a price for writes charges the input price. */
+/** Returns the rates if all are known. For a provider without a price for cache writes, these cost the input price. */
 function toCompleteRates({
   input,
   cacheRead,

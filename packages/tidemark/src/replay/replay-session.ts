@@ -1,6 +1,6 @@
 /**
- * Replays a recorded session under a policy and bills every request. Open loop: the recorded model does not react to
- * what it is shown, except that an edit whose lines are no longer in view costs one more call that reads them again.
+ * Replays a recorded session under a policy and bills every request. The recorded responses stay the same, whatever the policy shows the
+ * model, with one exception: an edit whose lines are no longer in the request costs one more call that reads them again.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { TokenRates } from '@tidemark/core/cost/prices'
@@ -9,7 +9,7 @@ import { BilledCache, type BilledTokens, countBlockTokens, type FindRates } from
 import { type EditAnchor, listEditAnchors, listLines, SeenLines } from './edit-anchors.ts'
 import type { RecordedSession, RecordedStep } from './recorded-session.ts'
 
-/** A request as the Messages API takes it: `system`, `tools` and `messages`, with cache markers on its blocks. */
+/** A request in the form of the Messages API: `system`, `tools` and `messages`, with cache markers on blocks. */
 export interface BilledRequest {
   readonly [field: string]: unknown
   readonly messages: readonly ReplayedMessage[]
@@ -20,27 +20,27 @@ interface ReplayedMessage {
   readonly content: string | readonly object[]
 }
 
-/** An agent that manages its context under some policy, while its conversation is read from a recording. */
+/** An agent that manages its context by some policy. Its inputs and responses come from a recording. */
 export interface ReplayedAgent {
   appendInput(input: ReplayedInput): Promise<void>
   /** Returns the next request, after any rewrite that the policy makes before it; null if there is none to send. */
   buildRequest(): Promise<BilledRequest | null>
   appendReply(content: readonly Block[], usage: BilledTokens & { readonly output: number }): Promise<void>
-  /** Makes room after the provider refused the last request as too long. Returns false if nothing helps. */
+  /** Reduces the context after the provider refused the last request as too long. Returns false if that is not possible. */
   makeRoom(refused: TooLongRequest): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Tokens of a request that the provider refuses, and the most that it takes. */
+/** Tokens of a request that the provider refuses, and the maximum that it accepts. */
 export interface TooLongRequest {
   readonly tokens: number
   readonly limit: number
 }
 
-/** What is put into the conversation: tool results, a prompt, or text of the program that recorded the session. */
+/** An input of the conversation: tool results, a prompt, or text of the program that recorded the session. */
 export type ReplayedInput = Pick<RecordedStep, 'blocks' | 'isPrompt' | 'userInputs'>
 
-/** What an agent needs from the replay: the time, the bill of its side calls, and a count of its rewrites. */
+/** What the replay gives an agent: the time, the billing of side calls, and a counter of rewrites. */
 export interface ReplayWorld {
   readonly session: RecordedSession
   readonly now: () => number
@@ -64,50 +64,50 @@ export interface ReplayPolicy {
 export interface ReplayTotals {
   readonly calls: number
   readonly cost: number
-  /** Edits whose old text had been shown before, and those of them that saw it in their request. */
+  /** `edits`: edits whose old text was shown before. `editsInView`: those whose request still showed it. */
   readonly edits: number
   readonly editsInView: number
   readonly compactions: number
   readonly clearings: number
   readonly filesKept: number
   readonly filesShed: number
-  /** Tokens of all requests together. */
+  /** Sum of the tokens of all requests. */
   readonly contextTokens: number
-  /** Calls that were not made: the policy had no request to send, or one that the window does not hold. */
+  /** Calls that were not made, because the policy had no request or its request did not fit the window. */
   readonly refused: number
 }
 
-/** What the log says of the bill of its responses, so that a replay can be compared with the recorded cost. */
+/** How the recorded responses were billed, so that a replay can be compared with the recorded cost. */
 export interface RecordedBill {
-  /** Returns the rates of a request that is answered by this response. */
+  /** Returns the rates for the request of this response. */
   findTierRates(response: RecordedStep): FindRates
-  /** Returns the output tokens of a response as they were billed; undefined if the log does not have them. */
+  /** Returns the billed output tokens of a response; undefined if the log does not have them. */
   findOutput(response: RecordedStep): number | undefined
 }
 
 export interface ReplayOptions {
   /**
-   * Given, the replay is billed as the recording was: sizes scaled to the growth that the log reports, with the conversation
-   * of the log that this one continues, at the recorded output and its rates. Default: relative rates, estimated sizes.
+   * If given, the replay is billed like the recording: sizes scaled to the logged growth, with the conversation of an earlier log that this
+   * log continues, with recorded output and rates. Default: relative rates and estimated sizes.
    */
   readonly bill?: RecordedBill
-  /** Most tokens of a request that the provider takes, by the sizes of this replay. Default: any. */
+  /** Maximum tokens of a request, by the sizes of this replay. Default: no limit. */
   readonly window?: number
-  /** Prices in place of the relative rates, if there is no `bill`. */
+  /** Prices instead of the relative rates; ignored with `bill`. */
   readonly rates?: TokenRates
   readonly signal?: AbortSignal
   /** Called before each step. */
   readonly onStep?: (step: number) => void
-  /** Called with each request that a recorded response answers. `rewrites`: made since the last one. */
+  /** Called with the request of each recorded response. `rewrites`: those since the last call. */
   readonly onRequest?: (request: BilledRequest, step: number, rewrites: readonly RewriteReport[]) => void
-  /** Called with each request that a recorded response answers: its tokens, and the cost of everything so far. */
+  /** Called for each recorded response with the tokens of its request and the total cost so far. */
   readonly onAnswer?: (tokens: number, cost: number) => void
 }
 
 const REREAD_OUTPUT = 120
-/** Requests that an agent may build for one call, if the provider refuses them as too long. */
+/** Maximum requests that an agent may build for one call when the provider refuses them as too long. */
 const ATTEMPTS = 3
-/** Steps after which other work of the process, such as the handling of Ctrl-C, gets a turn. */
+/** Steps between two pauses in which other work of the process, such as the handling of Ctrl-C, can run. */
 const STEPS_AT_ONCE = 16
 
 export async function replaySession(
@@ -174,7 +174,7 @@ class Replay {
     }
   }
 
-  /** Appends a stand-in for the conversation of the log that this one continues, which the recorded requests had as well. */
+  /** Appends text of the size of the earlier log's conversation, which the recorded requests also contained. */
   async #appendEarlier(agent: ReplayedAgent): Promise<void> {
     const { earlierTokens, steps } = this.#session
     this.#now = steps[0]?.at ?? 0
@@ -183,7 +183,7 @@ class Replay {
     await agent.appendInput({ blocks: [{ type: 'text', text }], isPrompt: false, userInputs: [] })
   }
 
-  /** Appends the input without results of calls that were never made, since their request could not be built. */
+  /** Appends the input without results of calls that were never made, because their request could not be built. */
   async #appendInput(agent: ReplayedAgent, { blocks, ...input }: RecordedStep): Promise<void> {
     const known = blocks.filter((block) => !isToolResult(block) || !this.#unmade.has(block.tool_use_id))
     if (known.length > 0) await agent.appendInput({ ...input, blocks: known })
@@ -240,7 +240,7 @@ class Replay {
     return null
   }
 
-  /** Counts the edits of a response, and returns those of which the request did not show a line. */
+  /** Counts the edits of a response. Returns those with a line that the request did not show. */
   #findMissing(request: BilledRequest, content: readonly Block[]): readonly EditAnchor[] {
     const anchors = listEditAnchors(content)
       .map(({ path, lines }) => ({ path, lines: lines.filter((line) => this.#seen.has(line)) }))
@@ -270,14 +270,14 @@ class Replay {
   }
 }
 
-/** Characters at the start of an attachment within which the engine, and each peer, say that it is a file. */
+/** An attachment names its file within this many characters from its start, in the engine and in the other policies. */
 const FILE_HEAD = 400
 
 function isAttachedFile(text: string): boolean {
   return text.slice(0, FILE_HEAD).includes(FILE_NOTICE)
 }
 
-/** Start of the line above the text of an attached file. */
+/** The beginning of the line above the text of an attached file. */
 export const FILE_NOTICE = 'Content of '
 
 export function listRequestBlocks({ messages }: BilledRequest): readonly object[] {
@@ -290,7 +290,7 @@ export function hasToolCall(content: readonly Block[]): boolean {
   return content.some(isToolUse)
 }
 
-/** Text in general words, of which stand-ins for system prompts and summaries are made. It says nothing of a session. */
+/** Ordinary words from which texts are made that replace system prompts and summaries. They are unrelated to any session. */
 const STAND_IN_TEXT =
   'The work on this part went on as it was asked for and is described here in general words. '
 

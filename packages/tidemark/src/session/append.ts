@@ -51,7 +51,7 @@ export async function appendMessages(
   session: OpenSession,
   inputs: readonly unknown[],
 ): Promise<readonly string[]> {
-  // Work in progress may be another append, whose message then comes before this one in the log.
+  // If work is in progress, it may be another append, whose message comes before this one in the log.
   const isAlone = session.pendingWork.size === 0
   return trackWork(session, async () => {
     const replies = inputs.map((input) => readOwnResponse(session, input))
@@ -65,8 +65,8 @@ export async function appendMessages(
 }
 
 /**
- * Reads a response in the provider's own shape, which is no message with a role; null if it is none. Its figures and exact
- * texts are known only to the codec.
+ * Reads a response in the provider's own format, which has no role; null for other input. Only the codec can read its usage and exact
+ * texts.
  */
 function readOwnResponse({ model }: OpenSession, input: unknown): Reply | null {
   if (!isObject(input) || input.role !== undefined) return null
@@ -78,9 +78,8 @@ type OwnReplies = ReadonlyMap<string, Reply>
 const NO_REPLIES: OwnReplies = new Map()
 
 /**
- * Appends messages of a client's request, which may repeat those of a branch that the client has left. A client may join with
- * thousands of messages: they are written in parts, each with one flush to disk. After a kill the log has the messages up
- * to some point, and the next request brings the rest.
+ * Appends messages of a client's request. They may repeat messages of a branch that the client has left. Thousands of messages are written
+ * in parts, each with one flush to disk. If the process is killed, the log has the first parts, and the next request adds the rest.
  */
 export async function writeMessages(
   session: OpenSession,
@@ -113,7 +112,7 @@ export async function appendClientReply(session: OpenSession, given: Reply): Pro
   })
 }
 
-/** What is written before other work has its turn: some milliseconds. */
+/** Maximum that is written before other work can run; it takes some milliseconds. */
 const PART = { characters: 400_000, messages: 200 }
 
 function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly ClientMessage[]> {
@@ -127,7 +126,7 @@ function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly Cl
   }
 }
 
-/** Appends records that are no messages. */
+/** Appends records that are not messages. */
 export async function writeRecords(session: OpenSession, records: readonly UnlinkedRecord[]): Promise<void> {
   const write = (): Writing => appendUnlinkedRecords(createTurnContext(session), records)
   if (records.length > 0) await trackWork(session, () => writeWithRetries(session, write))
@@ -135,7 +134,7 @@ export async function writeRecords(session: OpenSession, records: readonly Unlin
 
 type WritableMessage = MessageInput | ClientMessage
 
-/** Batches that are written before other work has its turn: some milliseconds. */
+/** Number of batches that are written before other work can run; they take some milliseconds. */
 const BATCHES_IN_A_ROW = 20
 
 async function writeInBatches(
@@ -146,7 +145,7 @@ async function writeInBatches(
 ): Promise<readonly string[]> {
   const uuids: string[] = []
   for (const [place, { reply, messages }] of toBatches(session, given, null, replies).entries()) {
-    // A caller may append thousands of messages, which a journal in memory takes without a pause.
+    // A caller may append thousands of messages. A journal in memory takes them without a pause, so pauses are made here.
     if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(createTurnContext(session))
     const write = (): Writing =>
       reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
@@ -156,8 +155,8 @@ async function writeInBatches(
 }
 
 /**
- * Returns the records of a response that the log already contains: it is not appended again, unless it answers a request
- * returned by `next`.
+ * Returns the records of a response that is already in the log. It is then not appended again, unless it answers the request that `next`
+ * returned.
  */
 function findKnownReply({ state, awaited }: OpenSession, reply: Reply | null): readonly string[] | null {
   return reply === null || awaited.request !== null ? null : findResponseRecords(state.session, reply)
@@ -185,7 +184,7 @@ function toBatches(
       const reply =
         replies.get(String((input as Message).id)) ??
         toReply(input as Message, settings.ids.next('response'), model.choice.id)
-      // The inputs of a client's calls stay as the client has them.
+      // Inputs of a client's calls are not converted: the client sends them again as it has them.
       const own =
         client === null ? fitReply(reply, tools.definitions) : withExactBlocks(reply, findExactBlock)
       batches.push({ reply: own, messages: [] })
@@ -271,7 +270,7 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Writ
   }
 }
 
-/** Appends batches of a client's list. Those that are in the log are removed from `batches`. */
+/** Appends batches of a client's list, and removes the written ones from `batches`. */
 async function* appendClientBatches(session: OpenSession, batches: Batch[]): Writing {
   checkNoRun(session)
   const run = createTurnContext(session, { waitsForReply: true })
@@ -314,8 +313,8 @@ async function* collectRecordsBeforePrompt(
 }
 
 /**
- * Converts a message of a client to a record, with the fields that the engine does not know. Its results stay as the client
- * sends them: it does not know that its model reads them elsewhere.
+ * Converts a client's message to a record, with fields that the engine does not know. Tool results are kept whole in the record: the client
+ * does not know that its model may read them from a blob.
  */
 function toClientRecord(given: ClientMessage): UnlinkedRecord {
   if (given.role === 'system') return { type: 'user', message: given as UserRecord['message'] }
@@ -324,14 +323,14 @@ function toClientRecord(given: ClientMessage): UnlinkedRecord {
   return { type: 'user', message: { role: 'user', content }, ...messageFields }
 }
 
-/** Returns the ids of the tool calls that the messages answer. */
+/** Returns the ids of the tool calls whose results are in the messages. */
 function listAnsweredCalls(messages: readonly WritableMessage[]): readonly string[] {
   return messages
     .flatMap((message) => (message.role === 'attachment' ? [] : [...toBlocks((message as Message).content)]))
     .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
 }
 
-/** Checks the results in batches that are written together: their calls are in the log, or in an earlier batch. */
+/** Checks the tool results of batches that are written together: each call must be in the log or in an earlier batch. */
 function checkClientResults({ state, arrivingResults }: OpenSession, batches: readonly Batch[]): void {
   const open = new Map<string, number>()
   for (const { reply, messages } of batches) {
@@ -350,8 +349,8 @@ function checkClientResults({ state, arrivingResults }: OpenSession, batches: re
 }
 
 /**
- * Throws if a result is one more than its tool call needs, because API requests leave out a second result. `countOpen`: the
- * calls with this id that have no result yet.
+ * Throws if a call gets more results than it needs, because API requests leave out a second result. `countOpen`: number of calls with this
+ * id that have no result yet.
  */
 function checkResults(ids: readonly string[], countOpen: (id: string) => number): void {
   const left = new Map<string, number>()
@@ -367,7 +366,7 @@ function checkResults(ids: readonly string[], countOpen: (id: string) => number)
   }
 }
 
-/** Returns how many calls of the newest response with this call id wait for a result; 1 if there is no such call. */
+/** Returns how many calls of the newest response have this id and no result yet; 1 if no call has it. */
 function countOpenCalls(session: SessionLog, id: string): number {
   let [calls, results] = [0, 0]
   let response: string | null = null
@@ -396,7 +395,7 @@ async function* toUserRecord(
   run: TurnContext,
   { content, userInputs: given }: Message,
 ): AsyncGenerator<TurnEvent, UnlinkedRecord> {
-  // `toolResult` adds the field to what it creates.
+  // `toolResult` sets the field on the messages that it creates.
   const recorded = Array.isArray(given) ? (given as readonly RecordedUserInput[]) : []
   const userInputs = [...createUserInputs(content), ...recorded]
   if (typeof content === 'string') return { type: 'user', message: { role: 'user', content }, userInputs }
@@ -456,8 +455,8 @@ async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean
 }
 
 /**
- * Returns the uuid of the last record in the pending request if messages were appended since, or are being appended.
- * In the context these come after the response, because the model did not see them: what was sent stays unchanged.
+ * Returns the uuid of the last record in the pending request if later messages were appended or are being appended. In the context they
+ * come after the response, because the request did not contain them. The sent prefix stays unchanged.
  */
 function findLateAnchor({ awaited, state }: OpenSession, isAlone: boolean): string | undefined {
   const { lastUuid } = awaited.request ?? {}
@@ -471,7 +470,7 @@ function findLateAnchor({ awaited, state }: OpenSession, isAlone: boolean): stri
   return lastUuid
 }
 
-/** Billed for a response that comes with a client's list: if it came through the session, it was counted then. */
+/** The billed usage of a response in a client's list: zero, because it was counted when it came through the session. */
 const NOTHING_BILLED = { input_tokens: 0, output_tokens: 0 }
 
 /** Converts a response to log records, one per content block, as `session.run` does. */
@@ -492,7 +491,7 @@ function toAssistantRecords(
 /** Converts a response in the format of the SDK. `id` and `model` are defaults for a response without these fields. */
 function toReply({ content, ...fields }: Message, id: string, model: string): Reply {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  // A copy, without what JSON leaves out.
+  // Copies the response without fields that JSON leaves out.
   const response = JSON.parse(JSON.stringify({ id, model, ...fields, type: 'message', content: blocks }))
   const reply = readMessage(response as JsonObject)
   if (reply !== null) return reply

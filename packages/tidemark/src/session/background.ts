@@ -1,6 +1,6 @@
 /**
- * Prepares the next summary beside the turns of a session, one at a time, and swaps it in when the engine asks for it.
- * The session need not be reserved for the preparation: turns and appends continue meanwhile.
+ * Prepares the next summary beside the turns of a session, one at a time, and commits it when the engine asks for it. The preparation does
+ * not reserve the session, so turns and appends continue meanwhile.
  */
 import {
   canStartPreparing,
@@ -40,7 +40,7 @@ interface RunningPreparation {
   /** Id of the model when the summary was planned. */
   readonly model: string
   readonly stop: AbortController
-  /** Why the summary is dropped; null while it is wanted. */
+  /** Why the summary is dropped; null while it is still needed. */
   dropped: SummaryDropReason | null
   /** Dollars spent so far; null if a price is unknown. */
   spent: number | null
@@ -57,8 +57,8 @@ interface FinishedPreparation {
 const NO_PREPARATION: Preparation = { phase: 'none' }
 
 /**
- * Events of a preparation that describe what the foreground waits for, which nobody does here, or the attachments, which
- * are read again when the summary is swapped in.
+ * Events of a preparation that are not emitted: progress that only a waiting caller needs, and attachments, which are read again when the
+ * summary is committed.
  */
 const FOREGROUND_EVENTS: ReadonlySet<TurnEvent['type']> = new Set([
   'phase',
@@ -68,10 +68,10 @@ const FOREGROUND_EVENTS: ReadonlySet<TurnEvent['type']> = new Set([
   'restore-failed',
 ])
 
-/** The place for the prepared summary of a session, with the end of the last one and a promise for the running one. */
+/** Holds the prepared summary of a session, how the last preparation ended, and a promise for the running one. */
 interface PreparationSlot {
   current: Preparation
-  /** The last preparation that was dropped; null if the last one was swapped in. */
+  /** The last preparation that was dropped; null if the last one was committed. */
   ended: EndedPreparation | null
   settled: Promise<void>
 }
@@ -104,7 +104,7 @@ function changeSlot(session: OpenSession, slot: PreparationSlot, next: Preparati
   emitBackgroundChange(session)
 }
 
-/** Empties the slot and returns the event that says why. */
+/** Empties the slot and returns the event that tells the reason. */
 function dropPreparation(
   session: OpenSession,
   slot: PreparationSlot,
@@ -201,7 +201,7 @@ async function* swapIn(
   if (ready.phase !== 'ready') return false
   const { compaction } = describeEndedPreparation(session.state)
   const isCommitted = (): boolean => describeEndedPreparation(session.state).compaction !== compaction
-  // The commit rewrites the context, which must not count as a rewrite that overtakes the summary.
+  // The commit's own rewrite of the context must not be taken for one that makes the summary stale.
   slot.current = NO_PREPARATION
   let next: Preparation = ready
   try {
@@ -228,7 +228,7 @@ function readMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
-/** Writes the summary and passes its events on. Notes in `running` what was spent. */
+/** Writes the summary and passes its events on. Stores the dollars spent in `running`. */
 async function writeDraft(
   session: OpenSession,
   run: TurnContext,
@@ -249,7 +249,7 @@ async function writeDraft(
   })
 }
 
-/** True if the summary was written without a model only because no model wrote one. That can wait until it is needed. */
+/** True if the summary was made without a model only because all models failed. That can be done later, when it is needed. */
 function isFallback({ summary }: CompactionDraft): boolean {
   return summary.summarizer === 'local' && summary.fallbackReason !== null
 }

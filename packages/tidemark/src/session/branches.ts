@@ -76,7 +76,7 @@ export async function copySession(session: OpenSession, id: string): Promise<voi
   }
 }
 
-/** Copies the notes, which cover records that both sessions have. Without them, new ones are made in time. */
+/** Copies the notes, which cover records that both sessions have. If that fails, the new session creates its own notes. */
 async function copyNotes({ id: from, settings: { notes } }: OpenSession, to: string): Promise<void> {
   const stored = await notes.read(from).catch(() => null)
   if (stored !== null) await notes.write(to, stored).catch(() => {})
@@ -109,7 +109,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal
 }
 
-/** Asks beside the conversation, without reserving the session: a turn can go on meanwhile. */
+/** Asks the model without reserving the session, so that a turn can continue meanwhile. */
 export async function askSession(
   session: OpenSession,
   question: string,

@@ -1,7 +1,7 @@
 /**
- * Measures what fills the context window and how many tokens are left. The parts are estimates, while the total may
- * come from the provider. What the parts lack is listed as a separate part; parts that exceed the total are scaled down
- * together. So the parts add up to the total, and none is negative.
+ * Measures what fills the context window and how many tokens are left. Parts are estimated; the total may be the provider's count. If the
+ * parts add up to less than the total, the rest is a part of its own; if to more, they are scaled down. So the parts always add up to the
+ * total.
  */
 import {
   type ContextEntry,
@@ -101,7 +101,7 @@ function toTotal<Share extends Counted>(shares: readonly Share[], total: number)
   return shares.map((share, index) => (index === place ? { ...share, tokens: share.tokens + rest } : share))
 }
 
-/** Returns the entries of the context as the provider holds them: what it cleared on its side counts as cleared. */
+/** Returns the entries of the context as the provider has them: what the provider cleared itself counts as cleared. */
 function listHeldEntries({ state, settings }: OpenSession): readonly ContextEntry[] {
   return withProviderClearings(state.view.entries, settings.policy.clear).toArray()
 }

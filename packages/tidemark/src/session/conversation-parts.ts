@@ -1,6 +1,6 @@
 /**
- * The blocks that identify a conversation, of a caller's message list and of the log, so that the two can be compared.
- * `isSamePart` finds a block again.
+ * The blocks that identify a conversation, read from a client's message list or from the log, so that the two can be compared. `isSamePart`
+ * tells whether two blocks are the same.
  */
 import {
   type Block,
@@ -31,7 +31,7 @@ export interface Part {
   readonly thinking: readonly string[]
   /** Fields of a user message besides role and content. */
   readonly fields: JsonObject
-  /** Where the block comes from: the index of the given message or of the record, and its own index in there. */
+  /** Where the block comes from: the index of its message or record in the list, and its index in that message. */
   readonly from: { readonly index: number; readonly block: number }
 }
 
@@ -42,7 +42,7 @@ const SYSTEM_MESSAGE = 'system_message'
 export function isSamePart(one: Part | undefined, other: Part | undefined): boolean {
   if (one === undefined || other === undefined || one.role !== other.role) return false
   const [a, b] = [one.block, other.block]
-  // Some clients cut the white space at the end of an answer.
+  // Some clients remove white space at the end of an answer.
   if (isTextBlock(a) && isTextBlock(b)) return a.text === b.text || a.text.trim() === b.text.trim()
   if (isToolUse(a) && isToolUse(b)) return a.id === b.id && a.name === b.name
   if (isToolResult(a) && isToolResult(b)) return a.tool_use_id === b.tool_use_id
@@ -55,7 +55,7 @@ export function isSameResult(one: ToolResultBlock, other: ToolResultBlock): bool
   return one.content === other.content || toResultText(one) === toResultText(other)
 }
 
-/** Returns the text of a result; only what is more than one text is formatted, because every request compares all results. */
+/** Returns the text of a result. Only a result of several blocks is converted to JSON, because every request compares all results. */
 export function toResultText({ content = '' }: ToolResultBlock): string {
   if (typeof content === 'string') return content
   const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
@@ -65,8 +65,8 @@ export function toResultText({ content = '' }: ToolResultBlock): string {
 }
 
 /**
- * Returns the index in the given list of each block of the known one, or null: calls and results by their ids, between
- * them equal texts, and between those what stands in their places.
+ * Returns for each known block its index in the given list, or null. Calls and results are matched by id, then equal texts between those
+ * matches, then changed versions between those.
  */
 export function alignParts(known: readonly Part[], given: readonly Part[]): readonly (number | null)[] {
   const ids = new Map(given.map((part, index) => [toCallKey(part), index]))
@@ -99,10 +99,10 @@ export function alignParts(known: readonly Part[], given: readonly Part[]): read
   })
 }
 
-/** Blocks among which another version of a text is looked for: two conversations may have thousands. */
+/** Maximum blocks that are searched for a changed version of a text, because a conversation may have thousands. */
 const MOST_LOOKED_AT = 200
 
-/** Blocks of the known list, from `start` up to `end`, that stand somewhere from `from` up to `to` in the given list. */
+/** Known blocks from `start` to before `end` whose place in the given list, if any, is from `from` to before `to`. */
 interface Gap {
   readonly start: number
   readonly end: number
@@ -110,7 +110,7 @@ interface Gap {
   readonly to: number
 }
 
-/** Looks for what stands between two places that are known, in order. */
+/** Fills each gap between two matched blocks by a search in the same gap of the given list. Keeps the order. */
 function fillGaps(
   places: readonly (number | null)[],
   length: number,
@@ -148,14 +148,14 @@ function toValueKey(part: Part): string | null {
   return toCallKey(part) === null ? toPartKey(part) : null
 }
 
-/** Returns a key that is equal for two blocks that `isSamePart` finds the same. Not for calls and results, which have ids. */
+/** Returns a key that is equal for blocks for which `isSamePart` is true. Not for calls and results, which have ids. */
 export function toPartKey({ role, block }: Part): string {
   return isTextBlock(block)
     ? `${role} text ${block.text.trim()}`
     : `${role} ${block.type} ${formatWithoutMarker(block)}`
 }
 
-/** True if two texts have at least half of the shorter one in common, at the start and the end. */
+/** True if two texts share, at start and end together, at least half of the shorter one. */
 function isVersion(one: Block, other: Block): boolean {
   if (!isTextBlock(one) || !isTextBlock(other)) return false
   const shorter = Math.min(one.text.length, other.text.length)
@@ -163,7 +163,7 @@ function isVersion(one: Block, other: Block): boolean {
   return start + end >= shorter / 2
 }
 
-/** Returns the number of characters that two texts have in common at the start, and after those at the end. */
+/** Returns how many characters two texts share at the start, and at the end without those. */
 export function findCommonEnds(one: string, other: string): { readonly start: number; readonly end: number } {
   const most = Math.min(one.length, other.length)
   let start = 0
@@ -177,7 +177,7 @@ function formatWithoutMarker(block: Block): string {
   return JSON.stringify(withoutCacheMarker(block))
 }
 
-/** Compares two JSON values, whatever the order of their keys. Runs over whole conversations, and copies nothing. */
+/** Compares two JSON values, ignoring the order of keys. Called for whole conversations, so it copies nothing. */
 export function isSameJsonValue(one: unknown, other: unknown): boolean {
   if (Array.isArray(one))
     return (
@@ -213,7 +213,7 @@ export function listGivenParts(inputs: readonly (MessageInput | ClientMessage)[]
 const NO_FIELDS: JsonObject = {}
 
 function readFields(message: ClientMessage): JsonObject {
-  // Few messages have other fields, and taking two away from each of thousands takes milliseconds.
+  // Fast path: few of thousands of messages have other fields than role and content.
   if (Object.keys(message).length === 2) return NO_FIELDS
   const { role: _, content: __, ...fields } = message
   return fields as JsonObject
@@ -223,7 +223,7 @@ function readFields(message: ClientMessage): JsonObject {
 export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part[] {
   const parts: Part[] = []
   let index = -1
-  // The records of one response follow each other, and its thinking is mostly in a record of its own.
+  // Records of one response are consecutive, and its thinking usually has a record of its own.
   let last: { readonly id: string | null; readonly thinking: readonly string[] } = { id: null, thinking: [] }
   for (const record of records) {
     index += 1
@@ -276,7 +276,7 @@ function addParts(
   return thinking
 }
 
-/** A response of the log as a client would send it. */
+/** A response from the log, in the form in which a client would send it. */
 interface LoggedResponse {
   readonly message: ClientMessage & { readonly content: readonly Block[] }
   readonly findExactBlock: (block: Block) => string | undefined

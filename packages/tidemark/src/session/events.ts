@@ -5,8 +5,8 @@ import { badOptionError, unknownNameError } from '../platform/argument-errors.ts
 import { withFormerEventNames } from './former-names.ts'
 
 /**
- * How the list of a client differs from the log. `rewound`: it ends earlier. `edited`: a message is another one. `pruned`:
- * messages at the start are missing. `new`: nothing is as in the log.
+ * How a client's list differs from the log. `rewound`: it ends earlier. `edited`: a message has changed. `pruned`: messages at the start
+ * are missing. `new`: it shares nothing with the log.
  */
 export type HistoryChange = 'rewound' | 'edited' | 'pruned' | 'new'
 
@@ -18,16 +18,16 @@ export type SessionEvent =
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
   /** Another process appended to the session, and its records were read. `from` and `to` are positions in the log. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
-  /** What the session does has changed. */
+  /** The status of the session has changed. */
   | { readonly type: 'status'; readonly status: SessionStatus }
-  /** The messages that a client sent differ from the log. `isBranch`: the session went back to where they part. */
+  /** A client's messages differ from the log. `isBranch`: the session went back to the first difference. */
   | {
       readonly type: 'host-history-changed'
       readonly change: HistoryChange
       readonly isBranch: boolean
       readonly message: string
     }
-  /** A request of a client was sent as it is. */
+  /** A client's request was sent unchanged. */
   | { readonly type: 'request-passed'; readonly reason: string; readonly message: string }
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw an exception. The operation and the other listeners are not affected. */
@@ -278,7 +278,7 @@ export function updateStatus(status: StreamStatus, event: TurnEvent): StreamStat
   }
 }
 
-/** Returns true if the difference is worth an event: more characters of the same reply are not. */
+/** Returns true if the change is worth an event. More characters of the same reply are not. */
 export function hasNewStatus(before: StreamStatus, after: StreamStatus): boolean {
   return before.phase !== after.phase || before.stream !== after.stream
 }

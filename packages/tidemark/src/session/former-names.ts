@@ -1,6 +1,6 @@
 /**
- * The price classes of cache writes under their former names, `write5m` and `write1h`, on what programs read of money.
- * They are not enumerable, so that JSON and comparisons have the present names only.
+ * Adds the former names of the cache-write classes, `write5m` and `write1h`, to costs that programs read. They are not enumerable, so JSON
+ * and comparisons contain only the present names.
  */
 import type { CostTotals } from '@tidemark/core/cost/session-cost'
 import type { TurnEvent } from '@tidemark/core/engine/events'

@@ -1,6 +1,6 @@
 /**
- * Keeps the prompt cache of an idle session from expiring, as policy `cache.idle` says. One timer for each session, which
- * does not keep the process alive; none if the policy is off.
+ * Keeps the prompt cache of an idle session from expiring, if policy `cache.idle` allows it. Each session has one timer, which does not
+ * keep the process alive.
  */
 import {
   countPayingRenewals,
@@ -40,7 +40,7 @@ export function keepIdleCacheAlive(session: OpenSession): void {
     if (delay <= 0) return
     void sleep(delay, AbortSignal.any([own.signal, session.stop.signal]))
       .then(() => (own.signal.aborted || session.closing !== null ? undefined : trackWork(session, renew)))
-      // A clock or a session that fails leaves the cache to expire.
+      // If the clock or the session fails, the cache expires.
       .catch(() => {})
   }
 
@@ -60,12 +60,12 @@ export function keepIdleCacheAlive(session: OpenSession): void {
       maximum: policy.cache.idleRequests,
       readPauses: () => listPauses(session.state.session),
     }
-    // Writing the summary reads the cache, too. One that was not written has not renewed it.
+    // Writing a summary also reads, and so renews, the cache. If no summary was written, the cache was not renewed.
     if (startCheaperSummary(session, makeContextPlan(context), renewals)) {
       await session.prepared?.settle()
       if (!isDue()) return schedule()
     }
-    // After a wait, or if the machine was suspended, the cache may have expired.
+    // The cache may have expired during the wait, for example while the machine was suspended.
     if ((findCacheExpiry(session.state) ?? 0) <= clock.now()) return
     if (count >= countPayingRenewals(renewals)) return
     count += 1
@@ -80,7 +80,7 @@ export function keepIdleCacheAlive(session: OpenSession): void {
   })
 }
 
-/** Starts to prepare a summary if one is due and costs less than the pause does otherwise. Returns true if it was started. */
+/** Starts to prepare a summary if one is due and costs less than keeping the cache during the pause. Returns true if it was started. */
 function startCheaperSummary(
   session: OpenSession,
   { prepare }: ContextPlan,

@@ -44,7 +44,7 @@ export function assistant(response: string | object): Message {
 
 interface ToolResultOptions {
   readonly isError?: boolean
-  /** What the user answered, if the tool asked. It is recorded as the user's own words; nothing else in a result is. */
+  /** What the user answered, if the tool asks questions. Only these texts of a result are recorded as the user's own words. */
   readonly answers?: readonly UserAnswer[]
   /** Set if the user refused the call, so that it did not run: what the user typed, or an empty text. */
   readonly userReason?: string

@@ -43,8 +43,8 @@ export interface NextOptions {
   /** The system prompt for this and later requests. Default: the current system prompt of the session. */
   readonly system?: SystemPrompt | CallerPrompt
   /**
-   * Request parameters for this and later requests, such as `{ temperature: 0 }`, added to those of the
-   * model; null removes one. Give what you change here rather than in the body, so that a cache break is explained.
+   * Request parameters for this and later requests, such as `{ temperature: 0 }`, added to those of the model; null removes one. Change
+   * parameters here and not in the body, so that the cause of a cache break is known.
    */
   readonly parameters?: Readonly<Record<string, unknown>>
   /** Adds a placeholder result for each tool call that has none. Without this option, the results must be appended first. */
@@ -101,7 +101,7 @@ export async function nextRequest<Body>(
 }
 
 interface RequestChanges {
-  /** What the request changes; null keeps what the session has. */
+  /** Changes by this request; null keeps the session's value. */
   readonly tools: Toolset | null
   readonly sections: readonly PlacedSection[] | null
   readonly parameters: JsonObject | null
@@ -121,7 +121,7 @@ export async function prepareRequest(
   const release = reserveSession(session, operation)
   try {
     await refreshFromLog(session, createTurnContext(session, { signals: [signal] }))
-    // A response that is still awaited would be waited for near a limit, and may never come.
+    // The previous response may never come. Its reservation is dropped; near a limit, the new request would wait for it.
     session.awaited.request?.admitted?.end()
     const calls = listUnansweredCalls(session.state.flat).map(({ id }) => id)
     if (calls.length > 0 && settle !== true) {
@@ -142,8 +142,8 @@ export async function prepareRequest(
 }
 
 /**
- * Failures that the bytes of a request cause, or may cause: sent again, it would be refused again. After any other
- * failure, such as a wrong API key or an abort by the caller, the same request may succeed.
+ * Failures whose cause may be the request itself: sent again, it would fail again. After another failure, such as a wrong API key or an
+ * abort, the same request may succeed.
  */
 const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
   'overflow',
@@ -154,7 +154,7 @@ const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
   'unknown',
 ])
 
-/** Returns the provider's refusal if the request is the one that it refused, and would refuse again. */
+/** Returns the provider's earlier refusal if the request is unchanged since and would be refused again. */
 function findStandingRefusal(session: OpenSession, request: AssembledRequest): TurnFailure | null {
   const { refusal } = session
   if (refusal === null || refusal.failure.retryable || !CAUSED_BY_REQUEST.has(refusal.failure.kind))
@@ -163,7 +163,7 @@ function findStandingRefusal(session: OpenSession, request: AssembledRequest): T
   return { ok: false, reason: 'failed', failure: refusal.failure }
 }
 
-/** Returns everything that is sent of a request: the headers that its body needs, and the exact JSON text of its body. */
+/** Returns what is sent of a request as one text: the headers that its body needs, and the exact body. */
 export function toRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
   const { text, headers } = runAtOnce(encodeBody(toModelCallInput(request)))
   return `${JSON.stringify(headers)}\n${text}`
@@ -218,7 +218,7 @@ function endsInPrompt({ state }: TurnContext): boolean {
   return true
 }
 
-/** Returns a prepared request as callers get it. */
+/** Converts a prepared request to the form that callers get. */
 export function toReadyRequest<Body>(
   session: OpenSession,
   { request, forecast }: PendingModelCall,

@@ -58,11 +58,11 @@ export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkO
   readonly model?: TidemarkOptions['model']
 }
 
-/** A list of a client that the log has as a whole. The next list, which mostly begins with it, is compared from there on. */
+/** A client's list that the log has completely. The next list usually begins with it, so only what follows it is compared. */
 export interface KnownHistory {
   readonly messages: readonly ClientMessage[]
   readonly branch: SessionState['session']['branch']
-  /** Number of blocks that are as in the log, from the start. */
+  /** Number of equal blocks at the start of the log and the list. */
   readonly shared: number
   /** True if the log has one of the tool calls of the list, on any branch. */
   readonly sharesCalls: boolean
@@ -100,14 +100,14 @@ export interface OpenSession {
   sections: readonly PlacedSection[]
   /** What is known of the client whose request was taken last; null if the session has taken none. */
   client: {
-    /** The list of its last request, to compare the next one with; null if there is none, or if it had only new messages. */
+    /** The list of its last request, for the comparison with the next one; null if none, or if that list had only new messages. */
     readonly history: KnownHistory | null
     /** The cache lifetime that its cache markers ask for. */
     readonly ttl: string | undefined
-    /** When its last request came, in milliseconds since 1970, and the pauses before the newest ones. */
+    /** Time of its last request in milliseconds since 1970, and the newest pauses between its requests in `pauses`. */
     readonly askedAt: number
     readonly pauses: readonly number[]
-    /** uuid of the last record that its next request is expected to repeat; null for none, undefined for all. */
+    /** uuid of the last record that its next request should repeat; null if it should repeat none, undefined if all. */
     readonly repeatedUntil: string | null | undefined
     /** Its cache markers. */
     readonly markers: readonly ClientMarker[]
@@ -116,7 +116,7 @@ export interface OpenSession {
   startSource: SessionStartSource | null
   /** Encodes the bodies of the requests that `next` returns. Messages of earlier requests are not encoded again. */
   readonly encodeBody: BodyEncoder
-  /** What the provider has refused since the last response; null if nothing. */
+  /** The refusal by the provider since the last response; null if there was none. */
   refusal: Refusal | null
   /** Ids of the tool calls whose results are being appended. */
   readonly arrivingResults: Set<string>
@@ -132,7 +132,7 @@ export interface OpenSession {
   /** Promises of work beside the turns, such as an update of the notes. Closing the session stops it and waits for it. */
   readonly backgroundWork: Set<Promise<unknown>>
   readonly notes: KnownNotes
-  /** What is started after each response; each function returns at once. */
+  /** Called after each response, to start background work; each function returns at once. */
   readonly background: OpenSessionInput['background']
   readonly limits: LimitsInForce
   /** Aborts all operations in progress when the session is closed. */
@@ -146,17 +146,17 @@ export interface OpenSession {
   closing: Promise<void> | null
 }
 
-/** What an open session knows about its notes. */
+/** What an open session keeps about its notes. */
 interface KnownNotes {
   /** The stored notes as far as this process knows them; undefined until they were read. */
   stored: StoredNotes | null | undefined
-  /** uuid of the last record when an update was last tried, so that a failed one is not tried again at every response. */
+  /** uuid of the last record at the last attempt to update, so that a failed update is not repeated after every response. */
   triedUuid: string | null
   /** The update that is running; null if none is. */
   update: AbortController | null
-  /** The session at the end of a turn that came while an update was running; null if none did. */
+  /** The session at the end of a turn that ended while an update was running; null if none did. */
   pauseAt: SessionState | null
-  /** Updates by the model that failed in a row, and the newest compaction when the last one did. */
+  /** Number of successive failed updates by the model, and the newest compaction at the last failure. */
   failures: { readonly count: number; readonly compaction: string | null }
 }
 
@@ -168,7 +168,7 @@ export interface Refusal {
   /** The remedies tried since the last response, and how often the caller was told to wait. */
   readonly tried: Remedies
   readonly waits: number
-  /** True if the context of a client was planned again, because its request did not fit after all. */
+  /** True if a client's request did not fit and its context was planned once more. */
   readonly isReplanned: boolean
 }
 
@@ -265,7 +265,7 @@ function listListeners(
   return telemetry === null ? listeners : [telemetry.countEvent, ...listeners]
 }
 
-/** Returns an encoder in the protocol of the model that the session has at the time of the call. */
+/** Returns an encoder that uses the protocol of the session's current model at each call. */
 function createSessionEncoder(readCodec: () => ProviderCodec): BodyEncoder {
   const encoders = new Map<ProviderCodec, BodyEncoder>()
   return (call, list) => {
@@ -409,7 +409,7 @@ function changeStatus(session: OpenSession, status: StreamStatus): void {
   session.listeners.emit({ type: 'status', status: readStatus(session) })
 }
 
-/** Emits the status after the work in the background has changed. */
+/** Emits the status after a change of the background work. */
 export function emitBackgroundChange(session: OpenSession): void {
   changeStatus(session, session.streamStatus)
 }

@@ -58,7 +58,7 @@ export interface TidemarkOptions {
   readonly carriers?: ContextSources
   /** Functions that run at certain points of a session, such as before a tool call; docs/library.md lists them. */
   readonly hooks?: SessionHooks
-  /** Commands that run at the same points, as settings files name them, before the functions; docs/hooks.md. */
+  /** Commands that run at the same points, before the functions, in the format of settings files; docs/hooks.md describes them. */
   readonly hookCommands?: HookCommands
   /**
    * Decides whether a tool call may run: `allow`, `deny`, or `ask`, which runs the hooks `permissionRequest`. Default:
@@ -69,7 +69,7 @@ export interface TidemarkOptions {
   readonly cleanups?: readonly RewriteCleanup[]
   /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string
-  /** The working directory of the agent, an absolute path. Records carry it, so that `inspect` shows the project. */
+  /** The agent's working directory, an absolute path. Each record has it, so that `inspect` can show the project. */
   readonly cwd?: string
   /** True if a user answers questions. Pauses between prompts can then be long. */
   readonly interactive?: boolean

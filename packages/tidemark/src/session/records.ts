@@ -1,4 +1,4 @@
-/** What a session has recorded: its records on all branches, its compactions, and the cost of what it was copied from. */
+/** Reads what a session has recorded: records on all branches, compactions, and what the copied part of a forked session cost. */
 import { isVisibleToModel } from '@tidemark/core/context/context-entry'
 import { buildContextView } from '@tidemark/core/context/context-view'
 import {
@@ -37,7 +37,7 @@ export interface RecordsOptions {
 
 export interface ConversationRecord {
   readonly record: SessionRecord
-  /** The record of the move that left this one; null if it is part of the conversation. */
+  /** The record of the move that left the branch of this record; null if the record is part of the conversation. */
   readonly leftBy: SessionRecord | null
 }
 
@@ -90,7 +90,7 @@ export interface SessionCompaction {
   readonly instructions: string | null
   /** The text that the model is shown instead; null if the provider keeps it. */
   readonly summary: string | null
-  /** Makes the receipt, which takes a moment in a long session. */
+  /** Creates the receipt. Takes a moment in a long session. */
   makeReceipt(): Receipt
 }
 
@@ -117,7 +117,7 @@ function readMessageText(record: KnownRecord): string | null {
   return texts.length === 0 ? null : texts.join('\n')
 }
 
-/** `start` and `end`: where the records of the compaction lie; `added`: those of known kinds. */
+/** `start` and `end`: range of the compaction's records. `added`: those of them whose kind is known. */
 function makeReceipt(
   records: readonly SessionRecord[],
   {
@@ -145,7 +145,7 @@ function makeReceipt(
   )
 }
 
-/** Returns the index behind the last record that was appended together with one; without a batch, the next message. */
+/** Returns the index after the last record of the same batch. Without a batch, the index of the next response or prompt. */
 function findBatchEnd(records: readonly SessionRecord[], start: number): number {
   const batch = records[start]?.batch?.id
   const isBehind = (record: SessionRecord): boolean =>

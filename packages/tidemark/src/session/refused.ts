@@ -1,6 +1,6 @@
 /**
- * Implements `session.refused`: in the caller's own loop, tells the engine what the provider said, so that the next
- * request is a different one. `run` recovers in the same way by itself.
+ * Implements `session.refused`: in the caller's own loop, tells the engine how the provider refused a request, so that `next` returns a
+ * different one. `run` recovers in the same way by itself.
  */
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { TurnFailure } from '@tidemark/core/engine/events'
@@ -30,7 +30,7 @@ export type RefusedOutcome =
   | { readonly ok: true; readonly act: 'changed'; readonly failure: ModelFailure }
   /** The fault may pass: wait `delayMs`, then send the request that `next` returns. */
   | { readonly ok: true; readonly act: 'wait'; readonly delayMs: number; readonly failure: ModelFailure }
-  /** Nothing helps. If the request itself is at fault, `next` returns this refusal until it would be a different one. */
+  /** Nothing helps. If the request itself caused the failure, `next` returns this refusal until the request changes. */
   | (TurnFailure & { readonly message: string })
 
 export async function recordRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
@@ -45,7 +45,7 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
     const run = createTurnContext(session, { signals: [] })
     await refreshFromLog(session, run)
     if (failure.kind === 'overflow' && !refusal.isReplanned && session.client !== null) {
-      // A client's request is rewritten only when it must be. Now it must, and the planner may have a gentler way.
+      // A client's context is not rewritten before it must be. After this refusal it must be, so the planner is asked once more.
       session.refusal = { ...refusal, isReplanned: true }
       const { host } = run
       if (host.compaction !== undefined && plansRewrite(run, host.compaction))

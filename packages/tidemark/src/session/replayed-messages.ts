@@ -1,6 +1,6 @@
 /**
- * Notices a caller that appends its own message list again, as loops without a session send it with every request: the
- * conversation would be doubled. A prompt may honestly repeat ("yes"), a tool call or a whole exchange does not.
+ * Detects a caller that appends its whole message list again, which would double the conversation. Loops without a session send the whole
+ * list with every request. A prompt may repeat ("yes"), but a tool call or a whole exchange does not.
  */
 import { TidemarkError } from '@tidemark/core/errors'
 import { isTextBlock, isToolUse } from '@tidemark/core/log/block'
@@ -9,22 +9,22 @@ import { sliceText } from '@tidemark/core/text/truncate-text'
 import { isSamePart, listGivenParts, listLoggedParts, type Part } from './conversation-parts.ts'
 import type { MessageInput } from './messages.ts'
 
-/** A stretch of the log that the appended messages, with the messages just before them, repeat. */
+/** A part of the log that is repeated by the appended messages together with the messages just before them. */
 interface Repetition {
   /** Index of the first repeated block of the appended messages. */
   readonly first: number
-  /** Number of repeated messages, and how many of these are appended now. */
+  /** `messages`: number of repeated messages. `appended`: how many of them are appended now. */
   readonly messages: number
   readonly appended: number
-  /** True if the stretch begins with the first or second message of the log. */
+  /** True if the repeated part begins with the first or second message of the log. */
   readonly isFromStart: boolean
-  /** True if the log has the response under the same id. */
+  /** True if the log has a response with the same id. */
   readonly isSameResponse: boolean
 }
 
 /**
- * Throws `bad-record` if the messages repeat messages of the log. `isAwaited`: `next` gave a request; a single message is
- * then its response, which may say what an earlier one said.
+ * Throws `bad-record` if the messages repeat messages of the log. `isAwaited`: a response to `next` is expected. A single message is then
+ * taken for it, even if it equals an earlier one.
  */
 export function checkNotReplayed(
   session: string,
@@ -72,7 +72,7 @@ function createReplayError(session: string, given: readonly Part[], repetition: 
   )
 }
 
-/** Finds the stretch of the log that the response at `index` and its neighbours repeat; null if it may be a new one. */
+/** Finds the part of the log that the response at `index` and its neighbours repeat; null if the response may be new. */
 function findRepetition(
   known: readonly Part[],
   given: readonly Part[],
@@ -112,7 +112,7 @@ function isWholeMessage(known: readonly Part[], start: number, response: readonl
   )
 }
 
-/** An answer of fewer characters, such as "Done.", may follow the same prompt twice. */
+/** A shorter answer, such as "Done.", may follow the same prompt twice without being a repetition. */
 const LONG_ANSWER = 80
 
 function isReplay(
@@ -121,7 +121,7 @@ function isReplay(
   isAwaited: boolean,
   roleBefore: Part['role'] | undefined,
 ): boolean {
-  // A response with its id is stored once, however often it is appended; one with another id is a new one.
+  // Appending a response with the same id again is harmless: it is stored once. A response with another id is new.
   if (isSameResponse) return appended > 1
   if (response[0]?.id !== null) return false
   const hasCall = response.some(({ block }) => isToolUse(block))

@@ -82,8 +82,8 @@ export async function compactSession(
 }
 
 /**
- * Compacts for a client that asks for it, without asking a model: with the notes, else with a summary from the log. The size
- * now is what the client takes as its limit, so the result has half of it at most, or it would ask again every few calls.
+ * Compacts for a client that asks for it, without calling a model: with the notes, else with a summary from the log. The client's limit is
+ * about the present size, so the result has at most half of it. Otherwise the client would ask again after a few calls.
  */
 export async function compactForClient(session: OpenSession): Promise<CompactionResult | BusyOutcome> {
   return runRewrite(session, 'compact', { abandon: true }, (run) => {
@@ -155,7 +155,7 @@ export async function undoSessionRewrite(
   const outcome = await runRewrite(session, 'undo', options, (run) =>
     undoRewrite(run, createTurnHost(session).compaction, { force, ...omitUndefined({ id }) }),
   )
-  // The conversation that `clear` began is left, so it does not start; it does if the undo is taken back.
+  // The undo of `clear` leaves the conversation that it began, so SessionStart hooks do not run. If that undo is undone, they do.
   if (outcome.ok && outcome.kind === 'rewind' && session.startSource === 'clear') session.startSource = null
   if (outcome.ok && id !== undefined && toApiMessages(session.state.flat).length === 0)
     session.startSource = 'clear'
@@ -225,8 +225,8 @@ export function refuseIfBusy({ id, busyWith }: OpenSession, operation: string): 
 }
 
 /**
- * Returns a refusal if the response to a request of `next` has not been appended; otherwise null. That response answers
- * the context as it is, so its usage could not be used to measure a rewritten context.
+ * Returns a refusal if the response to a request of `next` has not been appended; otherwise null. That response belongs to the present
+ * context. After a rewrite, its usage would not measure the new context.
  */
 export function refuseIfPending({ id, awaited }: OpenSession, operation: string): BusyOutcome | null {
   if (awaited.request === null) return null

@@ -35,11 +35,11 @@ export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
   /** Limit of model calls, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
-  /** Limits of this run; those of the session hold as well. Once one is reached, the turn ends with `limit`. */
+  /** Limits of this run, in addition to those of the session. Once a limit is reached, the turn ends with `limit`. */
   readonly limits?: Limits
   /**
-   * What of the prompt the user typed, one text or several, if the prompt is a list of blocks with texts of the host beside
-   * them, such as attached files. Default: every text of the prompt is the user's, whatever it looks like.
+   * The texts that the user typed, one or several. Needed if the prompt is a list of blocks that also has texts of the host, such as
+   * attached files. Default: every text of the prompt is the user's, whatever it looks like.
    */
   readonly typed?: string | readonly string[]
 }
@@ -54,7 +54,7 @@ export type RunOutcome =
       readonly text: string
       /** Why the last reply ended. */
       readonly stop: ReplyStop | null
-      /** The provider's own word for `stop`, such as `tool_use`. */
+      /** The stop reason in the provider's own spelling, such as `tool_use`. */
       readonly stopReason: string | null
     }
   | (TurnFailure & { readonly message: string })
@@ -95,7 +95,7 @@ export function startTurn(
   checkSignals(signals)
   const release = reserveSession(session, 'run')
   session.tools = toolset
-  // From then on the tool stays declared: removing it again would break the cache, and messages may use it.
+  // From now on the tool stays declared: removing it would break the cache, and earlier messages may call it.
   if (toolset.isRunnable === true && session.settings.isHistoryAutomatic) session.offersHistory = true
   return createEventStream({
     events: traceOperation(
@@ -112,7 +112,7 @@ export function startTurn(
   })
 }
 
-/** Throws `bad-option` if nothing runs the tools, unless the turn ends at once because the last answer is finished. */
+/** Throws `bad-option` if nothing runs the tools. Does nothing if the turn ends at once because the last answer is complete. */
 function checkToolsNeeded(session: OpenSession, toolset: Toolset, prompt: MessageContent | null): void {
   const { withoutRunner = [] } = toolset
   if (withoutRunner.length === 0) return
@@ -192,8 +192,8 @@ function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome 
 }
 
 /**
- * Returns a failure if prompt, system prompt and tools alone exceed the context window by any estimate; null if the
- * provider may take them, whose answer is exact. Such a prompt is not appended, and nothing is compacted for it.
+ * Returns a failure if prompt, system prompt and tools alone exceed the window by every estimate. The prompt is then not appended, and
+ * nothing is compacted. Null if they may fit: the provider's own count decides.
  */
 function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFailure | null {
   const { estimator, scaled, choice } = session.model
@@ -252,7 +252,7 @@ function describeCause(failure: TurnFailure, messages: readonly ApiMessage[]): s
   }
 }
 
-/** The provider says of a model that it does not have only `model: NAME`. */
+/** For an unknown model, the provider's message is only `model: NAME`, so more is added. */
 function describeModelFailure({ kind, message }: ModelFailure): string {
   const model = kind === 'not-found' ? /^model: (.+)$/.exec(message)?.[1] : undefined
   return model === undefined ? message : `The provider has not found the model ${model}`

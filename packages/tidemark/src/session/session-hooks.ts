@@ -4,7 +4,7 @@ import { joinCommandHooks } from '../hooks/command-hooks.ts'
 import type { OpenSession, SessionOptions } from './open-session.ts'
 import type { TidemarkSettings } from './options.ts'
 
-/** Returns the options of a session with its hook commands among its hooks. */
+/** Returns the options with the hook commands added to the hooks. */
 export function withCommandHooks(
   id: string,
   options: SessionOptions,
@@ -25,12 +25,12 @@ export type HookOutputOf<Point extends keyof SessionHooks> = NonNullable<
   Awaited<ReturnType<HookOf<Point>['run']>>
 >
 
-/** The points that only the host reaches, because it reads memory files and runs subagents. */
+/** Hook points that only the host can reach, because it reads memory files and runs subagents. */
 export type HostHookPoint = 'instructionsLoaded' | 'subagentStart' | 'subagentStop'
 
 /**
- * Runs the hooks of a point that the agent loop does not run itself, such as `sessionEnd`, `instructionsLoaded` and
- * those of subagents. What they say and which of them failed is emitted as events. Returns their outputs.
+ * Runs the hooks of a point that the agent loop does not run itself, such as `sessionEnd`, `instructionsLoaded` and those of subagents.
+ * Their messages and failures are emitted as events. Returns their outputs.
  */
 export async function runSessionHooks<Point extends keyof SessionHooks>(
   session: OpenSession,

@@ -13,9 +13,9 @@ import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
 
-/** Limits of a session, or that it shares with others. */
+/** Limits of a session, perhaps shared with other sessions. */
 interface SessionLimits extends Limits {
-  /** Returns what counts besides the calls of the session, such as those of its subagents. Default: nothing. */
+  /** Returns spending that counts in addition to the session's own calls, such as that of its subagents. Default: none. */
   readonly others?: () => Spending
 }
 
@@ -25,7 +25,7 @@ export type SessionLimitsOption = SessionLimits | readonly SessionLimits[]
 const EXPECTED =
   '{ turns, tokens, dollars }, each a number above 0, turns and tokens whole, as in { dollars: 5 }; or a list of them'
 
-/** Returns null for limits that can be kept; otherwise what was expected. */
+/** Returns null if the value is valid; otherwise a description of what was expected. */
 export function checkLimitsOption(value: unknown): string | null {
   const sets = Array.isArray(value) ? value : [value]
   return sets.every((set) => isLimits(set, true)) ? null : EXPECTED
@@ -48,7 +48,7 @@ function isLimits(value: unknown, hasOthers: boolean): boolean {
   })
 }
 
-/** Throws `bad-option` if dollars are limited, and the model has no price: they would never be reached. */
+/** Throws `bad-option` if dollars are limited but the model has no price, because the limit would never be reached. */
 export function checkLimitsPriced(
   limits: SessionLimitsOption | undefined,
   models: readonly (ModelChoice | null)[],
@@ -77,9 +77,9 @@ function listSets(limits: SessionLimitsOption | undefined): readonly SessionLimi
 /** The limits of an open session. */
 export interface LimitsInForce {
   readonly own: readonly LimitScope[]
-  /** True if the session has limits, or the run that is going on. */
+  /** True if the session or its current run has limits. */
   isInForce: boolean
-  /** Those of the run that is going on; null if it has none. */
+  /** The limits of the current run; null if it has none. */
   run: LimitScope | null
   readonly running: CallLimits['running']
 }
@@ -96,7 +96,7 @@ export function createLimitsInForce(given: SessionLimitsOption | undefined): Lim
   return { own, isInForce: own.length > 0, run: null, running: new Set() }
 }
 
-/** Returns the limits for the engine. They are read at each call: work beside the turn counts in the run that it began in. */
+/** Returns the limits for the engine, read at each call. Background work counts in the run in which it began. */
 export function toCallLimits(limits: LimitsInForce): CallLimits {
   return {
     get scopes() {
@@ -106,7 +106,7 @@ export function toCallLimits(limits: LimitsInForce): CallLimits {
   }
 }
 
-/** The part of an open session that its limits need. */
+/** The part of an open session that limits need. */
 interface LimitedSession {
   state: SessionState
   readonly model: { readonly choice: Pick<ModelChoice, 'priceList'> }

@@ -1,4 +1,4 @@
-/** The response that an open session waits for, and a lock for writes that must not fall into one. */
+/** The response that an open session waits for, and a lock for writes that must not split a response. */
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 
@@ -30,18 +30,18 @@ export function createReplyGate(): ReplyGate {
 }
 
 /**
- * The request whose response a session waits for, with the gate that is closed while that response is streamed. Both
- * change only through its methods.
+ * The request whose response a session waits for, and a gate that is closed while the response is streamed. Change both only through the
+ * methods.
  */
 export interface AwaitedResponse {
   /** Null if no response is awaited. */
   readonly request: PendingModelCall | null
   readonly gate: ReplyGate
-  /** Waits for the response to a request that is given to the caller. */
+  /** Waits for the response to a request that was given to the caller. */
   begin(request: PendingModelCall): void
-  /** Notes that the response to this request is in the log. */
+  /** Marks the response to this request as recorded. */
   settle(request: PendingModelCall): void
-  /** Notes that no response will be recorded. What waited for its end goes on. */
+  /** Stops waiting, because no response will be recorded. Writes that waited for it continue. */
   abandon(): void
 }
 
@@ -67,8 +67,8 @@ export function createAwaitedResponse(): AwaitedResponse {
 }
 
 /**
- * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so
- * this is checked again inside the lock.
+ * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so the gate is checked
+ * again inside the lock.
  */
 export function lockBetweenReplies(gate: ReplyGate, withLock: WriteLock): WriteLock {
   return async (work) => {

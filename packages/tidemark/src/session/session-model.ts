@@ -24,7 +24,7 @@ export interface SessionModel {
   readonly scaled: ScaledPolicy
   readonly rules: ToolResultRules
   readonly parameters: JsonObject
-  /** Parameters that `next` was given so far, null for those that it removed: a switch of model applies them again. */
+  /** Parameters given to `next` so far, null for those it removed. They are applied again after a switch of the model. */
   readonly parameterChanges: JsonObject
 }
 
@@ -40,14 +40,14 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
     estimator,
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,
-    // A list in the policy is meant to be complete; without one, tools of any name can be cleared.
+    // If the policy lists tools, only these can be cleared; without a list, all tools can.
     host: {
       clearsUnlisted: options.policy?.clear?.tools === undefined,
       ...options.hostTools,
       protected: [...policy.rehydrate.todoTools, ...(options.hostTools?.protected ?? [])],
     },
   })
-  // An answer gets the tokens that the policy reserves for a response. More would leave less space for input.
+  // The request allows as many output tokens as the policy reserves. More would leave less space for input.
   const reserve = scaled.known ? scaled.reserve : DEFAULT_OUTPUT_LIMIT
   const { profile } = choice
   const limit = profile.spelling.settings(
@@ -59,7 +59,7 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
   return { choice, port, estimator, scaled, rules, parameters, parameterChanges: {} }
 }
 
-/** Returns a model of the application with prices under their present names. */
+/** Returns the application's model, with former names of its prices replaced by the present ones. */
 function withPresentPriceNames(choice: ModelChoice): ModelChoice {
   const priceList: ModelChoice['priceList'] = (model, at) => {
     const prices = choice.priceList(model, at)
@@ -68,7 +68,7 @@ function withPresentPriceNames(choice: ModelChoice): ModelChoice {
   return { ...choice, priceList }
 }
 
-/** Lists what the user must know about the policy in the window of a model. */
+/** Lists notices for the user about the policy in the window of a model. */
 export function listModelNotices(
   { choice, scaled }: SessionModel,
   { policy }: TidemarkSettings,
@@ -87,8 +87,8 @@ export function withParameters(model: SessionModel, changes: JsonObject): Sessio
 }
 
 /**
- * Returns the model with the parameters that `next` was given for another model. A number of output tokens that this
- * model does not have is lowered to its limit, and a thinking budget with it; a later switch starts from what was given.
+ * Returns the model with the parameters that `next` was given for another model. Output tokens and thinking budget above this model's limit
+ * are lowered; a later switch starts from the given values again.
  */
 export function withGivenParameters(model: SessionModel, given: JsonObject): SessionModel {
   const changed = withParameters(model, given)
@@ -125,7 +125,7 @@ function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, repor
   })
 }
 
-/** Where a session reports what its connections do. */
+/** Receives what the connections of a session report. */
 interface SessionReports {
   /** Id of the session. */
   readonly id: string

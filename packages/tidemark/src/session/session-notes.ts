@@ -15,7 +15,7 @@ import { type OpenSession, runOperation } from './open-session.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
-/** Returns what the engine needs for the notes: the model writes them only where the caller said so. */
+/** Returns what the engine needs for notes. The model writes them only if the caller asked for that. */
 export function createNotesServices(
   { policy, notes: store }: TidemarkSettings,
   { notes, cwd }: Pick<TidemarkOptions, 'notes' | 'cwd'>,
@@ -41,8 +41,8 @@ export function describeUnusedNotesOption(
 const MAX_FAILURES = 3
 
 /**
- * Starts an update of the notes if one is due. Returns at once. `at`: the session when the response had arrived. At the end
- * of a turn, notes that are kept from the log are brought up to date in any case.
+ * Starts an update of the notes if one is due, and returns at once. `at`: the session after the response. At the end of a turn, notes that
+ * are kept from the log are always updated.
  */
 export function startNotesUpdate(
   session: OpenSession,
@@ -78,8 +78,8 @@ export function startNotesUpdate(
 }
 
 /**
- * Stops the update that is running, because what it describes has left the conversation: its next request would send again
- * what the user or a client has just removed.
+ * Stops the running update after its messages have left the conversation. Otherwise its next request would send what the user or a client
+ * has just removed.
  */
 export function stopNotesUpdate({ notes }: OpenSession): void {
   notes.pauseAt = null
@@ -102,17 +102,17 @@ async function runUpdate(
   }
   const deadAfterMs = settings.policy.notes.deadAfterSeconds * 1000
   const end = await settings.deadlines.within(deadAfterMs, start, AbortSignal.any([stop.signal, stopped]))
-  // An update that was stopped still has to log its cost and to release its claim.
+  // A stopped update still logs its cost and releases its claim.
   await work
   notes.stored = end.ok ? end.value : undefined
 }
 
-/** Brings notes that are kept from the log up to date when the session is closed. */
+/** Updates notes that are kept from the log when the session is closed. */
 export async function updateNotesAtClose(session: OpenSession): Promise<void> {
   const host = createTurnHost(session)
   if (!session.isWriter || host.compaction.notes?.local == null || !keepsNotes(host)) return
   const { state, notes } = session
-  // Without notes of this process or of an earlier one, there is no file that could be out of date.
+  // If neither this nor an earlier process has written notes, no file can be out of date.
   if (notes.stored === null || (notes.stored !== undefined && !areNotesBehind(state, notes.stored))) return
   const run = createTurnContext(session, { signals: [] })
   await runOperation(session, updateNotes(run, host.compaction, state, { isPause: true }))
@@ -122,7 +122,7 @@ function isPaused({ notes: { failures }, state }: OpenSession): boolean {
   return failures.count >= MAX_FAILURES && failures.compaction === findNewestCompaction(state)
 }
 
-/** Counts updates by the model that fail in a row, and marks the failure after which the model is not asked again. */
+/** Counts successive failed updates by the model, and marks the failure after which the model is not called again. */
 async function* countFailures<End>(
   session: OpenSession,
   events: AsyncGenerator<TurnEvent, End>,

@@ -28,7 +28,7 @@ export interface Stores {
   readonly notes: NotesStore
   /** Returns the path of a session's log; null if logs are not files. */
   readonly logPath: (session: string) => string | null
-  /** Returns the sessions whose logs have one of these texts near the end, the newest first; none if the store cannot tell. */
+  /** Returns the sessions whose logs have one of these texts near the end, newest first; none if the store cannot search. */
   readonly findRecent: (texts: readonly string[]) => Promise<readonly string[]>
   /** Saves the diff of a cache break beside the session's log; null if logs are not files. */
   readonly saveDiff: ((session: string, diff: string, at: number) => Promise<void>) | null

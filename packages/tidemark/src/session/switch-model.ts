@@ -41,7 +41,7 @@ export type SwitchOutcome =
       readonly ok: true
       readonly from: string
       readonly to: string
-      /** Tokens of the context for the new model, as `contextRemaining` tells them after the switch. */
+      /** Tokens of the context for the new model, as `contextRemaining` returns them after the switch. */
       readonly tokens: number
       /** The compaction that the old model made before the switch; null if the context already fitted the new model. */
       readonly compaction: CommittedCompaction | null
@@ -114,15 +114,15 @@ function holdsRefusedSummary({ state }: OpenSession, { choice }: SessionModel): 
   return toApiMessages(state.flat).some(({ content }) => toBlocks(content).some(isCompactionBlock))
 }
 
-/** The model and the rewrites of each session for which no refused summary block was found. */
+/** The model and rewrites of each session at the last check that found no refused summary block. */
 const acceptedContexts = new WeakMap<
   OpenSession,
   { readonly model: SessionModel; readonly rewrites: OpenSession['state']['view']['rewrites'] }
 >()
 
 /**
- * Compacts the context of a session that was opened with another model than before, if it holds a summary block that
- * this model does not accept. Returns a failure if that is not possible, because every request would be refused.
+ * Compacts the context of a session that was opened with another model, if it has a summary block that this model does not accept. Returns
+ * a failure if that is not possible, because every request would be refused.
  */
 export async function* replaceRefusedSummary(
   session: OpenSession,
@@ -130,7 +130,7 @@ export async function* replaceRefusedSummary(
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { model, state } = session
   const checked = acceptedContexts.get(session)
-  // Only a rewrite or another model can bring in such a block, so a turn does not look through the whole context again.
+  // Only a rewrite or another model can add such a block, so the context is not searched again before that.
   if (checked?.model === model && checked.rewrites === state.view.rewrites) return null
   if (!holdsRefusedSummary(session, model)) {
     acceptedContexts.set(session, { model, rewrites: state.view.rewrites })
@@ -145,9 +145,8 @@ export async function* replaceRefusedSummary(
 }
 
 /**
- * Measures the current context for a model, as `contextRemaining` does once the session has that model: what the
- * provider reported counts if both models have the same tokenizer, and what was learned about the session's content
- * counts in any case. What only the old model's provider leaves out is added.
+ * Measures the context for a model, as `contextRemaining` will after the switch. The reported usage counts if both models have the same
+ * tokenizer; what was learned about the session's content always counts. Content that only the old model's provider leaves out is added.
  */
 function measureForModel(session: OpenSession, model: SessionModel): ContextTokens {
   const host = createTurnHost({ ...session, model })
@@ -168,8 +167,8 @@ function measureForModel(session: OpenSession, model: SessionModel): ContextToke
 }
 
 /**
- * Returns the target of a compaction after which the new model does not compact at once. The compaction is judged by
- * the expected size for the old model, and the new model compacts by the upper bound, so the limit is converted.
+ * Returns a target with which the new model does not compact again at once. A compaction is judged by the expected size for the old model,
+ * but the new model compacts by its upper bound, so the limit is converted.
  */
 function findTarget(session: OpenSession, next: SessionModel, most: number): number {
   const host = createTurnHost({ ...session, model: next })

@@ -57,25 +57,24 @@ export interface Toolset {
   readonly run: ToolRunner
   /** Returns true if calls of the tool may run at the same time as others. */
   readonly isParallel?: (name: string) => boolean
-  /** Returns true if there is such a tool, or `runTool` decides about that. Default: all. */
+  /** Returns true if the tool exists or if `runTool` decides about that. Default: true for all names. */
   readonly hasTool?: (name: string) => boolean
-  /** As `hasTool`, after `findTool` had its time to find one that is about to be there. */
+  /** Like `hasTool`, but waits for `findTool`, which may supply the tool a moment later. */
   readonly waitForTool?: (name: string) => Promise<boolean>
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
-  /** True if the caller gave functions that run the tools, of which there is at least one. */
+  /** True if the caller gave at least one tool with a function that runs it. */
   readonly isRunnable?: boolean
 }
 
 export interface ToolOptions {
-  /** A function is called before each request, for tools that come and go, such as those of servers. */
+  /** The tools. A function is called before each request, for tools that change, such as those of MCP servers. */
   readonly tools?: Tools | ToolDefinitions | (() => Tools)
   /** Runs the calls of tools that are given as definitions. An exception becomes an error result that the model sees. */
   readonly runTool?: RunToolCall
   /**
-   * Called for a call of a tool that `tools` does not have, such as one of a server that is still starting. Returns the
-   * tool, as soon as it is there, or null. An exception becomes an error result that the model sees. Only with `tools` that
-   * have functions: calls of definitions go to `runTool`.
+   * Called for a tool that `tools` lacks, such as one of a server that is still starting. Returns the tool when it is there, or null. An
+   * exception becomes an error result for the model. Used only with tools that have functions: calls of plain definitions go to `runTool`.
    */
   readonly findTool?: FindTool
 }
@@ -132,7 +131,7 @@ export function createToolset({ tools = [], runTool, findTool }: ToolOptions): T
   return { definitions, run, isParallel, hasTool, waitForTool, isRunnable: definitions.length > 0 }
 }
 
-/** Creates a toolset from a function. What it returns is read again whenever it is another object. */
+/** Creates a toolset from a function that returns tools. The tools are converted again when it returns another object. */
 function createChangingToolset(
   read: () => Tools,
   others: { readonly [Name in 'runTool' | 'findTool']: ToolOptions[Name] | undefined },
@@ -188,7 +187,7 @@ function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<Tool
   }
 }
 
-/** Checks whether a block may stand in a tool result. A block that may not would be refused with every later request. */
+/** Checks whether a tool result may contain a block. A block that it may not contain would make every later request fail. */
 function isResultBlock(block: unknown): boolean {
   if (!isObject(block)) return false
   if (block.type === 'text') return typeof block.text === 'string'

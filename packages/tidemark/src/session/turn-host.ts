@@ -14,7 +14,7 @@ import { toCallLimits } from './session-limits.ts'
 import { lockBetweenReplies } from './session-locks.ts'
 import { createSessionModel, withGivenParameters } from './session-model.ts'
 
-/** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */
+/** Returns how the model can read what left its context: with the history tool, or from the log file if a tool reads files. */
 function findRetrievalPaths(session: OpenSession): RetrievalPaths {
   const { log, settings, tools } = session
   const hasTranscript = settings.options.transcript ?? tools.definitions.some(canToolReadFiles)
@@ -70,7 +70,7 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
-/** Returns what the engine knows of a client. Its request is rewritten only when it must be, unless the policy says earlier. */
+/** Returns what the engine knows of a client. A client's context is rewritten only when necessary, unless the policy says earlier. */
 function readLeadingClient(
   { refusal, settings }: OpenSession,
   { history: _, ...client }: NonNullable<OpenSession['client']>,
@@ -85,8 +85,8 @@ function readLeadingClient(
 }
 
 /**
- * Keeps to a smaller window, until the session is opened again or gets another model. Returns null if the policy does not work
- * in a window so small.
+ * Uses a smaller window until the session is opened again or gets another model. Returns null if the policy does not allow such a small
+ * window.
  */
 function learnWindow(
   session: OpenSession,
@@ -164,13 +164,13 @@ export function createTurnHost(session: OpenSession): CompactingHost {
   }
 }
 
-/** Returns what runs the tools of a session. Telemetry too sees results without the key of the model. */
+/** Returns the function that runs tools. Telemetry also gets results without the key of the model. */
 function createToolRunner({ tools, telemetry }: OpenSession, { hideKey }: ModelChoice): ToolRunner {
   const run = hideKey === undefined ? tools.run : hideKeyInResults(tools.run, hideKey)
   return telemetry?.traceTools(run) ?? run
 }
 
-/** Returns a runner of tools whose results and news do not contain the key. */
+/** Returns a tool runner that removes the key from results and progress texts. */
 function hideKeyInResults(run: ToolRunner, hide: NonNullable<ModelChoice['hideKey']>): ToolRunner {
   return async (call, signal, report) => {
     const news = report === undefined ? undefined : (text: string) => report(hide(text))

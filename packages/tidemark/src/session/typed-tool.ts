@@ -1,6 +1,6 @@
 /**
- * `tool(…)`: a tool whose `run` gets its input checked and typed. The input is described by a JSON Schema, or by a
- * schema of a library that follows Standard Schema (zod, valibot, arktype and others).
+ * `tool(…)` creates a tool whose `run` gets checked and typed input. The input is described by a JSON Schema, or by a schema of a library
+ * that follows Standard Schema (zod, valibot, arktype and others).
  */
 import { TidemarkError } from '@tidemark/core/errors'
 import { isObject } from '@tidemark/core/log/json'
@@ -96,7 +96,7 @@ function isStandardSchema(schema: unknown): schema is StandardSchema {
   return typeof standard?.validate === 'function'
 }
 
-/** Validates a value and runs the tool with it; what does not fit goes back to the model as an error result. */
+/** Validates a value and runs the tool with it. An invalid value becomes an error result for the model. */
 async function runChecked(
   schema: StandardSchema,
   value: unknown,
@@ -118,7 +118,7 @@ function describeIssue({ message, path = [] }: Issue): string {
   return steps.length === 0 ? message : `${steps.join('.')}: ${message}`
 }
 
-/** JSON Schema as libraries give it: by the extension of Standard Schema, or by a method of the schema. */
+/** The two ways in which libraries supply a JSON Schema: an extension of Standard Schema, or a method of the schema. */
 interface JsonSchemaGiver {
   readonly toJSONSchema?: () => unknown
   readonly toJsonSchema?: () => unknown

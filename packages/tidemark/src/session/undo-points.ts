@@ -1,4 +1,4 @@
-/** What `undo` can take back, and take back again, found in the log before anything is changed. */
+/** Finds in the log what `undo` can undo, and which undo can itself be undone. Nothing is changed. */
 import {
   isClearedByProvider,
   isCompactBoundary,
@@ -24,22 +24,22 @@ import type { OpenSession } from './open-session.ts'
 interface UndoPoint {
   /** The id to pass to `undo`. */
   readonly id: string
-  /** The record of the compaction, the clearing or the move; of an undo, the record of what it had undone. */
+  /** The record of the compaction, clearing or move. For an undo, the record of what it undid. */
   readonly record: SessionRecord
-  /** The first prompt of the branch that a `rewind` left, which comes back; null for others. */
+  /** The first prompt that returns if a `rewind` is undone; null for other points. */
   readonly returning: SessionRecord | null
-  /** Prompts since then that leave the context. */
+  /** Number of prompts since the point that leave the context. */
   readonly leaving: number
-  /** About how many tokens the context has then; null if the log does not say. */
+  /** Approximate tokens of the context after the undo; null if the log does not tell. */
   readonly tokens: number | null
-  /** True if the provider has cleared something since, which stays cleared. */
+  /** True if the provider cleared content after the point. It stays cleared. */
   readonly hasProviderClearing: boolean
 }
 
 export interface UndoPoints {
-  /** What `undo` without an id takes back; null if there is nothing. */
+  /** What `undo` without an id undoes; null if there is nothing. */
   readonly undo: UndoPoint | null
-  /** The newest undo, which `undo` with its id takes back; null if there is none. */
+  /** The newest undo, which `undo` with its id undoes; null if there is none. */
   readonly redo: UndoPoint | null
   /** The compactions and clearings that are in effect, by the ids of their records, the oldest first. */
   readonly inEffect: readonly { readonly id: string; readonly kind: 'compact' | 'clear' }[]
@@ -80,7 +80,7 @@ function describeMove(session: SessionLog, move: MoveRecord): UndoPoint {
   const back = listBranchAfter(session, move)
   const after = new Set(back.map(({ uuid }) => uuid))
   const movedAt = findRecordIndex(session, move.uuid) ?? 0
-  // What the move itself left or brought back is no surprise; what was said since then may be.
+  // Messages that the move itself left or brought back are not counted, only those written since.
   const leaving = listBranchRecords(session).filter(
     (record) =>
       isPrompt(record) && !after.has(record.uuid) && (findRecordIndex(session, record.uuid) ?? 0) > movedAt,
@@ -95,14 +95,14 @@ function describeMove(session: SessionLog, move: MoveRecord): UndoPoint {
   }
 }
 
-/** Returns the first prompt that comes back if a `rewind` is taken back; null for other moves. */
+/** Returns the first prompt that returns if a `rewind` is undone; null for other moves. */
 function findReturningPrompt(session: SessionLog, move: MoveRecord): SessionRecord | null {
   if (move.of !== undefined || move.subtype === 'conversation_cleared') return null
   const here = new Set(listBranchRecords(session).map(({ uuid }) => uuid))
   return listBranchAfter(session, move).find((each) => isPrompt(each) && !here.has(each.uuid)) ?? null
 }
 
-/** Returns the records of the branch that the conversation would be on if a move were taken back. */
+/** Returns the records of the branch that becomes current if a move is undone. */
 function listBranchAfter(session: SessionLog, move: MoveRecord): readonly KnownRecord[] {
   const uuid = `${move.uuid}-taken-back`
   const back: SessionRecord = {
@@ -126,7 +126,7 @@ function findRecord(session: SessionLog, uuid: string): SessionRecord | null {
   return index === undefined ? null : (session.records.at(index) ?? null)
 }
 
-/** Returns the tokens of the context without a rewrite that is in effect; null if its record has no figures. */
+/** Returns the tokens of the context if a rewrite were undone; null if its record has no sizes. */
 function findSizeBefore(record: SessionRecord, tokens: number): number | null {
   if (!isKnownRecord(record)) return null
   if (isMicrocompactBoundary(record)) return tokens + record.microcompactMetadata.tokensSaved
@@ -135,7 +135,7 @@ function findSizeBefore(record: SessionRecord, tokens: number): number | null {
   return preTokens + Math.max(0, tokens - (postTokens ?? tokens))
 }
 
-/** Returns the tokens of the context at the end of these records, by the last response or rewrite that has a figure. */
+/** Returns the tokens of the context after these records, from the last response or rewrite that recorded a size. */
 function findRecordedSize(records: readonly KnownRecord[]): number | null {
   for (const record of records.toReversed()) {
     if (isCompactBoundary(record)) return record.compactMetadata.postTokens ?? null

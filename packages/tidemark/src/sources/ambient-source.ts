@@ -1,7 +1,7 @@
 /**
- * The ambient source: one reminder in front of the conversation with the instructions of user and project, the state of
- * the repository and whatever else the host knows, each under its own heading. Once sent, the reminder stays as it is
- * until a compaction writes a new one; what changes before that is appended.
+ * The ambient source: one reminder in front of the conversation, with instructions of user and project, the state of the repository and
+ * other texts of the host, each under a heading. The reminder does not change until a compaction writes a new one; changes before that are
+ * appended.
  */
 import { isObject } from '@tidemark/core/log/json'
 import type { Attachment } from '@tidemark/core/log/record'
@@ -15,10 +15,10 @@ import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import { type TokenCounter, takeHead } from '@tidemark/core/text/truncate-text'
 
 export interface AmbientPart {
-  /** Identifies the part; the model reads it above the text. */
+  /** Heading of the part, which also identifies it. */
   readonly heading: string
   readonly text: string
-  /** Where the model can read the whole text if it had to be cut, such as a path. */
+  /** Where the model can read the whole text if it was cut, such as a path. */
   readonly place?: string
 }
 
@@ -35,7 +35,7 @@ const REMINDER_KEY = `${SOURCE_NAME}:`
 interface AmbientSourceOptions {
   /** Returns the parts whose changes are appended, as they are now. Called before each request. */
   readonly read: (context: SourceContext) => Promise<AmbientParts>
-  /** Returns the parts that only the reminder has, as they are when it is written. */
+  /** Returns the parts that appear only in the reminder. Called when the reminder is written. */
   readonly readSnapshots: (context: SourceContext) => Promise<readonly AmbientPart[]>
 }
 
@@ -57,7 +57,7 @@ export function ambientSource({ read, readSnapshots }: AmbientSourceOptions): Co
   }
 }
 
-/** Returns the parts that say something. No text can end the reminder: the names in a git status could, too. */
+/** Returns the parts that are not empty. Tags that would end the reminder, even in a file name, are disarmed. */
 function cleanParts(parts: readonly AmbientPart[]): readonly AmbientPart[] {
   const said = parts.filter(({ text }) => text.trim() !== '')
   return said.map((part) => ({ ...part, text: defuseReminderTags(part.text) }))
@@ -106,7 +106,7 @@ function* renderChanges({ parts, unread }: AmbientParts, context: SourceContext)
     const attachment: Attachment = { type: AMBIENT_TYPE, sections: { [heading]: text }, update: true }
     yield { id: heading, attachment, source: 'host' }
   }
-  // What is listed as skipped has not ended.
+  // Parts that are listed as skipped still exist.
   const named = new Set(news.map(([heading]) => `${REMINDER_KEY}${heading}`))
   for (const key of context.shown.byKey.keys())
     if (key.startsWith(REMINDER_KEY) && !named.has(key))
@@ -124,7 +124,7 @@ function isShowing(shown: string | undefined, text: string): boolean {
 
 // Fits the parts into the budget of the reminder: the longest are cut, so that a short rule is never lost to a long file.
 
-/** Tokens for the headings, and for the note of each part that is cut. */
+/** Tokens reserved for the headings, and for the note on each part that is cut. */
 const FRAME_TOKENS = 60
 const NOTE_TOKENS = 60
 
@@ -145,7 +145,7 @@ function fitParts(
   })
 }
 
-/** Returns the largest size to which all longer parts are cut, so that together they are within `room`. */
+/** Returns the size to which all longer parts are cut so that all parts together fit into `room`. */
 function findLargestShare(sizes: readonly number[], room: number): number {
   let left = room
   const sorted = sizes.toSorted((one, other) => one - other)

@@ -27,8 +27,8 @@ export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 
   /** Returns the paths of further files that are never attached to the context. */
   readonly never?: () => readonly string[]
   /**
-   * Returns false for a recently used file that may not be read. Given the path without symbolic links, since what a tool
-   * call names may lead elsewhere by now. Default: every file may.
+   * Returns false for a recently used file that must not be read. Called with the path without symbolic links, because a path in a tool
+   * call may lead elsewhere by now. Default: every file may be read.
    */
   readonly isPermitted?: (realPath: string) => boolean
 }
@@ -104,7 +104,7 @@ async function readText(
 }
 
 async function readOpenFile(file: FileHandle, realPath: string, limitBytes: number): Promise<FileReadResult> {
-  // As numbers, file ids of some disks would be rounded, and two files would count as one.
+  // As plain numbers, large file ids would be rounded, and two files could count as one.
   const facts = await file.stat({ bigint: true })
   if (!facts.isFile()) return { ok: false, why: 'it is no file' }
   const size = Number(facts.size)

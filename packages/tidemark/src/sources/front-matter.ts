@@ -1,11 +1,10 @@
 /**
- * The front matter of Markdown files that users keep beside their projects: rules, skills, slash commands and agents. It is
- * YAML; of its values only texts and lists of texts are kept. Files come from projects that may be hostile: a bad one is
- * refused in one line and takes no longer than a good one.
+ * Parses the front matter of Markdown files that users keep beside their projects: rules, skills, slash commands and agents. It is YAML, of
+ * which only texts and lists of texts are kept. A hostile file is refused with one line and takes no longer than a good one.
  */
 import type { Document, Node } from 'yaml'
 
-/** The fields by name. Every value is text (`true`, `10`), since no field of these files needs more. */
+/** The fields by name. Scalars are kept as text (`true`, `10`), since no field of these files needs more. */
 export type FrontMatter = ReadonlyMap<string, string | readonly string[]>
 
 type FrontMatterResult =
@@ -16,8 +15,8 @@ type FrontMatterResult =
 const MAX_CHARACTERS = 10_000
 
 /**
- * Separates the front matter from the text after it. A text that begins with a line `---` and no field, as a Markdown text
- * may, has none. A value on one line that is not YAML, such as `paths: **\/*.ts` or `description: Note: this`, is its text.
+ * Separates the front matter from the text after it. A text that begins with `---` but has no field, as Markdown may, has no front matter.
+ * A one-line value that is not YAML, such as `paths: **\/*.ts` or `description: Note: this`, is kept as text.
  */
 export async function parseFrontMatter(text: string): Promise<FrontMatterResult> {
   const found = /^\ufeff?---[ \t]*\r?\n([\s\S]*?\n)?---[ \t]*(?:\r?\n|$)/.exec(text)
@@ -65,7 +64,7 @@ type Yaml = typeof import('yaml')
 
 /** Returns the fields; null if the text has none; the problem as text if it is not YAML. */
 async function readFields(source: string): Promise<FrontMatter | null | string> {
-  // Loaded when a file needs it: the library starts without.
+  // Loaded with the first such file, because the library must start fast.
   const yaml = await import('yaml')
   const fields = collectFields(yaml, source)
   if (typeof fields !== 'string') return fields
@@ -97,8 +96,8 @@ function collectFields(yaml: Yaml, source: string): FrontMatter | null | string 
 }
 
 /**
- * The values are read from the nodes, one level deep, so that no chain of aliases can make them larger than the file. A map
- * is a list without texts: a field that is set never counts as one that is not, which could allow more.
+ * Values are read one level deep, so that aliases cannot make them larger than the file. A map becomes an empty list: a field that is set
+ * must not count as unset, because that could allow more.
  */
 function readValue(yaml: Yaml, document: Document, value: unknown): string | readonly string[] | null {
   const node = resolveNode(yaml, document, value)
@@ -114,7 +113,7 @@ function readScalar(yaml: Yaml, document: Document, value: unknown): string | nu
   return isNull ? null : String(node.value ?? '')
 }
 
-/** Throws if an alias names nothing. */
+/** Throws if an alias has no target. */
 function resolveNode(yaml: Yaml, document: Document, value: unknown): Node | null {
   if (!yaml.isAlias(value)) return yaml.isNode(value) ? value : null
   const node = value.resolve(document)
@@ -122,7 +121,7 @@ function resolveNode(yaml: Yaml, document: Document, value: unknown): Node | nul
   return node
 }
 
-/** Quotes each value that stands on one line and is not YAML. What seems to be a list or a quotation stays a fault. */
+/** Quotes one-line values that are not YAML. Values that look like a list or a quotation stay errors. */
 function quoteBrokenValues(yaml: Yaml, source: string): string {
   const lines = source.split(/\r?\n/)
   return lines
@@ -136,7 +135,7 @@ function quoteBrokenValues(yaml: Yaml, source: string): string {
 }
 
 function describeProblem(source: string, offset: number, message: string): string {
-  // The first line of the file is `---`.
+  // Line 1 of the file is `---`.
   const line = source.slice(0, offset).split('\n').length + 1
   const text = message.replaceAll(/[\p{Cc}\s]+/gu, ' ').slice(0, 120)
   return `line ${line}: ${/call stack/.test(text) ? 'Values are nested too deeply' : text}`

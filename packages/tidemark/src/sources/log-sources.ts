@@ -1,6 +1,6 @@
 /**
- * Context sources that need no host: files, the todo list and the plan, as the log last has them. A session uses them by
- * default, and so does the compaction of a log without the program that wrote it, which may also read the disk.
+ * Context sources that need no host: the last known files, todo list and plan of a log. Sessions use them by default. So does the
+ * compaction of a log without the program that wrote it, which may also read files from the disk.
  */
 
 import type { SessionState } from '@tidemark/core/engine/session-state'
@@ -46,7 +46,7 @@ interface LogSourcesOptions {
   readonly isOwn: boolean
 }
 
-/** Returns the caller's context sources, and the default ones, which read the log, where the caller has none of that name. */
+/** Returns the caller's context sources, and each default source whose name the caller does not use. Default sources read the log. */
 export function withDefaultSources(
   given: readonly ContextSource[],
   log: string | null,
@@ -103,7 +103,7 @@ function listRecords(session: SessionState['session']): readonly SessionRecord[]
   return [...session.branch].flatMap((index) => session.records.at(index) ?? [])
 }
 
-/** Returns the records with the whole text of files whose reading was stored as blobs, where it is still there. */
+/** Returns the records with the whole text of file reads that were stored as blobs, if the blobs still exist. */
 async function restoreSpilledReads(
   records: readonly SessionRecord[],
   blobs: BlobReader | null,
@@ -225,7 +225,7 @@ export function* collectLogTexts(
     for (const block of toBlocks(record.message.content)) {
       const call = isToolResult(block) && block.is_error !== true ? calls.get(block.tool_use_id) : undefined
       if (call === undefined) continue
-      // Of a spilled result the record holds only the head and the tail.
+      // The record of a spilled result has only its beginning and end.
       const result = isSpilled(record, call.id) ? '' : readToolResultText(block.content)
       yield RESULT_WORK + result.length
       applyFileCall(texts, {
@@ -241,7 +241,7 @@ export function* collectLogTexts(
   return texts
 }
 
-/** The work that each result takes whatever its length, in characters that would be read in the same time. */
+/** Fixed work for each result, whatever its length, expressed in characters that take the same time to read. */
 const RESULT_WORK = 1_000
 
 function isSpilled(record: SessionRecord, callId: string): boolean {
@@ -275,7 +275,7 @@ function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): voi
   const { touches, edits: all, command } = describeToolCall(done.call.name, done.call.input)
   applyPrintedFiles(texts, done, listPrintedByCall({ command, input: done.call.input }))
   for (const { path: given, action, newText, isDeletion = false, edits } of touches) {
-    // A patch that was refused is no error to the program that recorded it.
+    // The recording program does not log a refused patch as an error.
     if (edits !== undefined && !done.hasSucceeded) continue
     const path = normalizePath(given, done.folder)
     const before = texts.get(path)
@@ -305,10 +305,9 @@ function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall)
 }
 
 /**
- * Applies edits to the known text of a file. What an edit put there is never forgotten: if its old text is not known, since
- * a formatter or a command has changed the file, the new text is added as a part whose place is not known. After a change
- * whose text is not in the call, what was known may be old and is no longer taken for the whole. Returns undefined if
- * nothing is known.
+ * Applies edits to the known text of a file. If the old text of an edit is not known, because a formatter or command changed the file, the
+ * new text is added as a part with unknown place. If a change is not in the call, the known text may be outdated and no longer counts as
+ * whole. Returns undefined if nothing is known.
  */
 function applyEdits(before: LogText | undefined, edits: readonly TextReplacement[]): LogText | undefined {
   if (edits.length === 0) return before === undefined ? undefined : { ...before, isWhole: false }
@@ -331,7 +330,7 @@ function applyEdit(
   }
 }
 
-/** Returns the old text of an edit as a known part has it: to the letter, else with other indentation; null if none has. */
+/** Returns the old text of an edit as a known part has it, exactly or with other indentation; null if no part has it. */
 function findOldText({ parts }: LogText, oldText: string): string | null {
   if (parts.some(({ text }) => text.includes(oldText))) return oldText
   const wanted = splitFileLines(oldText).map((line) => line.trim())
@@ -345,10 +344,10 @@ function findOldText({ parts }: LogText, oldText: string): string | null {
   return null
 }
 
-/** Maximum number of parts of one file whose place is not known; the newest are kept. */
+/** Maximum number of parts with unknown place for one file; the newest are kept. */
 const MAX_PIECES = 12
 
-/** Adds a text whose place in the file is not known. */
+/** Adds a text with unknown place in the file. */
 function withPiece(before: LogText | undefined, text: string): LogText | undefined {
   const parts = before?.parts ?? []
   if (text.trim() === '' || parts.some((part) => part.text.includes(text))) return before
@@ -357,7 +356,7 @@ function withPiece(before: LogText | undefined, text: string): LogText | undefin
   return { parts: [...placed, ...pieces.slice(1 - MAX_PIECES), { from: null, text }], isWhole: false }
 }
 
-/** Replaces a text in the parts of a file, and moves the parts behind it by the lines that were added or removed. */
+/** Replaces a text in the parts of a file, and shifts later parts by the number of added or removed lines. */
 function replaceInParts(
   parts: readonly FilePart[],
   {
@@ -378,8 +377,8 @@ function replaceInParts(
 }
 
 /**
- * Returns the known text of a file after a read. Lines that were read take the place of those that are known; the others
- * stay known, also if something else has changed the file.
+ * Returns the known text of a file after a read. Lines that were read replace known lines; the others stay, even if something else has
+ * changed the file.
  */
 function applyRead(
   before: LogText | undefined,
@@ -398,7 +397,7 @@ function withRead(before: LogText | undefined, read: LogText): LogText {
   return mergeParts(before, read)
 }
 
-/** Joins the known lines of two texts of a file. Where they contradict each other, the newer one counts. */
+/** Merges the known lines of two texts of a file. Where they differ, the newer text counts. */
 function mergeParts(older: LogText, newer: LogText): LogText {
   const lines = new Map<number, string>()
   const all = [...older.parts, ...newer.parts]
@@ -421,7 +420,7 @@ function mergeParts(older: LogText, newer: LogText): LogText {
 
 const READING_TOOL_NAME = /(?:^|[^a-z])(?:read|view|open|cat|load|show)|(?:get|fetch)[^a-z]*file/i
 
-/** Checks by its name that a tool returns the text of the file that it is given, and not something about the file. */
+/** Returns true if the name of a tool shows that it returns the text of a file, not information about the file. */
 function isReadingTool(name: string): boolean {
   return READING_TOOL_NAME.test(name.replaceAll(/([a-z])([A-Z])/g, '$1_$2'))
 }
@@ -454,20 +453,20 @@ function parseNumberedLines(result: string, { offset, limit }: Fields): LogText 
   return { parts: [{ from, text }], isWhole }
 }
 
-/** Takes the result of a read as the file's text; null if it is empty, a part, or only says that nothing changed. */
+/** Takes the result of a read as the file's text. Null if it is empty, only a part, or only says that nothing changed. */
 function parsePlainText(result: string, { name, input }: ToolUseBlock): LogText | null {
   const isPart = describeToolCall(name, input).range !== null
   return result === '' || isPart || isFileUnchangedNotice(result) ? null : toWholeText(result)
 }
 
-/** Matches the lines that Codex puts before an output of which it left out the middle. */
+/** Matches the lines that Codex puts before an output whose middle it left out. */
 const CUT_WARNING = /^Warning: truncated output[^\n]*\n(?:Total output lines:[^\n]*\n)?\n?/
-/** Matches the beginning of the mark in place of what a program left out of a long output. */
+/** Matches the beginning of the mark that a program puts where it left out part of a long output. */
 const CUT_MARK = /…|\.{3}/
-/** Matches a notice in place of an output that a program has stored elsewhere. */
+/** Matches the notice that replaces an output which a program has stored elsewhere. */
 const STORED_OUTPUT = /^\s*<persisted-output>/
 
-/** Parses what a command printed of each file, up to where the program that ran it cut the output; null if that is not certain. */
+/** Parses the text that a command printed of each file, up to where its output was cut. Null where that is not certain. */
 function parsePrintedFiles(result: string, files: readonly PrintedFile[]): readonly (LogText | null)[] {
   const output = splitOutputHead(result)[1].replace(CUT_WARNING, '').replace(/\n$/, '')
   const all = output.split('\n')
@@ -477,7 +476,7 @@ function parsePrintedFiles(result: string, files: readonly PrintedFile[]): reado
   return files.map(({ from, to, isNumbered }, index) => {
     const next = starts[index + 1]
     const end = next === undefined || files[index + 1]?.heading === null ? next : next - 1
-    // An empty line before a heading may be of the command that printed it.
+    // An empty line before a heading may belong to the printing command and not to the file.
     const text = lines.slice(starts[index], end).join('\n').replace(/\n$/, '')
     if (starts[index] === undefined || text.trim() === '' || STORED_OUTPUT.test(text)) return null
     const isWhole = from === 1 && to === null && (cut === -1 || next !== undefined)
@@ -487,8 +486,8 @@ function parsePrintedFiles(result: string, files: readonly PrintedFile[]): reado
 }
 
 /**
- * Returns the index of the first line of each file: after its heading, or by the number of its first line. None if one is not
- * certain; only the first ones of an output that was cut.
+ * Returns the index of the first line of each file, found by its heading or first line number. Empty if one is uncertain; for an output
+ * that was cut, only those before the cut.
  */
 function findFileStarts(
   lines: readonly string[],
@@ -502,7 +501,7 @@ function findFileStarts(
     const isFirst = (line: string, at: number): boolean =>
       before === -1 || (at > before && readNumber(line) === from && readNumber(lines[at - 1]) !== from - 1)
     const isStart = heading === null ? isFirst : (line: string): boolean => line.trim() === heading
-    // A line like a heading may be one of a file.
+    // A line of a file may look like a heading.
     const headings = files.filter((file) => file.heading === heading).length
     if (heading !== null && lines.filter(isStart).length > headings) return []
     const at = lines.findIndex((line, place) => place >= before && isStart(line, place))
@@ -512,7 +511,7 @@ function findFileStarts(
   return starts
 }
 
-/** Checks whether a line says that lines were left out. In two steps, because one pattern takes minutes on a long line of code. */
+/** Checks in two steps whether a line says that lines were left out: a single pattern takes minutes on a long line of code. */
 function isCutLine(line: string): boolean {
   const mark = line.search(CUT_MARK)
   return mark !== -1 && /\btruncated\b/.test(line.slice(mark))

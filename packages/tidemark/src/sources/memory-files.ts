@@ -31,7 +31,7 @@ interface MemoryFilesOptions {
   /** The working directory, an absolute path. */
   readonly cwd: string
   /**
-   * The folder of the whole project. From there down to `cwd`, memory files apply to the whole session. Default: the
+   * The folder of the whole project. Memory files in it, and in the folders from it down to `cwd`, apply to the whole session. Default: the
    * nearest folder with `.git` from `cwd` upwards, else `cwd`.
    */
   readonly project?: string
@@ -40,8 +40,8 @@ interface MemoryFilesOptions {
   /** Globs of files that are never read: absolute, or from the project's folder. */
   readonly excludes?: readonly string[]
   /**
-   * Returns true if a file that the project names may be read. Called with the path as named and with links resolved, and
-   * with the project's folder. Default: files in that folder.
+   * Decides whether a file that the project names may be read. Called with the path as named and again without links, and with the
+   * project's folder. Default: files in that folder.
    */
   readonly isPermitted?: (path: string, project: string) => boolean
   /**
@@ -49,9 +49,9 @@ interface MemoryFilesOptions {
    * above `cwd` is read. Default: true.
    */
   readonly isTrusted?: boolean
-  /** True to tell the model which branch is checked out and what has changed, as of now. Default: true. */
+  /** True to tell the model the branch and changed files when the reminder is written. Default: true. */
   readonly gitStatus?: boolean
-  /** What else the model should know from the start. */
+  /** Other texts that the model should have from the start. */
   readonly context?: readonly AmbientContext[]
   /** Called with memory files that were read for the model, and with those that could not be read. */
   readonly onRead?: (found: MemoryFilesRead) => void
@@ -62,7 +62,7 @@ interface AmbientContext {
   readonly heading: string
   /** Returns the text as it is now; null or blank if there is nothing to say. */
   readonly read: () => ValueOrPromise<string | null>
-  /** True to append a change when it happens. Default: false; the next compaction reads it again. */
+  /** True to append changes when they happen. Default: false; the text is read again at the next compaction. */
   readonly tellsChanges?: boolean
 }
 
@@ -73,8 +73,8 @@ interface MemoryFilesRead {
     /** `user`: from the user's own folder. `project`: from the project. */
     readonly origin: LoadedMemoryFile['origin']
     /**
-     * Why it was read: the session began, a tool touched a path near it, or one that the globs of a rule match, another
-     * file imports it, or a compaction.
+     * Why the file was read: the session began; a tool touched a path near it; a tool touched a path that matches a rule's globs; another
+     * file imports it; a compaction.
      */
     readonly reason: 'session_start' | 'nested_traversal' | 'path_glob_match' | 'include' | 'compact'
   }[]
@@ -90,7 +90,7 @@ export function memoryFiles(options: MemoryFilesOptions): readonly ContextSource
   const places = findPlaces(options)
   const { cwd } = places
   const report = createReport(options)
-  // Both sources of one round get the same context and so read the disk once.
+  // Both sources get the same context in one round, so the disk is read once.
   const readers = new WeakMap<SourceContext, MemoryReader>()
   const createReader = (context: SourceContext): MemoryReader => {
     const reader = readers.get(context) ?? new MemoryReader(DISK, places, context.policy.memoryFiles)
@@ -146,7 +146,7 @@ function checkMemoryOptions(options: MemoryFilesOptions): void {
   }
 }
 
-/** Resolves the folders once, because what is permitted is decided by paths without links. */
+/** Resolves links in the folders once, because permissions apply to paths without links. */
 function findPlaces(options: MemoryFilesOptions): MemoryPlaces {
   const { home, excludes = [], isTrusted = true } = options
   const cwd = resolveLinks(options.cwd)
@@ -212,7 +212,7 @@ function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(readErrorCode(error) ?? '')
 }
 
-/** Tells the caller what was read: each file and each problem once while it stays the same, and again at a compaction. */
+/** Reports what was read: each file and problem once until it changes, and again at a compaction. */
 type ReportMemoryFiles = (
   found: MemoryFiles,
   context: SourceContext,
@@ -256,7 +256,7 @@ function listContext(
   { gitStatus = true, isTrusted = true, context = [] }: MemoryFilesOptions,
   { cwd }: MemoryPlaces,
 ): readonly AmbientContext[] {
-  // A repository's own settings can name programs that Git runs, so it is not asked about before the user trusts it.
+  // Git is not run before the user trusts the project, because a repository's settings can name programs that Git runs.
   const hasStatus = gitStatus && isTrusted
   return [
     ...(hasStatus ? [{ heading: 'Git status when this context began', read: () => readGitStatus(cwd) }] : []),
@@ -266,7 +266,7 @@ function listContext(
 
 type ContextRead = AmbientPart | { readonly path: string; readonly why: string } | null
 
-/** Reads a part within its time. One that fails or hangs is left out, so that the instructions are not lost with it. */
+/** Reads a part within a time limit. A part that fails or hangs is left out, so that the other instructions are still read. */
 async function readContext({ heading, read }: AmbientContext): Promise<ContextRead> {
   try {
     const end = await deadlines.within(CONTEXT_SECONDS * 1000, async () => read())

@@ -1,6 +1,6 @@
 /**
- * Finds the memory files (CLAUDE.md, AGENTS.md, rules) that apply to a folder or to a path, with the files that they
- * import. The disk is a port. Nothing outside what is permitted is read, whatever a file, a link or an import says.
+ * Finds the memory files (CLAUDE.md, AGENTS.md, rules) that apply to a folder or to a path, and the files that they import. The disk is a
+ * port. Only permitted files are read, even if a file, link or import names others.
  */
 
 import { normalizePath } from '@tidemark/core/facts/tool-calls'
@@ -30,7 +30,7 @@ type RuleText =
     }
   | { readonly ok: false; readonly why: string }
 
-/** Folders in which memory files are looked for. All paths are absolute and have no symbolic links. */
+/** Folders that are searched for memory files. All paths are absolute and have no symbolic links. */
 export interface MemoryPlaces {
   readonly cwd: string
   /** The folder of the whole project: `cwd` or a folder above it. */
@@ -39,7 +39,7 @@ export interface MemoryPlaces {
   readonly home: string | null
   /** Globs of files that are never read: absolute, or from the project's folder. */
   readonly excludes: readonly string[]
-  /** Returns true if a file that the project names may be read. The user's own files are not asked about. */
+  /** Returns true if a file that the project names may be read. Not called for the user's own files. */
   readonly isPermitted: (path: string) => boolean
   /** False if imports of the project's files are not followed, because nobody has trusted the project yet. */
   readonly followsImports: boolean
@@ -51,7 +51,7 @@ export interface LoadedMemoryFile {
   readonly path: string
   /** The text without the front matter of a rule. */
   readonly text: string
-  /** The same for two names of one file. */
+  /** Identifies the file; equal for two names of one file. */
   readonly fileId: string
   readonly origin: Origin
   readonly importedBy: string | null
@@ -75,16 +75,16 @@ export interface MemoryFiles {
 
 type MemoryPolicy = Policy['memoryFiles']
 
-/** The user's own memory files, from the home folder. Rules are looked for in the same places as in a project. */
+/** The user's own memory files, in the home folder. Rules are in the same places as in a project. */
 const USER_MEMORY_FILES: readonly string[] = [
   '.claude/CLAUDE.md',
   '.codex/AGENTS.md',
   '.config/tidemark/AGENTS.md',
 ]
 
-/** Memory files are instructions, not data: more than this is cut. */
+/** Bytes after which a memory file is cut. Memory files are instructions, not data. */
 const MAX_BYTES = 500_000
-/** Limits for a project that has rules or imports without end. */
+/** Limits for a project whose rules or imports do not end. */
 const MAX_IMPORTS_PER_FILE = 100
 const MAX_RULES_PER_FOLDER = 200
 const MAX_FILES = 200
@@ -107,7 +107,7 @@ export class MemoryReader {
     this.#policy = policy
   }
 
-  /** Returns what applies to the whole session: the user's files, then those from the project's folder down to `cwd`. */
+  /** Returns the files for the whole session: the user's, then those from the project's folder down to `cwd`. */
   async readRoot(seen: Set<string> = new Set()): Promise<MemoryFiles> {
     const { cwd, project, home } = this.#places
     const own = home === null ? [] : USER_MEMORY_FILES.map((name) => `${trimSlash(home)}/${name}`)
@@ -148,7 +148,7 @@ export class MemoryReader {
     )
   }
 
-  /** Reads one file again that the context shows. Null if it is gone. */
+  /** Reads a file again that the context shows. Null if it no longer exists. */
   async readAgain(path: string): Promise<LoadedMemoryFile | UnreadMemoryFile | null> {
     const { home } = this.#places
     const isUsers = home !== null && isInFolder(path, home) && !isInFolder(path, this.#places.project)
@@ -156,7 +156,7 @@ export class MemoryReader {
     return read === null || 'why' in read ? read : { ...read.file, importedBy: null }
   }
 
-  /** Returns the memory files and rules of one folder, whether they exist or not. */
+  /** Returns the possible memory files and rules of one folder. They need not exist. */
   async #listFolder(folder: string): Promise<readonly Candidate[]> {
     const names = this.#policy.names.map((name) => `${trimSlash(folder)}/${name}`)
     const paths = [...names, ...(await this.#listRules(folder))]
@@ -188,7 +188,7 @@ export class MemoryReader {
     return names
   }
 
-  /** Reads the candidates that apply, and what they import. */
+  /** Reads those candidates that apply, and their imports. */
   async #collect(
     candidates: readonly Candidate[],
     seen: Set<string>,
@@ -208,8 +208,8 @@ export class MemoryReader {
   async #add(read: FoundMemory, importedBy: string | null, into: Collecting): Promise<void> {
     const { file, imports, globs } = read
     const matched = globs === null || importedBy !== null ? {} : { isGlobMatch: true }
-    // A copy under another name for the same folder, as of AGENTS.md to CLAUDE.md, says nothing new either. In `.claude` it
-    // is one only without imports: theirs are relative to the folder of the file.
+    // A copy under another name for the same folder, such as AGENTS.md beside CLAUDE.md, adds nothing. In `.claude` only a file without
+    // imports counts as a copy, because imports are relative to the folder of the file.
     const folder = folderOf(file.path)
     const copy = `${imports.length === 0 ? folder.replace(/\/\.claude$/, '') : folder}\n${file.text}`
     const isSeen = into.seen.has(file.fileId) || into.seen.has(copy)
@@ -227,7 +227,7 @@ export class MemoryReader {
     }
   }
 
-  /** Notes an import that was not read, if it has the look of a file: `@ada` and `@types/node` are more often names. */
+  /** Records an import that was not read, if it looks like a file. `@ada` and `@types/node` are more often names. */
   #noteSkipped(
     named: string,
     path: string,
@@ -246,7 +246,7 @@ export class MemoryReader {
     return home === null ? null : normalizePath(named.slice(2), home)
   }
 
-  /** Reads one file, once. Null if there is none or it is excluded; a reason if it cannot or may not be read. */
+  /** Reads one file, once. Null if it does not exist or is excluded; a reason if it cannot or must not be read. */
   #read(path: string, origin: Origin): Promise<ReadMemory> {
     const key = `${origin}:${path}`
     const known = this.#reads.get(key)
@@ -266,7 +266,7 @@ export class MemoryReader {
     const { isPermitted } = this.#places
     const real = await this.#disk.locate(path)
     if (real === null || this.#isExcluded(path) || this.#isExcluded(real)) return null
-    // The path stands above the text, where it could end the reminder as well as the text could.
+    // The path is shown above the text, so a reminder tag in it could end the reminder as well.
     if (defuseReminderTags(path) !== path) return { path, why: 'its path contains a reminder tag' }
     if (origin === 'project' && !(isPermitted(path) && isPermitted(real)))
       return { path, why: 'it is outside what may be read' }
@@ -291,7 +291,7 @@ export class MemoryReader {
     return inside || matchesGlobs(excludes.filter(isAbsoluteGlob), path)
   }
 
-  /** Returns the folder of a path with links resolved, or of the nearest folder above it that exists. */
+  /** Returns the folder of a path without links; if it does not exist, the nearest existing folder above it. */
   async #locateFolder(path: string): Promise<string | null> {
     for (let folder = folderOf(path); ; folder = folderOf(folder)) {
       const real = await this.#disk.locate(folder).catch(() => null)
@@ -303,7 +303,7 @@ export class MemoryReader {
 interface Candidate {
   readonly path: string
   readonly origin: Origin
-  /** The folder from which the globs of a rule count. */
+  /** The folder to which the globs of a rule are relative. */
   readonly folder?: string
 }
 
@@ -319,7 +319,7 @@ type ReadMemory = FoundMemory | UnreadMemoryFile | null
 interface Collecting {
   readonly files: LoadedMemoryFile[]
   readonly seen: Set<string>
-  /** Number of imports that led here. */
+  /** Length of the chain of imports that led to this file. */
   readonly hops: number
 }
 
@@ -327,7 +327,7 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-// Paths. They are absolute, with `/` as separator and without `..`.
+// Functions for paths. All paths are absolute, with `/` as separator and without `..`.
 
 function trimSlash(folder: string): string {
   return folder.endsWith('/') ? folder.slice(0, -1) : folder
@@ -361,7 +361,7 @@ function listFolders(top: string, bottom: string): readonly string[] {
 
 // The text of memory files.
 
-/** Finds the paths that a memory file imports, as in `See @docs/style.md`. Code does not count. */
+/** Finds the paths that a memory file imports, as in `See @docs/style.md`. Text in code is ignored. */
 export function findImports(text: string): readonly string[] {
   const found: string[] = []
   let fence = ''

@@ -1,7 +1,7 @@
 /**
- * The source of memory files by folder: when a tool has touched a path, the memory files and rules that apply to it are
- * attached before the next request, each once. What a compaction or a clearing removes is attached again when a path of
- * its folder is touched again or is still shown; a file that has changed is attached as changed.
+ * The source of memory files by folder. When a tool touches a path, the memory files and rules for that path are attached before the next
+ * request, each once. After a compaction or clearing removed them, they are attached again when a path of their folder is touched or still
+ * shown. A changed file is attached as changed.
  */
 import {
   type ContextEntry,
@@ -23,9 +23,9 @@ import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-reade
 const SOURCE_NAME = 'memory'
 
 interface MemorySourceOptions {
-  /** The working directory, from which relative paths count. */
+  /** The working directory, to which relative paths are relative. */
   readonly cwd: string
-  /** Creates a reader that reads the disk anew. */
+  /** Creates a reader without cached files. */
   readonly createReader: (context: SourceContext) => MemoryReader
   /** Called with the files that are attached, and with those that exist and could not be read. */
   readonly onRead?: (found: MemoryFiles, context: SourceContext) => void
@@ -63,7 +63,7 @@ export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions)
   }
 }
 
-/** Reads what applies to the touched paths, without what stands in the reminder or is shown already. */
+/** Reads the files for the touched paths, without those that the reminder or the context already shows. */
 async function readTouched(
   reader: MemoryReader,
   paths: readonly string[],
@@ -83,7 +83,7 @@ async function readTouched(
   return { ...last, files }
 }
 
-/** Lists the files that the model has read as a whole and still sees: to attach one of them would show it twice. */
+/** Lists the files that the model has read as a whole and still sees. Attaching one of them would show it twice. */
 function listFilesReadWhole({ shown, policy }: SourceContext, cwd: string): ReadonlySet<string> {
   const entries = shown.entries.toArray().filter(isVisibleToModel)
   const cleared = new Set(entries.flatMap((entry) => entry.cleared?.results.map(({ id }) => id) ?? []))
@@ -106,7 +106,7 @@ function listShownPaths({ shown }: SourceContext): readonly string[] {
   )
 }
 
-/** Returns a function that makes items of files, as long as they fit into the budget; after that, it only names them. */
+/** Returns a function that converts files to items while they fit the budget. After that, items only name their files. */
 function createFit({ budgets, measure }: SourceContext): (file: LoadedMemoryFile) => SourceItem {
   let left = budgets.ambient
   return ({ path, text, importedBy }) => {
@@ -122,19 +122,19 @@ function createFit({ budgets, measure }: SourceContext): (file: LoadedMemoryFile
   }
 }
 
-// Paths that tool calls touched. Each entry of the context is looked at once; after a rewrite, all are looked at again.
+// Paths that tool calls touched. Each entry of the context is read once; after a rewrite, all are read again.
 
 interface TouchScan {
   readonly entries: AppendList<ContextEntry>
   /** Paths of calls that have no result yet, by the id of the call. */
   readonly open: ReadonlyMap<string, readonly string[]>
-  /** The paths that were found last. They are returned once more, in case that their files could not be appended. */
+  /** The paths found last. They are returned once more, in case their files could not be appended the first time. */
   readonly paths: readonly string[]
 }
 
 const NOTHING_SCANNED: TouchScan = { entries: AppendList.of(), open: new Map(), paths: [] }
 
-/** A library user may share one source among sessions. Each of this many has its own position. */
+/** A library user may share one source among sessions. For at most this many, the position of the scan is kept. */
 const MAX_SCANS = 16
 
 function createTouchScanner(cwd: string): { scan(context: SourceContext): readonly string[] } {

@@ -1,9 +1,9 @@
 /**
- * Matches paths against globs. Globs come from rule files, ignore files and settings of projects that nobody has checked,
- * and from models, so the time is bounded by the length of glob times path: no regular expression is made from them.
+ * Matches paths against globs. Globs come from models and from rules, ignore files and settings of untrusted projects, so no regular
+ * expression is built from them. The time is at most proportional to length of glob times length of path.
  */
 
-/** The longest glob, and how many alternatives its braces may stand for, with how many characters together. */
+/** Limits: characters of a glob, alternatives that its braces stand for, and characters of all alternatives. */
 export const MAX_GLOB_CHARACTERS = 1_000
 const MAX_ALTERNATIVES = 256
 const MAX_EXPANDED_CHARACTERS = 20_000
@@ -30,19 +30,19 @@ export function compileGlob(glob: string): Glob | null {
 }
 
 /**
- * Compiles a pattern of a .gitignore file, without `!` and without the slash at its end. Returns null for one that Git
- * does not match with anything, and for one that is longer than the limit.
+ * Compiles a pattern of a .gitignore file, without `!` and without a slash at its end. Null if Git would match nothing with it, or if it
+ * exceeds the limits.
  */
 export function compileIgnorePattern(pattern: string): Glob | null {
   if (pattern === '' || pattern.length > MAX_GLOB_CHARACTERS) return null
   const { segments, isComplete } = parseSegments(pattern)
   if (!isComplete) return null
-  // With a slash, even in a set, the pattern counts from the folder of the file; without, it matches a name at any depth.
+  // A pattern with a slash, even in a set, is relative to the folder of the file. Without a slash, it matches a name at any depth.
   if (!pattern.includes('/')) return matchSegments([ANY_FOLDERS, ...segments])
   return matchSegments(pattern.startsWith('/') ? segments.slice(1) : segments)
 }
 
-/** Matches a text with a pattern in which `*` stands for any text and nothing else has a meaning. */
+/** Matches a text with a pattern in which only `*` has a meaning: any text. */
 export function matchesStars(pattern: string, text: string): boolean {
   const [first = '', ...others] = pattern.split('*')
   const last = others.pop()
@@ -59,8 +59,8 @@ export function matchesStars(pattern: string, text: string): boolean {
 }
 
 /**
- * Returns true if one of the globs matches the whole path and none that begins with `!` does. `path` has `/` as
- * separator and no `..`. A glob that is longer than the limits matches nothing.
+ * Returns true if at least one glob matches the whole path and no glob that begins with `!` does. `path` has `/` as separator and no `..`.
+ * A glob that exceeds the limits matches nothing.
  */
 export function matchesGlobs(globs: readonly string[], path: string): boolean {
   const names = path.split('/')
@@ -76,19 +76,19 @@ function isNegated(glob: string): boolean {
 const ANY_FOLDERS = Symbol('any folders')
 const ANY_TEXT: unique symbol = Symbol('any text')
 type CharacterTest = ((character: string) => boolean) | typeof ANY_TEXT
-/** What one name of a path must be: this text, or characters that pass these tests. */
+/** A segment of a pattern: an exact name, tests for each character of a name, or any folders. */
 type Segment = string | readonly CharacterTest[] | typeof ANY_FOLDERS
 
 function matchSegments(segments: readonly Segment[]): Glob {
-  // What is in a folder is matched by `folder/**`, the folder itself is not.
+  // `folder/**` matches everything in the folder, but not the folder itself.
   const wanted: readonly Segment[] = segments.at(-1) === ANY_FOLDERS ? [...segments, [ANY_TEXT]] : segments
   return (names) =>
     wanted.length > 0 && matchesSequence(wanted, names, (part) => part === ANY_FOLDERS, matchesName)
 }
 
 /**
- * Compares a list with a pattern in which some items stand for any number of items. Only the last such item ever needs
- * to take more, so the time is at most the product of both lengths.
+ * Matches a list with a pattern in which some items stand for any number of items. Only the last such item must ever be extended, so the
+ * time is at most the product of both lengths.
  */
 function matchesSequence<P, T>(
   pattern: readonly P[],
@@ -129,7 +129,7 @@ function matchesName(segment: Segment, name: string): boolean {
 
 interface ParsedSegments {
   readonly segments: readonly Segment[]
-  /** False if a set is not closed or the pattern ends with a backslash. Both then stand for themselves. */
+  /** False if a set is not closed or the pattern ends with a backslash. The bracket or backslash then stands for itself. */
   readonly isComplete: boolean
 }
 

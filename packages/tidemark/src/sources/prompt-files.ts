@@ -15,14 +15,14 @@ export interface PromptFilePlaces {
   readonly home: string | null
   /** The project's folder. */
   readonly project: string
-  /** Returns true if a file of the project may be read. The user's own files are not asked about. */
+  /** Returns true if a file of the project may be read. Not called for the user's own files. */
   readonly isPermitted: (path: string) => boolean
 }
 
 /** A file with a prompt: a skill, a slash command or the definition of an agent. */
 interface PromptFile {
   readonly name: string
-  /** What it is for, for the model and for the user; empty if the file says nothing. */
+  /** Describes the purpose to the model and the user; empty if the file has no description. */
   readonly description: string
   /** The text without front matter. */
   readonly body: string
@@ -30,7 +30,7 @@ interface PromptFile {
   readonly isForModel: boolean
   /** False if only the model may invoke it. */
   readonly isForUser: boolean
-  /** Permission rules that the file wants while it is used. */
+  /** Permission rules that the file asks for while it is in use. */
   readonly allowedTools: readonly string[]
   /** The front matter, for fields that only one kind of file has. */
   readonly matter: FrontMatter
@@ -45,26 +45,26 @@ export interface FoundPromptFile extends PromptFile {
 }
 
 export interface PromptFiles {
-  /** Each name once: the user's come before the project's, and skills before commands. */
+  /** One file for each name: the user's before the project's, and skills before commands. */
   readonly files: readonly FoundPromptFile[]
-  /** All files in the same order, with those that have the name of an earlier one. */
+  /** All files, in the order above, including those whose name an earlier file has. */
   readonly all: readonly FoundPromptFile[]
   /** Files that exist and could not, or must not, be read, with the reason. */
   readonly unread: readonly { readonly path: string; readonly why: string }[]
 }
 
-/** A prompt is instructions, not data: a longer file is not read. */
+/** Bytes above which a file is not read. Prompts are instructions, not data. */
 const MAX_BYTES = 500_000
-/** Limits for a folder without end. */
+/** Limits for a folder with very many files. */
 const MAX_FILES = 500
 const MAX_DEPTH = 4
 
 interface Candidate extends Pick<FoundPromptFile, 'kind' | 'path' | 'origin'> {
-  /** The name that the folder or the file gives. */
+  /** The name of the folder or the file. */
   readonly name: string
 }
 
-/** Reads the skills and commands of user and project; with `kind`, only those of one kind, or the agents. */
+/** Reads the skills and commands of user and project. `kind`: only those of this kind, which may also be agents. */
 export async function readPromptFiles(
   places: PromptFilePlaces,
   kind?: FoundPromptFile['kind'],
@@ -115,7 +115,7 @@ async function listSkills(folder: string, origin: Candidate['origin']): Promise<
     .map(({ name }) => ({ kind: 'skill', name, path: join(folder, name, 'SKILL.md'), origin }))
 }
 
-/** Lists the commands or agents of a folder and of the folders in it, whose names stand before theirs: `frontend:review`. */
+/** Lists the commands or agents of a folder and its subfolders. The name of a subfolder is a prefix: `frontend:review`. */
 async function listMarkdown(
   folder: string,
   about: Pick<Candidate, 'kind' | 'origin'>,
@@ -161,8 +161,8 @@ async function readCandidate(
   }
 }
 
-// Files that were read before. Skills are looked at before every request, and reading a hundred of them takes 20 ms. What
-// is kept is compared with the disk on each use, so that no clean-up is needed.
+// A cache of files that were read. Skills are checked before every request, and reading a hundred takes 20 ms. Cached files are compared
+// with the disk on each use, so no clean-up is needed.
 
 interface UnchangedFile {
   readonly version: string
@@ -172,10 +172,10 @@ interface UnchangedFile {
 
 const unchangedFiles = new Map<string, UnchangedFile>()
 const MAX_UNCHANGED = 2_000
-/** A file that was changed just now may change again without another time of change. */
+/** A file that was changed less than this many milliseconds ago may change again without a new modification time. */
 const SETTLED_MS = 200
 
-/** Returns what changes with each change of a file; null if that is not certain yet. Throws if there is no file. */
+/** Returns a text that differs after each change of a file; null if the last change is too recent. Throws if the file is missing. */
 async function readVersion(path: string): Promise<string | null> {
   const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
   const age = BigInt(Date.now()) - ctimeNs / 1_000_000n
@@ -193,14 +193,14 @@ async function readFound({ kind, name, path, origin }: Candidate, real: string):
   if (!read.isWhole) return { path, why: `it has more than ${MAX_BYTES} bytes` }
   const parsed = await parsePromptFile(read.text, name)
   if ('why' in parsed) return { path, why: parsed.why }
-  // A command is called by the name of its file.
+  // The name of a command is always the name of its file.
   const named = kind === 'command' ? { ...parsed, name } : parsed
   return { ...named, kind, path, folder: real.slice(0, real.lastIndexOf('/')) || '/', origin }
 }
 
 const NAME = /^[A-Za-z0-9][\w.:-]{0,63}$/
 
-/** Parses a file. `name`: that of its folder or file. */
+/** Parses a file. `name`: the name of its folder or file. */
 async function parsePromptFile(text: string, name: string): Promise<PromptFile | { readonly why: string }> {
   const parsed = await parseFrontMatter(text)
   if (!parsed.ok) return parsed

@@ -71,7 +71,7 @@ export function groupAppends(
   let written: Promise<readonly AppendOutcome[]>
   return async (after, records) => {
     const place = waiting.push({ after, drafts: toRecordDrafts(records) }) - 1
-    // Only the first that waits schedules a write, of all that wait when it starts.
+    // The first waiting append schedules one write, which includes all appends that wait when it starts.
     if (place === 0)
       written = inOrder(async () => {
         const group = waiting
@@ -82,7 +82,7 @@ export function groupAppends(
   }
 }
 
-/** Places appends that wait together behind `position`, in order: each has its outcome, `text` the lines of those placed. */
+/** Places waiting appends after `position`, in order. `text`: the lines of those that were placed. */
 export function placeAppends(
   appends: readonly WaitingAppend[],
   position: number,

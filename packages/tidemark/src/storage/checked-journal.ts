@@ -1,7 +1,6 @@
 /**
- * Makes a journal of any store that keeps lists of lines, such as a table of a database. Checks arguments, assigns
- * positions, keeps the order of overlapping appends and reports damage, as the journal on files does. The lines of a
- * session, one after the other, are a session log.
+ * Turns any store that keeps lists of lines, such as a database table, into a journal. Like the journal on files, it checks arguments,
+ * assigns positions, keeps the order of overlapping appends and reports damage. The lines of a session form a session log.
  */
 import type { AppendOutcome, Clock, Journal, JournalState } from '@tidemark/core/engine/ports'
 import type { Damage } from '@tidemark/core/log/decode-log'
@@ -32,7 +31,7 @@ export interface RawJournal {
    * are any. Returns an empty list at the end, and for a session without lines.
    */
   read(session: string, from: number): Promise<readonly string[]>
-  /** Lines that each read returns unless the log ends before, if that is known: then no further read looks for the end. */
+  /** Number of lines that each read returns unless the log ends, if that is fixed. A shorter result then shows the end. */
   readonly readSize?: number
   /**
    * Stores all lines behind the first `after`, or none. They are durable when the call returns. Returns false, and
@@ -77,7 +76,7 @@ export function checkedJournal(store: RawJournal, options: { readonly clock?: Cl
     list: async () => store.list(),
     async release(session) {
       await open(session).release()
-      // The end of a log that was released is kept: the next request of a conversation need not read all of it again.
+      // The end of a released log is remembered, so that the next request of the conversation need not read the whole log again.
       released.add(session)
       for (const oldest of released) {
         if (released.size <= MOST_RELEASED) break
@@ -88,10 +87,10 @@ export function checkedJournal(store: RawJournal, options: { readonly clock?: Cl
   }
 }
 
-/** Released sessions whose ends are remembered. */
+/** Maximum number of released sessions whose ends are remembered. */
 const MOST_RELEASED = 1_000
 
-/** What is known of the lines that were read: the end of the log, unless another writer has appended since. */
+/** The known end of the log. It is outdated if another writer has appended since. */
 interface KnownLog extends LogResumePoint {
   readonly damage: readonly Damage[]
 }
@@ -104,7 +103,7 @@ class CheckedLog {
   readonly #clock: Clock
   #known: KnownLog = NOTHING_READ
   readonly #inOrder = createWriteQueue()
-  /** Appends records, with all that wait at the same time. */
+  /** Appends records, together with all other appends that wait. */
   readonly append = groupAppends(this.#inOrder, (group) => this.#flush(group))
 
   constructor(store: RawJournal, session: string, clock: Clock) {
@@ -128,13 +127,13 @@ class CheckedLog {
       const owner = (await this.#store.lock?.(this.#session)) ?? null
       return owner === null ? await this.#write(group) : group.map(() => this.#refuseLocked(owner))
     } catch (error) {
-      // What the store holds after a failed write is not known: the next append reads the log again.
+      // After a failed write, the content of the store is unknown: the next append reads the log again.
       this.#known = NOTHING_READ
       throw error
     }
   }
 
-  /** Writes the appends that wait. Reads on and places them again while other writers are faster. */
+  /** Writes the waiting appends. If another writer was faster, reads its lines and places the appends again. */
   async #write(group: readonly WaitingAppend[]): Promise<readonly AppendOutcome[]> {
     if (this.#isBehind(group)) await this.#readOn()
     for (;;) {
@@ -147,12 +146,12 @@ class CheckedLog {
         return outcomes
       }
       await this.#readOn()
-      // A log that has become shorter was deleted meanwhile.
+      // If the log has become shorter, it was deleted meanwhile.
       if (this.#known.line === line) this.#known = NOTHING_READ
     }
   }
 
-  /** A position that differs, or an append of nothing, asks for the end of the log; others are checked by the store. */
+  /** True if the end of the log must be read first: for an unexpected position, or for an append without records. */
   #isBehind(group: readonly WaitingAppend[]): boolean {
     let { position } = this.#known
     return group.some(({ after, drafts }) => {
@@ -188,7 +187,7 @@ class CheckedLog {
     const { records, position, version, damage, resume } = reader.finish()
     if (records.length > 0) visit(records)
     const known = { line, position, version, damage: [...start.damage, ...damage] }
-    // A log that ends in half a batch, as an imported one may, is read from its beginning each time.
+    // A log that ends inside a batch, such as an imported one, is read from its beginning each time.
     if (line >= this.#known.line) this.#known = resume === null && line > 0 ? NOTHING_READ : known
     return known
   }

@@ -59,7 +59,7 @@ function notesPaths(home: string, session: string): NotesPaths {
   }
 }
 
-/** Reads the coverage first: if the notes are replaced meanwhile, more is kept than needed, and never less. */
+/** Reads the coverage before the notes. If both are replaced in between, the notes cover more than the coverage says, never less. */
 async function readNotes(files: FileSystem, paths: NotesPaths): Promise<StoredNotes | null> {
   const coverage = parseObject(await readText(files, paths.coverage))
   const text = await readText(files, paths.notes)
@@ -73,7 +73,7 @@ async function readNotes(files: FileSystem, paths: NotesPaths): Promise<StoredNo
   }
 }
 
-/** Writes the notes before their coverage: after a crash between the two, more is kept than needed, and never less. */
+/** Writes the notes before their coverage. After a crash in between, the notes cover more than the coverage says, never less. */
 async function writeNotes(files: FileSystem, paths: NotesPaths, notes: StoredNotes): Promise<void> {
   const { text, ...coverage } = notes
   await ensureDirectory(files, paths.folder)
@@ -84,7 +84,7 @@ async function writeNotes(files: FileSystem, paths: NotesPaths, notes: StoredNot
   await files.syncDirectory(paths.folder)
 }
 
-/** Reads the user's template and prompt: those of the session, otherwise those beside the sessions. */
+/** Reads the user's template and prompt: the session's own files, else those beside the sessions. */
 async function readOverrides(
   files: FileSystem,
   home: string,
@@ -108,8 +108,8 @@ interface ClaimFile {
 }
 
 /**
- * Claims the notes by creating the claim file, which only one process can. A dead claim is moved aside first; if it
- * turns out that a live one was moved, it is put back.
+ * Claims the notes by creating the claim file, which only one process can do. A dead claim is moved away first; if a live claim was moved
+ * by mistake, it is put back.
  */
 async function claimNotes(
   files: FileSystem,
@@ -139,7 +139,7 @@ async function releaseClaim(files: FileSystem, path: string, { token }: ClaimFil
   if ((await readClaimFile(files, path))?.token === token) await files.remove(path)
 }
 
-/** Reads a claim. A damaged one counts as begun when its file was written. Null if there is none. */
+/** Reads a claim. For a damaged claim, the time of its file is the time at which it began. Null if there is none. */
 async function readClaimFile(files: FileSystem, path: string): Promise<ClaimFile | null> {
   const file = await readFileAtomic(files, path)
   if (file === null) return null
@@ -165,7 +165,7 @@ async function readText(files: FileSystem, path: string): Promise<string | null>
     const file = await readFileAtomic(files, path)
     return file === null ? null : Buffer.from(file.bytes).toString()
   } catch (error) {
-    // A folder on the way is a file: there is no such file as asked for.
+    // A folder of the path is a file, so the requested file does not exist.
     if (readErrorCode(error) === 'ENOTDIR') return null
     throw ioError(`read ${path}`, error, { path: dirname(path) })
   }

@@ -1,6 +1,6 @@
 /**
- * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores
- * its lines only if the session has as many as the writer knows; a writer whose lock was lost is therefore refused.
+ * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores its lines only if
+ * the session has as many lines as the writer expects. A writer that lost its lock is therefore refused.
  */
 import { setTimeout } from 'node:timers/promises'
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
@@ -33,14 +33,14 @@ export interface PostgresJournalOptions {
   readonly scope?: string
   /** Name of this program, which others see while it writes a session. Default: `tidemark`. */
   readonly program?: string
-  /** Seconds for which an append waits while another process writes the session. Default: 0, it is refused at once. */
+  /** Seconds that an append waits while another process writes the session. Default: 0, it is refused at once. */
   readonly waitSeconds?: number
   /** Locks that several journals share, so that all of them need the same few connections. Default: its own. */
   readonly locks?: PostgresLocks
 }
 
 interface PostgresLocksOptions extends Pick<PostgresJournalOptions, 'program'> {
-  /** Connections among which the sessions are spread: those on one wait for each other. Default: 1. */
+  /** Number of connections for locks. Sessions that share a connection wait for each other. Default: 1. */
   readonly connections?: number
 }
 
@@ -64,13 +64,13 @@ const SCHEMA = `
     id text primary key, bytes bytea not null
   )`
 
-/** Number of the advisory lock under which tables are created: two processes that create them at once would fail. */
+/** Number of the advisory lock for creating tables. Two processes that create them at the same time would fail. */
 const SCHEMA_LOCK = 7_433_301
 
 /** Creates the tables of the journal and of blobs, if they are missing. */
 export async function createPostgresTables(pool: Pick<PostgresPool, 'connect'>): Promise<void> {
   const connection = await pool.connect()
-  // Without a listener, a connection that is lost would end the process; the query that fails says so.
+  // Without a listener, a lost connection would end the process. The failing query reports the loss.
   const ignore = (): void => {}
   connection.on('error', ignore)
   try {
@@ -134,7 +134,7 @@ function findLocks(locks: PostgresLocks): AdvisoryLocks {
 /** Milliseconds between two attempts to take a lock that another process holds. */
 const RETRY_MS = 25
 
-/** Takes a lock, again and again while another process holds it. Returns null, or the name of the last holder. */
+/** Takes a lock, with retries while another process holds it. Returns null, or the name of the last holder. */
 async function takeWithin(ms: number, connection: LockConnection, key: string): Promise<string | null> {
   const end = performance.now() + ms
   while (!(await connection.take(key))) {
@@ -149,7 +149,7 @@ const CHUNK = 500
 
 const UNIQUE_VIOLATION = '23505'
 
-/** `choose` names the connection for a session: the one with its lock, so that a writer never waits for a second one. */
+/** `choose` returns the connection for a session: the one with its lock, so that a writer never needs a second one. */
 function createLineTable(
   choose: (session: string) => Pick<PostgresPool, 'query'>,
   pool: Pick<PostgresPool, 'query'>,
@@ -179,7 +179,7 @@ function createLineTable(
       }
     },
     async list() {
-      // Jumps from one session to the next in the index, instead of reading every line.
+      // Finds the next session id in the index again and again, instead of reading every line.
       const { rows } = await pool.query(
         `with recursive found (session) as (
            (select session from tidemark_lines where scope = $1 order by session limit 1)
@@ -198,7 +198,7 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
-/** Write locks of sessions, spread among connections: those of a session are always on the same one. */
+/** Write locks of sessions on several connections. The locks of one session are always on the same connection. */
 class AdvisoryLocks implements PostgresLocks {
   readonly #connections: readonly LockConnection[]
 
@@ -219,8 +219,8 @@ class AdvisoryLocks implements PostgresLocks {
 }
 
 /**
- * Write locks of sessions, held by one connection for all: Postgres releases them when the process or the connection
- * dies. A lost lock is noticed at the next append, which takes it again.
+ * Write locks that share one connection. Postgres releases them when the process or the connection ends. A lost lock is detected by the
+ * next append, which takes it again.
  */
 class LockConnection {
   readonly #pool: Pick<PostgresPool, 'connect'>
@@ -252,12 +252,12 @@ class LockConnection {
     })
   }
 
-  /** Releases the lock, and with the last one the connection unless it is kept. */
+  /** Releases the lock. With the last lock, releases the connection, too, unless it is kept. */
   release(key: string): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#held.has(key)) return
       const connection = await this.#connect()
-      // The lock is released here and not by the end of the connection, which the server notices a little later.
+      // The lock is released explicitly, because the server notices the end of a connection a little later.
       await connection
         .query('select pg_advisory_unlock(hashtextextended($1, 0))', [key])
         .catch((error: unknown) => {
@@ -320,7 +320,7 @@ class LockConnection {
     return connection
   }
 
-  /** Gives a connection up, with the locks that it held. The pool waits at its end for those that were not released. */
+  /** Gives up a connection and the locks on it. Otherwise the end of the pool would wait for it. */
   #drop(connection: PostgresConnection): void {
     if (this.#opened !== connection) return
     this.#opened = null

@@ -1,6 +1,6 @@
 /**
- * Finds the sessions whose logs end with certain texts, such as the id of a tool call. Only the ends of the newest logs
- * are read, at most 25 MB; of the others only the time of their last change.
+ * Finds the sessions whose logs end with certain texts, such as the id of a tool call. Reads only the ends of the newest logs, at most 25
+ * MB; of the other logs only the modification time.
  */
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

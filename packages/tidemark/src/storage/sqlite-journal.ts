@@ -31,7 +31,7 @@ const CHUNK = 1_000
 export function createSqliteJournal(path: string, options: SqliteJournalOptions = {}): SqliteJournal {
   const program = checkProgramName(options.program ?? 'tidemark')
   const database = new DatabaseSync(path)
-  // The time to wait comes first: two processes that open a new file at once both change its mode.
+  // `busy_timeout` comes first, because two processes that open a new file at once both change its journal mode.
   database.exec('pragma busy_timeout = 10000; pragma journal_mode = wal; pragma synchronous = full')
   database.exec(SCHEMA)
   const locks = createLockFolder(`${path}-locks`, program)

@@ -1,6 +1,6 @@
 /**
- * Which events of a session become span events, and with which attributes. They carry figures and codes, and no text of
- * the conversation, of hooks or of the provider: an exporter may send them anywhere. docs/telemetry.md has the table.
+ * Decides which events of a session become span events, and with which attributes. Attributes are numbers and codes, never text of the
+ * conversation, hooks or provider, because an exporter may send them anywhere. docs/telemetry.md has the table.
  */
 import type { CommittedCompaction, TurnEvent } from '@tidemark/core/engine/events'
 import type { AttributeValue } from './trace-scope.ts'
@@ -67,7 +67,7 @@ const TABLE: EventTable = {
   'restore-failed': ({ carrier }) => ['post_compact_file_restore_error', { source: carrier }],
   'reactive-compact': () => ['reactive_compact', {}],
   'breaker-open': ({ failures }) => ['breaker_open', { failures }],
-  // A hook of settings files is named by its command, which may hold anything.
+  // The name of a hook in a settings file is its command, which may contain any text.
   'veto-overruled': () => ['veto_overruled', {}],
   'hook-failed': () => ['hook_failed', {}],
   'media-dropped': ({ items }) => ['media_dropped', { items }],
@@ -99,7 +99,7 @@ export function describeCompaction(compaction: CommittedCompaction): Attributes 
       cause: compaction.cause,
       fired_by: compaction.firedBy,
       summarizer: compaction.summarizer,
-      // The rest of the reason may quote what the provider said.
+      // The rest of the reason may quote the provider's message.
       fallback_reason: fallbackReason === null ? null : (fallbackReason.split(':')[0] ?? null),
       attempts: compaction.steps.length,
       tokens_before: compaction.tokensBefore,

@@ -1,6 +1,6 @@
 /**
- * `tidemark/telemetry`: sessions reported to OpenTelemetry, through its API package `@opentelemetry/api`, which the host
- * installs. Nothing is sent from here: the host's providers decide what becomes of spans and metrics.
+ * `tidemark/telemetry` reports sessions to OpenTelemetry through its API package `@opentelemetry/api`, which the host installs. It sends
+ * nothing itself: the host's providers export the spans and metrics.
  */
 import {
   createNoopMeter,
@@ -22,9 +22,9 @@ import { addSpanEvent, guard, type Observer, readScope, runInScope } from './tra
 export type { Telemetry } from './telemetry.ts'
 
 export interface OpenTelemetryOptions {
-  /** Where spans go. Default: the provider that the program has registered globally. Null: no spans. */
+  /** The provider for spans. Default: the provider that the program has registered globally. Null: no spans. */
   readonly tracerProvider?: TracerProvider | null
-  /** Where metrics go. Default: the provider that the program has registered globally. Null: no metrics. */
+  /** The provider for metrics. Default: the provider that the program has registered globally. Null: no metrics. */
   readonly meterProvider?: MeterProvider | null
   /**
    * True to add the text of the conversation to the spans: system prompt, messages, inputs and results of tools,
@@ -77,7 +77,7 @@ function createSessionTelemetry(observer: Observer): SessionTelemetry {
     },
     countEvent(event) {
       guard(() => countInMetrics(observer, event as TurnEvent, base))
-      // The connection emits its retries itself, in the middle of a model call, so no operation passes them on.
+      // Retries are emitted by the connection during a model call and not as events of an operation, so they are added here.
       if (event.type !== 'retrying') return
       const spanEvent = toSpanEvent(event as TurnEvent)
       if (spanEvent !== null) guard(() => addSpanEvent(readScope()?.context, spanEvent))

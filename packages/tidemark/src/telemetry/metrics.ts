@@ -71,12 +71,12 @@ interface CountedSession {
   readonly instruments: Instruments
 }
 
-/** Returns the name of a tool as metrics have it: names that the model invents would make attributes without end. */
+/** Returns the name of a tool for metrics. Invented names are replaced, because they would create attribute values without limit. */
 export function nameTool({ session }: Pick<CountedSession, 'session'>, name: string): string {
   return session.hasTool(name) ? name : OTHER_TOOL
 }
 
-/** Stands for all tools that do not exist, as the conventions of OpenTelemetry name what is in no list. */
+/** The name for all tools that do not exist, following the OpenTelemetry convention for unlisted values. */
 const OTHER_TOOL = '_OTHER'
 
 /** Counts an event of a session in the metrics. `base` are the attributes of all metrics of the session. */
@@ -150,7 +150,7 @@ function countCompaction(
 
 const TOOL_KIND = /^(tool_(?:request|result))_(.+)_(tokens)$/s
 
-/** Returns the tokens by kind of content. Those of tools that do not exist are added up. */
+/** Returns the tokens by kind of content. Tools that do not exist are added up under one name. */
 function nameContentKinds(
   observer: CountedSession,
   metrics: CommittedCompaction['metrics'],

@@ -16,7 +16,7 @@ import { describeReplyContent, describeRequestContent } from './content-attribut
 import type { ModelTraits } from './telemetry.ts'
 import { findParentContext, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
 
-/** Returns the model with a span for each call. The calls of the model and their events stay as they are. */
+/** Returns the model with a span for each call. Calls and events are unchanged. */
 export function traceModelCalls(observer: Observer, model: Model, traits: ModelTraits): Model {
   return {
     stream(call, signal) {
@@ -148,7 +148,7 @@ function endCall(
   if (error !== null) {
     open.span.setAttributes(error)
     const shown = observer.hasContent && message !== '' ? { message } : {}
-    // An abort is the caller's wish, not an error.
+    // The caller wanted the abort, so it is not an error.
     if (error['error.type'] !== 'aborted') open.span.setStatus({ code: SpanStatusCode.ERROR, ...shown })
   }
   open.span.end()
@@ -158,7 +158,7 @@ function endCall(
 export function describeUsage(usage: TokenCounts | undefined): OtelAttributes {
   if (usage === undefined) return {}
   return {
-    // The conventions count cached tokens as input, too.
+    // The conventions include cached tokens in the input tokens.
     'gen_ai.usage.input_tokens': countPromptTokens(usage),
     'gen_ai.usage.output_tokens': usage.output,
     'gen_ai.usage.cache_read.input_tokens': usage.read,

@@ -1,6 +1,6 @@
 /**
- * The spans of an operation, made from its events: the turn (`invoke_agent`), its tool calls (`execute_tool NAME`) and
- * compactions (`tidemark.compaction`), each below the one that it belongs to.
+ * The spans of an operation, created from its events: the turn (`invoke_agent`), its tool calls (`execute_tool NAME`) and compactions
+ * (`tidemark.compaction`), each with its parent.
  */
 
 import {
@@ -291,7 +291,7 @@ function endSpan(span: Span, attributes: Attributes, errorType: string | undefin
   span.end()
 }
 
-/** An abort is the caller's wish, not an error. */
+/** The caller wanted the abort, so it is not an error. */
 function markError(span: Span, errorType: string): void {
   span.setAttribute('error.type', errorType)
   if (errorType !== 'aborted') span.setStatus({ code: SpanStatusCode.ERROR })

@@ -1,13 +1,13 @@
 /**
- * Which span is the current one. OpenTelemetry knows it only if the host has installed a context manager, so it is kept
- * here as well: spans nest in either case. Failures of telemetry are reported to OpenTelemetry's own diagnostics.
+ * Keeps track of the current span. OpenTelemetry itself does so only if the host has installed a context manager; spans nest in either
+ * case. Failures of telemetry are reported to OpenTelemetry's own diagnostics.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Context, context, diag, ROOT_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
 import type { Instruments } from './metrics.ts'
 import type { ObservedSession } from './telemetry.ts'
 
-/** What the spans and metrics of one session are made with. */
+/** The means to create spans and metrics of one session. */
 export interface Observer {
   readonly session: ObservedSession
   readonly tracer: Tracer
@@ -16,7 +16,7 @@ export interface Observer {
   readonly hasContent: boolean
 }
 
-/** What is known of the operation that runs now. */
+/** The state of the running operation. */
 export interface TraceScope {
   /** The OpenTelemetry context whose span is the parent of new spans. */
   readonly context: Context

@@ -1,4 +1,4 @@
-/** The sample that is part of the package: a recorded session. It is never written. */
+/** The sample in the package: a recorded session, which is never written to. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ContextView } from '@tidemark/core/context/context-view'

@@ -28,11 +28,11 @@ export interface Terminal {
   readonly isInputTty?: boolean
   /** Aborted by Ctrl-C. The command must then end without leaving a half-written file. */
   readonly interrupted?: AbortSignal
-  /** True if this is the process itself, which a watchdog may end. */
+  /** True for the real process, which the watchdog may end; false in tests. */
   readonly isProcess?: boolean
   /** Asks the user a question. Returns null if standard input is no terminal or ends, after Ctrl-C, and when `signal` is aborted. */
   ask?(question: string, signal?: AbortSignal): Promise<string | null>
-  /** Shows a question until one of these keys is pressed. Returns null after Ctrl-C, Ctrl-D or the end of the input. */
+  /** Shows a question until one of these keys is pressed. Returns null after Ctrl-C or Ctrl-D, or at the end of the input. */
   askKey?(question: string, keys: readonly string[]): Promise<string | null>
 }
 
@@ -88,7 +88,7 @@ async function askOnTerminal(
   try {
     return await new Promise((answer) => {
       lines.once('close', () => answer(null))
-      // The line editor takes Ctrl-C from the terminal. It means the same as anywhere else in the command.
+      // While a line is read, the line editor receives Ctrl-C instead of the process. It interrupts the command as usual.
       lines.once('SIGINT', () => {
         interrupt(from)
         lines.close()
@@ -104,12 +104,12 @@ function interrupt(from: NodeJS.Process): void {
   if (!from.emit('SIGINT', 'SIGINT')) from.kill(from.pid, 'SIGINT')
 }
 
-/** How long a key may take from the terminal to this program. */
+/** Maximum delay of a key on its way from the terminal to this program. */
 const KEY_DELAY_MS = 60
 
 /**
- * Takes what was typed before a question is shown, so that it does not answer it, and returns it. The terminal is in raw
- * mode meanwhile, because it would keep a line without enter to itself.
+ * Discards what was typed before a question is shown, so that it does not answer the question. Returns the discarded text. In raw mode
+ * meanwhile, because the terminal would hold back a line without Enter.
  */
 async function discardTypedAhead({ stdin }: NodeJS.Process): Promise<string> {
   let typed = ''
@@ -130,11 +130,11 @@ async function discardTypedAhead({ stdin }: NodeJS.Process): Promise<string> {
   return typed
 }
 
-/** Names of keys that send another character than their name. */
+/** Names of keys whose character is not their name. */
 const KEY_NAMES: Readonly<Record<string, string>> = { '\r': 'enter', '\n': 'enter' }
 const END_KEYS = ['\u0003', '\u0004']
 
-/** Waits for a key without enter. The question, which must fit on its lines, is removed when it was answered. */
+/** Waits for a key, without Enter. The question is removed after it was answered, so it must fit on its lines. */
 function askForKey(
   { stdin, stderr }: NodeJS.Process,
   question: string,
@@ -153,7 +153,7 @@ function askForKey(
     }
     const onEnd = (): void => end(null)
     const onData = (data: Buffer): void => {
-      // What was typed ahead comes in one piece; the first key that answers counts.
+      // Several typed characters may arrive at once; the first valid one is the answer.
       const typed = [...data.toString('utf8')]
       const names = typed.map((key) =>
         END_KEYS.includes(key) ? null : (KEY_NAMES[key] ?? key.toLowerCase()),

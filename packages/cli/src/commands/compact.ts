@@ -200,7 +200,7 @@ function toCompactOptions(choices: CompactCommandOptions, { env }: Terminal): Co
   }
 }
 
-/** Returns the model that writes the summary, called with the user's own API key. */
+/** Returns the model that writes the summary. It is called with the user's own API key. */
 function createSummarizer(
   { model, window, baseUrl }: CompactCommandOptions,
   env: Terminal['env'],

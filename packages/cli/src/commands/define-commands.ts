@@ -166,7 +166,7 @@ const addChat: AddCommand = (program, terminal, outcome) => {
 }
 
 interface ChatPage {
-  /** Sets what undoes in the session of the chat. The page is served before it is open. */
+  /** Sets the undo function of the chat's session. The page is served before that session is open. */
   setUndo(undo: UndoHere): void
   close(): Promise<void>
 }

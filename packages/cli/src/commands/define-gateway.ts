@@ -12,7 +12,7 @@ import {
   parseWholeNumber,
 } from './option-parsers.ts'
 
-/** Adds `tidemark gateway` with its commands. The gateway itself is loaded when one of them runs. */
+/** Adds `tidemark gateway` with its subcommands. The gateway package is loaded only when one of them runs. */
 export function addGateway(program: Command, terminal: Terminal, outcome: { code: number }): void {
   const gateway = program
     .command('gateway')

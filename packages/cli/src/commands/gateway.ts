@@ -1,4 +1,4 @@
-/** `tidemark gateway`: serves many users, and manages their keys. The gateway is a package of its own, loaded here. */
+/** `tidemark gateway`: serves many users, and manages their keys. The gateway is a separate package, loaded here. */
 import { userInfo } from 'node:os'
 import {
   addKey,
@@ -29,9 +29,9 @@ export interface GatewayCommandOptions {
   readonly host?: string
   readonly upstream?: string
   readonly upstreamOpenai?: string
-  /** Most megabytes of a request. */
+  /** Maximum megabytes of a request. */
   readonly maxBody?: number
-  /** Largest context window to use, in tokens. */
+  /** Maximum context window to use, in tokens. */
   readonly window?: number
   /** Days. */
   readonly retention?: number
@@ -102,7 +102,7 @@ function formatGreeting(url: string, page: string | null): string {
   ].join('\n')
 }
 
-/** Waits for Ctrl-C, or for the signal with which service managers end a process. */
+/** Waits for Ctrl-C, or for SIGTERM, with which service managers end a process. */
 function waitForEnd({ interrupted, isProcess }: Terminal): Promise<void> {
   return new Promise((resolve) => {
     if (interrupted?.aborted === true) resolve()
@@ -120,7 +120,7 @@ function printLogLine(line: GatewayLogLine, { json }: GatewayCommandOptions, ter
   )
 }
 
-/** Runs `work` on the database, whose tables are created if they are missing. A database that fails is one line. */
+/** Runs `work` on the database, after creating missing tables. A database error is printed as one line. */
 async function withDatabase(
   url: string,
   terminal: Terminal,

@@ -94,7 +94,7 @@ function isExport({ html, card }: InspectCommandOptions): boolean {
   return html !== undefined || card !== undefined
 }
 
-/** Writes the page and the picture of a session. Their code is loaded only here. */
+/** Writes the page and the picture of a session. Their code is loaded only when needed. */
 async function writeExports(
   report: SessionReport,
   logs: readonly NamedLog[],

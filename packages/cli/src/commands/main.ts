@@ -40,7 +40,7 @@ function createProgram(terminal: Terminal): Command {
       .version(manifest.version, '-V, --version', 'print the version')
       .helpOption('-h, --help', 'print this help')
       .helpCommand('help [command]', 'print the help of a command')
-      // An option behind the name of a command is that command's, also where the command above has one of the same name.
+      // An option after a subcommand belongs to that subcommand, even if the command above it has an option with the same name.
       .enablePositionalOptions()
       .exitOverride()
       .configureHelp({
@@ -104,7 +104,7 @@ function toSingleLine(text: string): string {
 /** Runs the command line as a process. Called by `bin/tidemark.mjs`. */
 export async function run(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // The screen of chat listens too: it has a session and commands to end before the process does.
+    // The chat screen has its own listener, because it must first close its session and commands.
     if (process.stdout.listenerCount('error') > 1) return
     const { code, line } = toOutputErrorExit(error)
     process.stderr.write(line)

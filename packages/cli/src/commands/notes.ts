@@ -11,7 +11,7 @@ export interface NotesCommandOptions {
   readonly json?: boolean
 }
 
-/** Written between two versions of the notes. */
+/** Printed between two versions of the notes. */
 const RULE = `\n${'─'.repeat(40)}\n\n`
 
 export async function printNotes(
@@ -43,7 +43,7 @@ export async function printNotes(
   return EXIT_CODES.done
 }
 
-/** Says which places of the log are not in the notes. `tidemark inspect` lists all of them. */
+/** Warns of the places of the log that the notes lack. `tidemark inspect` lists all of them. */
 function warnOfDamage(path: string, damage: LogNotes['damage'], terminal: Terminal): void {
   const [first] = damage
   if (first === undefined) return

@@ -1,10 +1,10 @@
-/** Reads what users say of a policy: the name of a preset, or a JSON file of settings. */
+/** Reads a policy as users name it: the name of a preset, or a JSON file. */
 import { readFile } from 'node:fs/promises'
 import { createPolicy, type PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { presets } from '@tidemark/core/policy/presets'
 import { isPresetName, type NamedPolicy } from 'tidemark/internal'
 
-/** Reads policies, separated by commas, each once. Returns an error text if one is not known or is not valid. */
+/** Reads policies, separated by commas, each once. Returns an error text if one is unknown or invalid. */
 export async function readPolicies(given: string): Promise<readonly NamedPolicy[] | string> {
   const names = given.split(',').map((name) => name.trim())
   const policies: NamedPolicy[] = []
@@ -16,7 +16,7 @@ export async function readPolicies(given: string): Promise<readonly NamedPolicy[
   return policies.length === 0 ? `option '--policy': expected ${POLICY_CHOICES}.` : policies
 }
 
-/** Reads one policy. Returns an error text if it is not known or is not valid. */
+/** Reads one policy. Returns an error text if it is unknown or invalid. */
 export async function readPolicy(name: string): Promise<NamedPolicy | string> {
   return isPresetName(name) ? { name, policy: presets[name] } : readPolicyFile(name)
 }

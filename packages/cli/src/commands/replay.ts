@@ -1,4 +1,4 @@
-/** `tidemark replay`: replays past sessions under policies, and prints what each would have cost and kept in view. */
+/** `tidemark replay`: replays past sessions under policies, and prints each policy's cost and the edits that still saw their lines. */
 import { performance } from 'node:perf_hooks'
 import { formatCount, formatDollars } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
@@ -31,7 +31,7 @@ interface ReplayedLog extends Omit<LogReplay, 'ok'> {
   readonly file: string
 }
 
-/** A policy in text: `default` is what people know as Tidemark. */
+/** Names of policies in the output: `default` is shown as Tidemark. */
 const SHOWN_NAMES: Readonly<Record<string, string>> = { default: 'Tidemark' }
 const OPEN_LOOP = 'Open loop: the recorded model does not react to what it is shown; sizes are estimates.'
 
@@ -119,7 +119,7 @@ async function replayFile(
   }
 }
 
-/** Says what the figures leave out, and how far they are off where that is known: on logs without rewrites. */
+/** Describes what the figures leave out, and their error where it is known: for logs without rewrites. */
 function describeCaveat(replayed: readonly ReplayedLog[]): string {
   const known = replayed.flatMap(({ recorded: { usd, replayedUsd, breaksUsd } }) =>
     usd === null || replayedUsd === null ? [] : [{ usd, replayedUsd, breaksUsd }],
@@ -135,7 +135,7 @@ function describeCaveat(replayed: readonly ReplayedLog[]): string {
   return `${OPEN_LOOP} Replayed with nothing changed, ${sessions} without rewrites cost ${off}${cause}.`
 }
 
-/** Each session with its cost as recorded and under each policy, all of them together, and the caveat. */
+/** Renders each session with its recorded cost and its cost under each policy, then the totals and the caveat. */
 function renderReplays(
   replayed: readonly ReplayedLog[],
   caveat: string,

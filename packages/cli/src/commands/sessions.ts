@@ -26,7 +26,7 @@ export async function printSessionList(choices: ListCommandOptions, terminal: Te
   return code
 }
 
-/** Minimum screen width for the columns with sizes: on a narrower one, the first prompts tell sessions apart. */
+/** Minimum screen width for columns with sizes. A narrower screen shows first prompts, by which users recognize sessions. */
 const MIN_WIDTH_FOR_SIZES = 100
 
 const SIZE_COLUMNS: readonly TableColumn<SessionInfo>[] = [

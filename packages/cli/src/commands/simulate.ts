@@ -23,7 +23,7 @@ export interface SimulateCommandOptions {
   readonly seed?: string
   readonly cachedClearing?: boolean
   readonly keepRequests?: number
-  /** Most megabytes of a request. */
+  /** Maximum megabytes of a request. */
   readonly maxBody?: number
   /** Settings as `name=value,name=value`. */
   readonly binding?: string
@@ -33,7 +33,7 @@ export interface SimulateCommandOptions {
   readonly json?: boolean
 }
 
-/** Number of requests kept if `--keep-requests` does not say. */
+/** Number of requests kept without `--keep-requests`. */
 const KEPT_REQUESTS = 200
 
 /** Delay before the first byte of a response, so that requests sent together overlap as with a real provider. */
@@ -89,7 +89,7 @@ type SettingGroups = Required<Pick<SimulatorOptions, 'binding' | 'cacheKey' | 'r
 
 const YES_OR_NO = ['true', 'false']
 
-/** The settings of each group, with their values. */
+/** The settings of each group, with their allowed values. */
 const SETTINGS: {
   readonly [G in keyof SettingGroups]: { readonly [N in keyof Required<SettingGroups[G]>]: readonly string[] }
 } = {
@@ -115,7 +115,7 @@ const OPTION_NAMES = {
   openai: '--openai',
 } as const
 
-/** Reads the groups of settings, such as `betas=false,ttl=true`. Returns an error text if one is not known. */
+/** Reads the groups of settings, such as `betas=false,ttl=true`. Returns an error text if one is unknown. */
 function readSettings(choices: SimulateCommandOptions): Partial<SettingGroups> | string {
   const read: Record<string, Record<string, string | boolean>> = {}
   for (const group of Object.keys(SETTINGS) as (keyof SettingGroups)[]) {
@@ -130,7 +130,7 @@ function readSettings(choices: SimulateCommandOptions): Partial<SettingGroups> |
       read[group] = { ...read[group], [name]: YES_OR_NO.includes(value) ? value === 'true' : value }
     }
   }
-  // The cast is safe because the table has each setting with its values.
+  // The cast is safe because the table has every setting with its allowed values.
   return read as Partial<SettingGroups>
 }
 

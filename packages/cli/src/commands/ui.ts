@@ -46,7 +46,7 @@ async function waitForInterruption({ interrupted }: Terminal): Promise<void> {
   })
 }
 
-/** Opens the address with the program that the system has for it. Without one, the printed address is enough. */
+/** Opens the address with the system's program for that. If there is none, the user has the printed address. */
 function openBrowser(url: string, { isTty, env }: Terminal): void {
   if (!isTty) return
   const [command, ...args] =

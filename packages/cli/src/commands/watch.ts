@@ -1,6 +1,6 @@
 /**
- * `tidemark watch`: a proxy on this machine under an agent that can only set a base URL, such as Claude Code. Prints what
- * each request costs, and cache breaks, clearings and compactions as they happen, until interrupted.
+ * `tidemark watch`: a proxy on this machine for an agent that can only set a base URL, such as Claude Code. Until interrupted, prints the
+ * cost of each request, and cache breaks, clearings and compactions as they happen.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -31,23 +31,23 @@ export interface WatchCommandOptions {
   readonly upstream?: string
   readonly upstreamOpenai?: string
   readonly session?: string
-  /** Most megabytes of a request. */
+  /** Maximum megabytes of a request. */
   readonly maxBody?: number
-  /** Largest context window to use, in tokens. */
+  /** Maximum context window to use, in tokens. */
   readonly window?: number
   /** Name of a preset, or a file with a policy. */
   readonly policy?: string
-  /** The server behind `upstreamOpenai`, if it is not OpenAI. */
+  /** The dialect of the server behind `upstreamOpenai`, if it is not OpenAI. */
   readonly dialect?: string
   /** What each session may use. */
   readonly limit?: RunOptions['limits']
   readonly json?: boolean
-  /** True to serve the page of its sessions, too. */
+  /** True to also serve the page of its sessions. */
   readonly ui?: boolean
 }
 
 const DEFAULT_PORT = 8_787
-/** Seconds without a request after which a session is closed until its next one: each holds a file open. */
+/** Seconds without a request after which a session is closed until its next request, because each open session holds a file. */
 const IDLE_SECONDS = 30 * 60
 const DEFAULT_UPSTREAM = 'https://api.anthropic.com'
 const DEFAULT_OPENAI_UPSTREAM = 'https://api.openai.com'
@@ -113,7 +113,7 @@ function withWindow(policy: PolicyOverrides, window: number | undefined): Policy
   return window === undefined ? policy : { ...policy, window: { ...policy.window, capTokens: window } }
 }
 
-/** Serves the page of the sessions. Its code is loaded only for it. */
+/** Serves the page of the sessions. Its code is loaded only when needed. */
 async function startPage(home: string, undo: UndoHere, terminal: Terminal): Promise<PageServer> {
   const { serveOwnPage } = await import('../ui/start-page.ts')
   const page = await serveOwnPage({
@@ -125,7 +125,7 @@ async function startPage(home: string, undo: UndoHere, terminal: Terminal): Prom
   return page
 }
 
-/** Returns the token of this user. It stays the same, so that the address can be kept in settings. */
+/** Returns the token of this user. It never changes, so that the address can be stored in settings. */
 async function readToken(home: string): Promise<string> {
   const path = join(home, 'watch-token')
   const known = await readFile(path, 'utf8').catch(() => '')
@@ -160,11 +160,11 @@ function formatGreeting(
 interface WatchPrinter {
   printEvent(event: SessionEvent, id: string): void
   printError(status: number, message: string): void
-  /** Prints the totals. `running`: answers that are waited for. */
+  /** Prints the totals. `running`: number of responses that are still awaited. */
   printEnd(running: number): void
 }
 
-/** Prints a line for each thing that happens: time, session, and what happened. With `--json`, it prints nothing. */
+/** Prints a line for each event: time, session, and what happened. With `--json`, prints nothing. */
 function createPrinter({ json, observe }: WatchCommandOptions, terminal: Terminal): WatchPrinter {
   const colors = createColors(terminal)
   const time = createTimeFormat(terminal.env.TZ)
@@ -207,7 +207,7 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
   }
 }
 
-/** Calls in a row without the cache after which one line says that a client asks for none. */
+/** Successive calls without cache markers after which a line says that the client does not use the cache. */
 const UNCACHED_CALLS = 3
 const NO_MARKERS =
   'This agent does not ask for the prompt cache, so each request is paid in full. Without --observe, Tidemark asks for it.'
@@ -223,7 +223,7 @@ function addCall(before: CallCosts | undefined, { call }: EventOf<'priced'>): Ca
 
 const ID_CHARACTERS = 8
 
-/** Returns the beginning of an id, which is enough to tell sessions apart and to open one. */
+/** Returns the beginning of an id, which is enough to recognize and to open a session. */
 function shortenId(id: string): string {
   const known = sanitizeText(id)
   return (known === '' ? '-' : /^[0-9a-f]{8}-/.test(known) ? known.slice(0, ID_CHARACTERS) : known).padEnd(

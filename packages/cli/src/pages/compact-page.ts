@@ -90,7 +90,7 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
   ]
 }
 
-/** What the result has besides what is kept and attached again, so that the parts add up to its size. */
+/** Returns the tokens of the result that are neither kept nor attached again, so that the parts add up to its size. */
 function measureSummary({ tokensAfter, plan }: CompactionPreview): number {
   return Math.max(0, tokensAfter - plan.stays.tokens - plan.unanswered.tokens - plan.comesBack.tokens)
 }
@@ -133,14 +133,14 @@ function renderPlanRow(
   return renderPlanLine(name, figures, records === 0 ? '' : aside, screen)
 }
 
-/** Renders the tokens that the provider counted in addition, unless they would be a rounding error. */
+/** Renders the tokens that the provider counted in addition; nothing for so few that they may be rounding errors. */
 function renderNotEstimated(tokens: number, screen: Screen): readonly string[] {
   if (tokens < 100) return []
   const aside = 'more by the count of the provider; in neither figure above, and not counted as freed'
   return renderPlanLine('not estimated', alignRight(formatTokens(tokens), 17), aside, screen)
 }
 
-/** Renders a line of the plan. What does not fit behind its figures continues below, in the same column. */
+/** Renders a line of the plan. Text that does not fit after the figures continues on the next line, in the same column. */
 function renderPlanLine(
   name: string,
   figures: string,
@@ -159,7 +159,7 @@ const MAX_NAMED = 3
 function describeReattached({ receipt }: CompactionPreview): string {
   const names = receipt.carried.map(({ key }) => {
     const colon = key.indexOf(':')
-    // The item of a plan that no file has is the id of a call, which says nothing.
+    // A plan that is not in a file has the id of a call as its key, which tells the user nothing.
     return sanitizeText(key.startsWith('plan:') ? 'plan' : key.slice(colon + 1) || key.slice(0, colon))
   })
   const more = names.length - MAX_NAMED
@@ -201,7 +201,7 @@ const MAX_DRAFT_LINES = 40
 
 function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean): readonly string[] {
   const { summary } = preview
-  // The engine marks its own cuts by an ellipsis, which not every terminal shows.
+  // The engine marks its cuts with an ellipsis, which some terminals cannot show.
   const lines = summary.trimEnd().replaceAll('…', screen.symbols.more).split('\n')
   const more = isFull ? 0 : Math.max(0, lines.length - MAX_DRAFT_LINES)
   const aside = `${describeSummarizer(preview)}, ${formatInteger(summary.length)} characters`
@@ -234,7 +234,7 @@ function describeSummarizer({ summarizer, model }: CompactionPreview): string {
   return summarizer === 'block' ? 'by the provider' : `by ${sanitizeText(model)}`
 }
 
-/** Removes control characters and secrets from a line, and keeps its indentation; `symbols` replace those of notes. */
+/** Removes control characters and secrets from a line, and keeps its indentation. Symbols of notes are replaced by `symbols`. */
 function sanitizeLine(line: string, { more, arrow }: Screen['symbols']): string {
   const indent = /^[ \t]*/.exec(line)?.[0] ?? ''
   const text = sanitizeText(line).replaceAll('…', more).replaceAll('→', arrow)

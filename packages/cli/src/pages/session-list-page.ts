@@ -108,7 +108,7 @@ const PEAK_AND_HITS: readonly TableColumn<NumberedSession>[] = [
   },
 ]
 
-/** Returns true if other listed sessions have all calls of this one, so that it has no figures of its own. */
+/** Returns true if all calls of this session are also in other listed sessions, so that it has no figures of its own. */
 function isCopy({ apiCalls, copiedCalls }: SessionReport): boolean {
   return apiCalls === 0 && copiedCalls > 0
 }

@@ -1,7 +1,6 @@
 /**
- * Serves the page on loopback. The token of the address is exchanged for a cookie that scripts cannot read; requests with
- * another Host or Origin are refused, so that neither another site nor a rebound name can ask. Nothing is loaded from
- * elsewhere.
+ * Serves the page on loopback. The token in the address is exchanged for a cookie that scripts cannot read. Requests with another Host or
+ * Origin are refused, so that other sites and rebound names have no access. Nothing is loaded from other servers.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
@@ -30,7 +29,7 @@ interface PageServerOptions {
 export interface PageServer {
   /** The address with the token, for the user. */
   readonly url: string
-  /** Returns an address that can be used once: other users of the machine see the arguments of the program that opens it. */
+  /** Returns an address that works once. Other users of the machine can see the arguments of the program that opens it. */
   createLink(): string
   close(): Promise<void>
 }

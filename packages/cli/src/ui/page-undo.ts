@@ -1,4 +1,4 @@
-/** The undo button of the page: what it would undo, why it is off, and the undo itself. */
+/** The undo button of the page: what it would undo, why it is disabled, and the undo itself. */
 import { basename, dirname, resolve } from 'node:path'
 import { createSingleLogJournal, type UndoOutcome, type UndoState } from 'tidemark/internal'
 import { findSessionWriter, readLog, type SessionReport, undoLog } from 'tidemark/logs'
@@ -9,7 +9,7 @@ export interface PageUndo {
   undo(report: SessionReport, target: string): Promise<UndoOutcome>
 }
 
-/** Undoes in the process that has the session open; null if this one has not. */
+/** Undoes in this process if it has the session open; otherwise returns null. */
 export type UndoHere = (session: string, target: string) => Promise<UndoOutcome | null>
 
 const NOT_OURS = 'The log of another program is never changed.'
@@ -17,8 +17,8 @@ const NOT_HERE =
   'Only sessions in the folder of Tidemark can be undone from here; tidemark compact --undo takes any file.'
 
 /**
- * Undo for the page of `tidemark ui`: a session of ours that no process holds is opened, changed and closed. For one that is
- * held, the button is off and names the holder.
+ * Undo for the page of `tidemark ui`. A session of Tidemark that no process holds is opened, changed and closed. For a session that a
+ * process holds, the button is disabled and names that process.
  */
 export function createClosedSessionUndo(home: string, undoHere: UndoHere = async () => null): PageUndo {
   const isServing = undoHere.length > 0
@@ -29,7 +29,7 @@ export function createClosedSessionUndo(home: string, undoHere: UndoHere = async
     const writer = await findSessionWriter(home, basename(path, '.jsonl')).catch(
       () => 'a process that is not known',
     )
-    // A session that this very process has open is undone by it.
+    // If this process itself has the session open, it makes the undo.
     const isHere = writer?.includes(`process ${process.pid} `) === true && isServing
     return writer === null || isHere ? null : `The session is open in ${writer}.`
   }
@@ -58,7 +58,7 @@ export function describeUndo(kind: 'compact' | 'clear'): string {
   return `The ${kind === 'compact' ? 'compaction' : 'clearing'} is undone.`
 }
 
-/** Returns the newest compaction or clearing in effect, which alone can be undone; null if there is none. */
+/** Returns the newest compaction or clearing in effect; null if there is none. Older ones cannot be undone. */
 export function findUndoTarget({ compactions, clearings }: SessionReport): UndoState['target'] {
   const rewrites = [
     ...compactions.map(({ id, at, isUndone }) => ({ id, at, isUndone, kind: 'compact' as const })),

@@ -1,4 +1,4 @@
-/** Writes what people share of a session: the page as one file, and the picture card. Neither is ever written over a log. */
+/** Writes the files of a session that users share: the page as one file, and the picture card. Neither ever overwrites a log. */
 import { writeFile } from 'node:fs/promises'
 import { TidemarkError } from '@tidemark/core/errors'
 import { createExportedPage } from '@tidemark/page/server/html-export'
@@ -29,7 +29,7 @@ export async function writeSessionCard(path: string, report: SessionReport): Pro
   await writeNewFile(path, drawPictureCard(report))
 }
 
-/** Writes a file; one that is there may be replaced only if it is of the same kind, by its name. */
+/** Writes a file, perhaps over an existing one. Its name must end with .html or .svg, so that no log is overwritten. */
 async function writeNewFile(path: string, content: string): Promise<void> {
   if (!/\.(?:html?|svg)$/i.test(path))
     throw new TidemarkError(

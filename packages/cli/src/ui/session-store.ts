@@ -1,6 +1,6 @@
 /**
- * The sessions that the page shows: their reports as `inspect --json` has them, read one after the other when the page
- * starts and again when a log changes. Logs are only followed while a page listens.
+ * The sessions that the page shows. Their reports are those of `inspect --json`, created one after the other at the start, and again when a
+ * log changes. Logs are watched only while a page is open.
  */
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
@@ -18,7 +18,7 @@ import { redactStrings } from 'tidemark/internal'
 import { inspectFiles, type LogContents, readLog, type SessionReport } from 'tidemark/logs'
 import type { PageUndo } from './page-undo.ts'
 
-/** What the page looks for: the logs to show, newest first, and those that were left out. */
+/** The logs to show, newest first, and those that were left out. */
 interface PageLogs {
   readonly logs: readonly NamedLog[]
   readonly unreadable: readonly UnreadableLog[]
@@ -26,7 +26,7 @@ interface PageLogs {
 }
 
 export interface SessionStoreOptions {
-  /** Finds the logs. Called again from time to time while a page listens, because sessions begin. */
+  /** Finds the logs. Called repeatedly while a page is open, because new sessions may begin. */
   readonly find: () => Promise<PageLogs>
   readonly undo: PageUndo
   readonly timeZone?: string | undefined
@@ -60,7 +60,7 @@ export class SessionStore implements PageSessions {
     this.#options = options
   }
 
-  /** Finds the logs and starts to read them. Returns when they are found. */
+  /** Finds the logs and starts to read them. Returns after they are found. */
   async start(): Promise<number> {
     await this.#findLogs()
     this.#reading = this.#readAll()
@@ -80,7 +80,7 @@ export class SessionStore implements PageSessions {
     })
   }
 
-  /** Returns the report of a session, which is read now if it was not yet; null if there is no such session. */
+  /** Returns the report of a session, and reads its log if that has not happened yet; null if there is no such session. */
   async readPage(id: string): Promise<SessionPage | null> {
     const session = this.#sessions.get(id)
     if (session === undefined) return null
@@ -95,7 +95,7 @@ export class SessionStore implements PageSessions {
     }
   }
 
-  /** Returns the contents of a log. Those of the session that was opened last are kept until another one is opened. */
+  /** Returns the contents of a log. The contents of the last opened session are kept until another session is opened. */
   async readContents(id: string): Promise<LogContents | null> {
     const session = this.#sessions.get(id)
     if (session === undefined) return null
@@ -116,7 +116,7 @@ export class SessionStore implements PageSessions {
     return answerSessionQuestion(session, question)
   }
 
-  /** Undoes a compaction or clearing, and reads the session again; null if there is no such session. */
+  /** Undoes a compaction or clearing, then reads the session again; null if there is no such session. */
   async undo(id: string, target: string): Promise<UndoOutcome | null> {
     const session = this.#sessions.get(id)
     if (session?.report == null) return null
@@ -185,7 +185,7 @@ export class SessionStore implements PageSessions {
     for (const listener of this.#listeners) listener(event)
   }
 
-  /** Looks for changed logs after a pause, as long as a page listens and nothing else looks for them. */
+  /** Checks for changed logs after a pause. Does nothing if a check is already scheduled. */
   #follow(afterMs: number): void {
     if (this.#timer !== null || this.#isClosed) return
     this.#timer = setTimeout(async () => {
@@ -193,7 +193,7 @@ export class SessionStore implements PageSessions {
       await this.#reading.catch(() => {})
       await this.#readChanged().catch(() => {})
       this.#timer = null
-      // Reading a long log again and again leaves the process time for the pages that are open.
+      // The pause is at least as long as the check took, so that reading a long log leaves time for open pages.
       if (this.#listeners.size > 0) this.#follow(Math.max(STAT_MS, performance.now() - started))
     }, afterMs)
     this.#timer.unref()
@@ -210,7 +210,7 @@ export class SessionStore implements PageSessions {
   }
 }
 
-/** Names a log in addresses without its path. */
+/** Returns a key for a log in addresses, without its path. */
 function toSessionKey(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 12)
 }

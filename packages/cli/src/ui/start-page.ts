@@ -1,4 +1,4 @@
-/** Starts the page beside another command: `watch --ui` and `chat --ui` serve the sessions of Tidemark's home with it. */
+/** Starts the page beside another command: `watch --ui` and `chat --ui` use it for the sessions in Tidemark's home. */
 import { join } from 'node:path'
 import { findNamedLogs } from 'tidemark/internal'
 import { type PageServer, servePage } from './page-server.ts'
@@ -8,13 +8,13 @@ import { SessionStore } from './session-store.ts'
 interface OwnPageOptions {
   readonly home: string
   readonly timeZone: string | undefined
-  /** Given by a command that has sessions open itself. */
+  /** Set by a command that itself has sessions open. */
   readonly undoHere?: UndoHere
 }
 
 const MAX_SESSIONS = 20
 
-/** Serves the newest sessions of Tidemark itself. New ones are found while the page is open. */
+/** Serves Tidemark's own newest sessions. New sessions appear while the page is open. */
 export async function serveOwnPage({ home, timeZone, undoHere }: OwnPageOptions): Promise<PageServer> {
   const store = new SessionStore({
     find: async () => {

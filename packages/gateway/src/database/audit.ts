@@ -1,8 +1,8 @@
-/** The audit log: who changed keys, deleted sessions and looked at those of others, and when. Rows are only added. */
+/** The audit log: who changed keys, deleted sessions or viewed sessions of others, and when. Rows are never changed. */
 import type { Database } from './database.ts'
 
 interface AuditEntry {
-  /** Who did it: the operating system's user of a command, `retention`, or the name of a key. */
+  /** Who acted: the operating system's user who ran a command, `retention`, or the name of a key. */
   readonly actor: string
   readonly action: 'key-added' | 'key-revoked' | 'session-deleted' | 'page-opened'
   /** The name of the key or team, or the key and id of the session. */

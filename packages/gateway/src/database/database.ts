@@ -4,11 +4,11 @@ import pg from 'pg'
 
 export type Database = pg.Pool
 
-/** Connections of one process: four for the locks of sessions, one for jobs, the others for queries. */
+/** Maximum connections of one process: four for session locks, one for jobs, the others for queries. */
 const MOST_CONNECTIONS = 12
 const CONNECT_MS = 5_000
 
-/** Opens a pool. Nothing is connected yet. Throws `bad-option` if `url` is no address of a Postgres database. */
+/** Opens a pool, without a connection yet. Throws `bad-option` if `url` is not a Postgres address. */
 export function openDatabase(url: string, options: { readonly connections?: number } = {}): Database {
   const protocol = URL.canParse(url) ? new URL(url).protocol : ''
   if (protocol !== 'postgres:' && protocol !== 'postgresql:')
@@ -23,17 +23,17 @@ export function openDatabase(url: string, options: { readonly connections?: numb
     connectionTimeoutMillis: CONNECT_MS,
     application_name: 'tidemark gateway',
   })
-  // A server that is stopped ends idle connections. The next query says so; without a listener the process would end.
+  // A server that is stopped closes idle connections. The next query reports that; without a listener, the process would end.
   pool.on('error', () => {})
   return pool
 }
 
-/** A client waits for these answers: a server that hangs is as one that is away. */
+/** Time limit for queries that a client waits for. A server that hangs is treated like one that is down. */
 const PROMPT_MS = 5_000
 
 /**
- * Runs a short query for which a request waits. Rejects if the server does not answer within some seconds. One with a name is
- * planned once on each connection: it must name its columns, since a newer version may add some.
+ * Runs a short query that a request waits for. Rejects if the server does not answer within a few seconds. A query with a name is planned
+ * once per connection. It must list its columns, because a newer version may add some.
  */
 export function queryPromptly(
   pool: Pick<Database, 'query'>,
@@ -41,7 +41,7 @@ export function queryPromptly(
   values: readonly unknown[] = [],
   name?: string,
 ): Promise<pg.QueryResult> {
-  // A connection has this option, its types do not.
+  // Connections support this option, but the types of `pg` do not have it.
   const query: pg.QueryConfig & { readonly query_timeout: number } = {
     ...(name === undefined ? {} : { name }),
     text,
@@ -67,7 +67,7 @@ export async function runTransaction<T>(
     connection.release()
     return result
   } catch (thrown) {
-    // What the server did of it is not known: the connection is not used again, and the server rolls back.
+    // Whether the server did the work is unknown, so the connection is closed and the server rolls back.
     connection.release(true)
     throw thrown
   }

@@ -1,6 +1,6 @@
 /**
- * The tables of the gateway, as numbered steps that only add: a gateway of the version before works on the tables of the
- * next one, so that an upgrade replaces one process after the other.
+ * Creates the gateway's tables in numbered steps that only add to them. The previous version of the gateway therefore works on upgraded
+ * tables, and processes can be upgraded one after the other.
  */
 import type { PoolClient } from 'pg'
 import { createPostgresTables } from 'tidemark/postgres'
@@ -12,7 +12,7 @@ interface Migration {
   readonly sql: string
 }
 
-/** A step that was released is never changed: a later one adds to it. */
+/** A released step is never changed; later steps add to it. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     number: 1,
@@ -78,10 +78,10 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ]
 
-/** Number of the advisory lock under which steps run: processes that start together wait for each other. */
+/** Number of the advisory lock for the steps, so that processes that start together wait for each other. */
 const MIGRATION_LOCK = 7_433_302
 
-/** Brings the tables to this version. Returns the names of the steps that ran. Newer tables are left as they are. */
+/** Upgrades the tables to this version. Returns the names of the steps that ran. Newer tables are left unchanged. */
 export async function migrateDatabase(
   pool: Database,
   steps: readonly Migration[] = MIGRATIONS,

@@ -1,6 +1,6 @@
 /**
- * The sessions of one key in Postgres: log, blobs and the time of their last use. The key is part of every row's primary key,
- * so that equal ids of two keys never meet.
+ * The sessions of one key in Postgres: log, blobs and time of last use. The key is part of every primary key, so equal session ids of two
+ * keys do not conflict.
  */
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
 import { copyBlobBytes, createBlobId } from 'tidemark/internal'
@@ -12,16 +12,16 @@ export interface SessionStoreOptions {
   /** The id of the key. */
   readonly scope: string
   readonly locks: PostgresLocks
-  /** Seconds for which a request waits while another process answers one of the same session. */
+  /** Seconds that a request waits while another process handles a request of the same session. */
   readonly waitSeconds: number
   /** Called if the log could not be read or written, with the reason. */
   readonly onFailure: (message: string) => void
 }
 
-/** Milliseconds in which the last use of a session is stored once. */
+/** The time of last use is stored at most once in this many milliseconds. */
 const TOUCH_MS = 10_000
 
-/** Sessions whose last use is remembered; those that are forgotten are stored once more. */
+/** Maximum sessions whose last stored use is remembered. For a forgotten session, the use is stored again. */
 const MOST_TOUCHED = 10_000
 
 export function createScopeJournal(pool: Database, options: SessionStoreOptions): Journal {
@@ -53,7 +53,7 @@ export function createScopeJournal(pool: Database, options: SessionStoreOptions)
         journal.append(session, after, records),
         touch(session, after),
       ]).catch(report)
-      // Its log may have been deleted meanwhile, with its last use.
+      // The session may have been deleted meanwhile, with its time of last use.
       if (!outcome.ok) touched.delete(session)
       if (!outcome.ok && outcome.reason === 'locked') onFailure(outcome.message)
       return outcome
@@ -62,10 +62,10 @@ export function createScopeJournal(pool: Database, options: SessionStoreOptions)
   }
 }
 
-/** A key may have very many sessions, and each new conversation asks whose ids begin with its own. */
+/** Searches by prefix in SQL, because a key may have very many sessions and each new conversation searches them. */
 async function listBeginning(pool: Database, scope: string, prefix: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ session: string }>(
-    // Behind all ids that begin so: ids have no such character.
+    // `~` sorts after every character of ids, so the range has exactly the ids with this prefix.
     `select session from gateway_sessions
      where scope = $1 and session collate "C" >= $2 and session collate "C" < $2 || '~'`,
     [scope, prefix],
@@ -73,7 +73,7 @@ async function listBeginning(pool: Database, scope: string, prefix: string): Pro
   return rows.map(({ session }) => session)
 }
 
-/** Sessions that are searched for a conversation that names none, and lines of each. */
+/** Limits of the search for a conversation without an id: number of sessions, and of the last lines of each. */
 const SEARCHED = { sessions: 100, lines: 60 }
 
 async function findRecent(
@@ -128,8 +128,8 @@ interface DeletedSession {
 }
 
 /**
- * Deletes a session with the blobs that no other session of the key has. Returns null, and deletes nothing, if a process
- * answers a request of it just now, if it was used after `unusedSince`, or if there is none.
+ * Deletes a session, and the blobs that no other session of the key uses. Returns null and deletes nothing if a process is handling a
+ * request of the session, if it was used after `unusedSince`, or if it does not exist.
  */
 export async function deleteSession(
   pool: Database,

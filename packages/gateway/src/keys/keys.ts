@@ -1,6 +1,6 @@
 /**
- * Keys of the gateway: one for each consumer, with a budget, a period and a list of models. Only a hash of a key is stored; it
- * is looked up for each request, so that a revoked key ends at once in every process.
+ * Keys of the gateway: one per consumer, with a budget, a period and a list of models. Only the hash of a key is stored. It is looked up
+ * for each request, so that a revoked key stops working at once in every process.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { TidemarkError } from '@tidemark/core/errors'
@@ -11,18 +11,18 @@ export const PERIODS = ['day', 'week', 'month', 'total'] as const
 export type Period = (typeof PERIODS)[number]
 
 export interface GatewayKey {
-  /** The scope of the sessions of this key. */
+  /** Id of the key, and the scope of its sessions. */
   readonly id: string
   readonly name: string
-  /** Most dollars in a period; null for no limit. */
+  /** Maximum dollars in a period; null for no limit. */
   readonly budget: number | null
   readonly period: Period
-  /** Names of the models that may be called, `*` at the end for all with that beginning; null for all. */
+  /** Names of the models that may be called; `*` at the end of a name stands for any ending. Null for all models. */
   readonly models: readonly string[] | null
   readonly isRevoked: boolean
-  /** The team that it is counted with; null for none. */
+  /** The team in whose totals the key is counted; null for none. */
   readonly team: string | null
-  /** True if the key only opens the page: it sees the sessions of its team, or all if it has none, and calls nothing. */
+  /** True if the key can only open the page and cannot call models. It sees the sessions of its team, or all sessions if it has no team. */
   readonly isViewer: boolean
 }
 
@@ -36,12 +36,12 @@ interface NewKey {
   readonly actor: string
 }
 
-/** What a key begins with, which distinguishes it from the credentials of providers. */
+/** Prefix of every key, which distinguishes keys from credentials of providers. */
 const KEY_PREFIX = 'tmk_'
 const KEY_PATTERN = /^tmk_[\w-]{43}$/
 const UNIQUE_VIOLATION = '23505'
 
-/** Adds a key and returns it: it cannot be read again later. */
+/** Adds a key and returns its text, which cannot be read again later. */
 export async function addKey(
   pool: Database,
   given: NewKey,
@@ -50,7 +50,7 @@ export async function addKey(
   const key = `${KEY_PREFIX}${randomBytes(32).toString('base64url')}`
   const id = randomUUID()
   const { name, budget = null, period = 'month', team = null, isViewer = false, actor } = given
-  // A gateway of the version before, which knows no viewers, refuses every model to such a key.
+  // The previous version of the gateway does not know viewer keys. With an empty list it refuses every model to them.
   const models = isViewer ? [] : (given.models ?? null)
   try {
     await runTransaction(pool, async (connection) => {
@@ -115,7 +115,7 @@ export async function revokeKey(pool: Database, name: string, actor: string): Pr
 export interface ListedKey extends GatewayKey {
   readonly hint: string
   readonly createdAt: string
-  /** Dollars of the current period, with those of calls that run. */
+  /** Dollars of the current period, including reservations of running calls. */
   readonly spent: number
   readonly reserved: number
 }
@@ -134,7 +134,7 @@ export async function listKeys(pool: Database): Promise<readonly ListedKey[]> {
   }))
 }
 
-/** The first day, in UTC, of the period that runs now, as SQL. `period`: SQL of the name of the period. */
+/** Returns SQL for the first day, in UTC, of the current period. `period`: SQL expression for the name of the period. */
 export function sqlPeriod(period: string): string {
   return `case ${period} when 'total' then date '1970-01-01'
     else date_trunc(${period}, now() at time zone 'utc')::date end`
@@ -148,7 +148,7 @@ export async function findKey(pool: Pick<Database, 'query'>, secret: string): Pr
   return rows[0] === undefined ? null : toKey(rows[0])
 }
 
-/** True if a key of the gateway stands anywhere in a text. */
+/** True if a text contains a key of the gateway anywhere. */
 export function containsGatewayKey(text: string): boolean {
   return /tmk_[\w-]{43}/.test(text)
 }
@@ -164,7 +164,7 @@ export function allowsModel({ models }: Pick<GatewayKey, 'models'>, model: strin
   return models.some((name) => (name.endsWith('*') ? model.startsWith(name.slice(0, -1)) : name === model))
 }
 
-/** A key has 256 random bits: nothing is gained by a slow hash. */
+/** A fast hash is safe, because keys have 256 random bits. */
 function hashKey(key: string): Buffer {
   return createHash('sha256').update(key).digest()
 }

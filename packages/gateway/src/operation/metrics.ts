@@ -1,4 +1,4 @@
-/** Figures of one process in the text format of Prometheus. Figures of all processes are in the database: `keys list`. */
+/** Metrics of one process in the text format of Prometheus. Figures over all processes are in the database: `keys list`. */
 
 type Labels = Readonly<Record<string, string>>
 
@@ -7,7 +7,7 @@ export interface Metrics {
   count(name: CounterName, labels?: Labels, amount?: number): void
   /** Adds the duration of a request to the histogram. */
   observeSeconds(seconds: number): void
-  /** Returns all figures as text. `gauges`: values of this moment. */
+  /** Returns all metrics as text. `gauges`: current values. */
   render(gauges: Readonly<Record<string, number>>): string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Work that no request waits for, as jobs of pg-boss in the same database: sessions without requests for long are deleted,
- * and calls of dead processes are settled. A job of a process that is killed is taken up by another one.
+ * Background jobs of pg-boss in the same database: sessions unused for too long are deleted, and calls of dead processes are settled. If a
+ * process is killed, another one takes over its job.
  */
 import { PgBoss } from 'pg-boss'
 import type { Database } from '../database/database.ts'
@@ -19,14 +19,14 @@ export interface Jobs {
 }
 
 export const UPKEEP_QUEUE = 'tidemark-gateway-upkeep'
-/** Every minute: pg-boss sends one job for all processes. */
+/** Every minute, pg-boss starts one job for all processes together. */
 const SCHEDULE = '* * * * *'
-/** Sessions that one job deletes at most, so that no job runs for long. */
+/** Maximum sessions that one job deletes, so that no job runs for long. */
 const BATCH = 500
 
 export async function startJobs({ database, retentionDays, onError }: JobOptions): Promise<Jobs> {
   const boss = new PgBoss({
-    // The jobs use the connections of the gateway, so that a process has one limit of them.
+    // The jobs use the gateway's pool, so that one limit of connections applies.
     db: {
       executeSql: async (text, values) => database.query(text, values === undefined ? [] : [...values]),
     },
@@ -42,12 +42,12 @@ export async function startJobs({ database, retentionDays, onError }: JobOptions
   return { close: () => boss.stop({ graceful: true, timeout: 5_000 }) }
 }
 
-/** pg-boss also reports copies of errors, which are none by their class. */
+/** pg-boss also reports copies of errors that are not instances of Error. */
 function readErrorMessage(error: { readonly message?: unknown }): string {
   return typeof error.message === 'string' ? error.message : 'A job failed.'
 }
 
-/** Number of the advisory lock under which pg-boss creates its tables: two processes that start at once would fail. */
+/** Number of the advisory lock for creating the tables of pg-boss. Two processes that start at once would otherwise fail. */
 const START_LOCK = 7_433_303
 
 async function runAlone(database: Database, work: () => Promise<unknown>): Promise<void> {
@@ -58,12 +58,12 @@ async function runAlone(database: Database, work: () => Promise<unknown>): Promi
     await connection.query(`select pg_advisory_lock(${START_LOCK})`)
     await work()
   } finally {
-    // The end of the connection releases the lock, whatever has happened.
+    // Closing the connection releases the lock in every case.
     connection.release(true)
   }
 }
 
-/** Does what is due now. Safe in several processes at once. */
+/** Runs all jobs that are due. Several processes may call this at once. */
 export async function runUpkeep(
   database: Database,
   retentionDays: number | null,

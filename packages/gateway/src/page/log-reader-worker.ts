@@ -1,4 +1,4 @@
-/** The thread that reads the logs of sessions for the page. Takes questions, one after the other; keeps the last log. */
+/** The thread that reads logs of sessions for the page. Answers one question at a time, and keeps the last log in memory. */
 import { parentPort } from 'node:worker_threads'
 import { answerSessionQuestion, toListedSession } from '@tidemark/page/server/page-routes'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
@@ -39,7 +39,7 @@ async function answer(question: LogQuestion, lines: readonly string[] | null): P
     { readPage: async () => createPage(question, log), readContents: async () => log },
     ask,
   )
-  // Sent as text, which costs the other thread nothing.
+  // Sent as text, which the main thread need not serialize again.
   const { json, ...rest } = given
   return {
     ok: true,

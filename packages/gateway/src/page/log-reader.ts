@@ -1,6 +1,6 @@
 /**
- * Reads logs of sessions in a thread of its own, so that the answers of agents, which the same process passes on, wait for
- * none. One log at a time; one that needs too much memory ends the thread, not the process.
+ * Reads logs of sessions in a separate thread, so that responses to agents, which the same process passes on, are not delayed. Reads one
+ * log at a time. A log that needs too much memory ends only the thread.
  */
 import { Worker } from 'node:worker_threads'
 import type { PageAnswer, SessionQuestion } from '@tidemark/page/server/page-routes'
@@ -14,11 +14,11 @@ export interface LogQuestion {
   readonly modifiedMs: number
   readonly isLive: boolean
   readonly owner: SessionOwner
-  /** What the page asks; null for a summary. */
+  /** The question of the page; null for a summary of the log. */
   readonly ask: SessionQuestion | null
 }
 
-/** What is stored of a log, as JSON: the session in the list, and its cache breaks. */
+/** The stored data of a log, as JSON: its entry in the list of sessions, and its cache breaks. */
 export interface LogSummary {
   readonly listed: string
   readonly losses: string
@@ -27,7 +27,7 @@ export interface LogSummary {
 type LogAnswer<Ask> = Ask extends null ? LogSummary : PageAnswer
 
 export interface LogReader {
-  /** Answers a question about a log. `readLines` is called if the thread does not have it. Rejects with the reason if it cannot be read. */
+  /** Answers a question about a log. Calls `readLines` if the thread lacks the log. Rejects if the log cannot be read. */
   ask<Ask extends SessionQuestion | null>(
     question: LogQuestion & { readonly ask: Ask },
     readLines: ReadLines,
@@ -43,18 +43,18 @@ export type WorkerTask =
   | { readonly type: 'lines'; readonly lines: readonly string[] }
   | { readonly type: 'question'; readonly question: LogQuestion; readonly isNew: boolean }
 
-/** What the thread posts: an answer, or why there is none. */
+/** A message from the thread: an answer, or the reason why there is none. */
 export type WorkerReply =
   | { readonly ok: true; readonly answer: PageAnswer | LogSummary }
   | { readonly ok: false; readonly why: string }
 
-/** The thread ends after so long without a question, with the log that it holds. */
+/** Milliseconds without a question after which the thread ends and its log is freed. */
 const IDLE_MS = 60_000
 const MOST_HEAP_MB = 1_024
-/** Questions that may wait. More are refused, so that what one asks for does not keep all others waiting. */
+/** Maximum waiting questions; more are refused, so that one viewer cannot block all others. */
 const MOST_WAITING = 20
 
-/** What the log itself is the reason of: it is damaged, or too large. Asked again, the answer would be the same. */
+/** The log itself is the cause, because it is damaged or too large. Asking again would give the same result. */
 export class UnreadableLog extends Error {}
 
 export function createLogReader(): LogReader {
@@ -118,7 +118,7 @@ export function createLogReader(): LogReader {
 function startWorker(): Worker {
   const isSource = import.meta.url.endsWith('.ts')
   const entry = new URL(`./log-reader-worker.${isSource ? 'ts' : 'mjs'}`, import.meta.url)
-  // A thread does not inherit the hooks that make packages resolve to their sources.
+  // A thread does not inherit the module hooks that resolve packages to their sources.
   const execArgv = isSource ? ['--conditions=tidemark-source'] : []
   const worker = new Worker(entry, {
     execArgv,

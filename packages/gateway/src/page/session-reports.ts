@@ -1,6 +1,6 @@
 /**
- * The sessions that a viewer may see, from Postgres. What the list shows of a log is stored once it was read, for all
- * processes, and read again when the log has grown; a session that is opened is read as it is now. Nothing is written to logs.
+ * The sessions that a viewer may see, from Postgres. Summaries of logs for the list are stored for all processes, and read again when the
+ * log has grown. A session that is opened is read in its present state. Logs are never written.
  */
 import { createHash } from 'node:crypto'
 import type { PageAnswer, PageSessions, SessionQuestion } from '@tidemark/page/server/page-routes'
@@ -9,22 +9,22 @@ import type { Database } from '../database/database.ts'
 import { createLogReader, type LogQuestion, type LogReader, UnreadableLog } from './log-reader.ts'
 import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 
-/** Counts up with what is stored of a log: reports of another format are made again. */
+/** Version of the stored report format. After an increase, stored reports of older formats are made again. */
 export const REPORT_FORMAT = 1
-/** Sessions in the list, the newest. */
+/** Maximum sessions in the list, newest first. */
 const MOST_LISTED = 200
-/** Logs that one look at the list has read again. */
+/** Maximum logs that are read again for one request of the list. */
 const BATCH = 25
-/** A log that grows is read again after so many seconds. */
+/** Seconds after which a growing log is read again. */
 const STALE_SECONDS = 30
 const LIVE_MS = 120_000
 /** Larger logs are not read for the page. */
 const MOST_LOG_BYTES = 200_000_000
 
 export interface SessionReports {
-  /** Returns the sessions of a viewer, to be asked by the page. */
+  /** Returns the sessions of a viewer, for questions of the page. */
   open(viewer: PageViewer): PageSessions
-  /** Has logs read that have grown, and returns what a page that follows compares: each session with its lines and the time of its report. */
+  /** Reads logs that have grown. Returns lines and report time of each session, from which a page sees changes. */
   observe(viewer: PageViewer): Promise<ReadonlyMap<string, ObservedSession>>
   close(): Promise<void>
 }
@@ -39,7 +39,7 @@ export function createSessionReports(pool: Database, onError: (message: string) 
   const waiting = new Set<string>()
   let isClosed = false
 
-  /** Reads what changed of a viewer's sessions, the newest first. Each log is read by one of these at a time. */
+  /** Reads the changed logs of a viewer's sessions, newest first. A log that is already being read is skipped. */
   async function refresh(viewer: PageViewer): Promise<void> {
     const { rows } = await pool.query<SessionRow>(STALE, [
       ...listViewerValues(viewer),
@@ -111,7 +111,7 @@ interface ListedRow extends SessionRow {
 const COLUMNS = `s.scope, s.session, s.used_at, k.name as key, k.team,
   (select l.line from tidemark_lines l where l.scope = s.scope and l.session = s.session order by l.line desc limit 1) as lines`
 
-/** Values: the viewer's, and the format of reports. */
+/** SQL parameters: those of the viewer ($1 to $3), then the report format. */
 const FROM = `from gateway_sessions s join gateway_keys k on k.id = s.scope
   left join gateway_reports r on r.scope = s.scope and r.session = s.session and r.format = $4
   where ${SQL_VISIBLE}`
@@ -120,7 +120,7 @@ const LISTED = `select ${COLUMNS}, r.made_at, r.listed, r.why ${FROM} order by s
 
 const COUNTS = `select count(*) as sessions, count(*) filter (where r.scope is null) as unread ${FROM}`
 
-/** The time of the last use is stored every ten seconds: a report that was made well after it is of the whole log. */
+/** The time of last use is stored every ten seconds. A report that was made well after that time covers the whole log. */
 const STALE = `select * from (
     select ${COLUMNS}, r.lines as read, r.made_at ${FROM} and (r.scope is null or (
       r.made_at < now() - make_interval(secs => $5) and r.made_at < s.used_at + make_interval(secs => $5)))
@@ -129,7 +129,7 @@ const STALE = `select * from (
 const ONE = `select ${COLUMNS} from gateway_sessions s join gateway_keys k on k.id = s.scope
   where ${SQL_VISIBLE} and left(encode(sha256(convert_to(s.scope || ' ' || s.session, 'UTF8')), 'hex'), 24) = $4`
 
-/** Names a session in addresses. Knowing it opens nothing: it is looked for among the sessions that the viewer may see. */
+/** Returns the id of a session in addresses. Knowing an id gives no access: it is only searched among the viewer's sessions. */
 function toSessionId({ scope, session }: Pick<SessionRow, 'scope' | 'session'>): string {
   return createHash('sha256').update(`${scope} ${session}`).digest('hex').slice(0, 24)
 }

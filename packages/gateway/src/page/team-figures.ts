@@ -1,6 +1,6 @@
 /**
- * What a team spent, by key, team, model and day, and what it lost to cache breaks by cause. All sums are made in SQL: calls
- * from the accounts, so that they equal the bill, and losses from what was read of the sessions' logs.
+ * What a team spent, by key, team, model and day, and what it lost to cache breaks, by cause. All sums are made in SQL. Spending is summed
+ * from the accounts, so that it equals the bill; losses come from the stored reports of logs.
  */
 import type { SpendingRow, TeamFigures, TeamKey, TeamLoss } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
@@ -8,10 +8,10 @@ import { listKeys } from '../keys/keys.ts'
 import { REPORT_FORMAT } from './session-reports.ts'
 import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 
-/** Models that are listed by name: their names come from clients. */
+/** Maximum models listed by name, because names come from clients. */
 const MOST_MODELS = 50
 
-/** Returns the figures of the last `days` days in UTC, today included; of all days if that is null. */
+/** Returns the figures of the last `days` days in UTC, including today; null for all days. */
 export async function readTeamFigures(
   pool: Database,
   viewer: PageViewer,
@@ -46,7 +46,7 @@ export async function readTeamFigures(
   }
 }
 
-/** A key that only opens the page spends nothing, and is none of the users. */
+/** A viewer key spends nothing and is not listed as a user. */
 async function listVisibleKeys(pool: Database, { sees, keyId, team }: PageViewer) {
   const keys = await listKeys(pool)
   return keys
@@ -58,7 +58,7 @@ async function listVisibleKeys(pool: Database, { sees, keyId, team }: PageViewer
     }))
 }
 
-/** Days are those of UTC, as are the periods of budgets. Settled calls only: what runs has no cost yet. */
+/** Days are in UTC, like the periods of budgets. Only settled calls count, because running calls have no cost yet. */
 const CALLS = `
   with calls as (
     select c.*, k.id as key_id, k.team, (c.started_at at time zone 'utc')::date as day

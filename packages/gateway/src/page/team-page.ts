@@ -1,6 +1,6 @@
 /**
- * The page of `tidemark ui` for a team, served by the gateway to everyone with a key. It only reads: a viewer sees all sessions or
- * those of a team, any other key its own. Each request asks the database whose cookie it is, so that a revoked key sees nothing.
+ * The page of `tidemark ui` for a team, read-only, served by the gateway to everyone with a key. A viewer key sees all sessions or those of
+ * its team; any other key its own. Each request checks its cookie in the database, so a revoked key sees nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isObject, parseJson } from '@tidemark/core/log/json'
@@ -22,18 +22,18 @@ import { findViewer, type PageViewer, SIGN_IN_SECONDS, signIn, signOut } from '.
 
 interface TeamPageOptions {
   readonly database: Database
-  /** The address at which browsers reach the page from other machines; null for this machine only. */
+  /** The address at which browsers on other machines reach the page; null for this machine only. */
   readonly pageUrl: string | null
   readonly onError: (message: string) => void
 }
 
 export interface TeamPage {
-  /** Answers a request for the page. Returns false for any other. `port`: where the gateway listens. */
+  /** Answers a request for the page. Returns false for other requests. `port`: the port of the gateway. */
   answer(request: IncomingMessage, response: ServerResponse, port: number): boolean
   close(): Promise<void>
 }
 
-/** Milliseconds between two looks at what has changed, for each page that is open. */
+/** Milliseconds between two checks for changes, for each open page. */
 const FOLLOW_MS = 3_000
 
 interface PageState {
@@ -86,7 +86,7 @@ interface PageCookie {
   readonly attributes: readonly string[]
 }
 
-/** Browsers send cookies to every port of a host, so that the name has the port; with TLS it is bound to the host and to TLS. */
+/** The name has the port, because browsers send cookies to all ports of a host; with TLS, it binds to host and TLS. */
 function nameCookie(isOutside: boolean, outside: string | null, port: number): PageCookie {
   const isSecure = isOutside && outside?.startsWith('https:') === true
   return isSecure
@@ -102,14 +102,14 @@ async function answerAdmitted(
 ): Promise<void> {
   const { method = '' } = request
   const url = new URL(request.url ?? '/', 'http://page')
-  // The page itself says nothing of any session.
+  // The page's own files contain no data of sessions.
   const file = method === 'GET' ? await readPageFile(url.pathname, 'team') : null
   if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })
   const body = method === 'POST' ? await readPageBody(request) : ''
   if (method === 'POST' && url.pathname === '/api/sign-in') return answerSignIn(response, state, cookie, body)
   const secret = readPageCookie(request, cookie.name)
   const viewer = await findViewer(state.database, secret)
-  // Asked before signing in, too: no viewer is no failure.
+  // This request also comes before signing in, where the answer is no viewer and not an error.
   if (method === 'GET' && url.pathname === '/api/viewer')
     return sendPageAnswer(response, { status: 200, json: viewer === null ? null : describeViewer(viewer) })
   if (viewer === null)
@@ -163,7 +163,7 @@ async function answerViewer(
   return { status: 200, json: await readTeamFigures(database, viewer, isCount ? days : null) }
 }
 
-/** Sends an event for each session that changes, until the page is closed or its cookie ends. */
+/** Sends an event for each session that changes, until the page is closed or its cookie expires. */
 function followSessions(
   request: IncomingMessage,
   response: ServerResponse,

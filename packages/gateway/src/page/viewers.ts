@@ -1,6 +1,6 @@
 /**
- * Who looks at the page: a key is exchanged for a cookie, of which only a hash is stored, and which ends with the key. What a
- * viewer may see is one condition in SQL, which every query of the page has.
+ * Viewers of the page. A key is exchanged for a cookie, of which only a hash is stored, and which ends with the key. One SQL condition,
+ * used by every query of the page, decides what a viewer may see.
  */
 import { createHash } from 'node:crypto'
 import { createPageSecret } from '@tidemark/page/server/page-http'
@@ -14,12 +14,12 @@ export interface PageViewer extends TeamViewer {
   readonly keyId: string
 }
 
-/** Seconds after which a cookie ends. */
+/** Seconds after which a cookie expires. */
 export const SIGN_IN_SECONDS = 12 * 3600
-/** Cookies of one key at a time: a newer one ends the oldest. */
+/** Maximum cookies of one key; a new one replaces the oldest. */
 const MOST_SIGN_INS = 20
 
-/** Exchanges a key for the value of a cookie. Returns null for an unknown or revoked key. */
+/** Exchanges a key for the value of a cookie. Null for an unknown or revoked key. */
 export async function signIn(
   pool: Database,
   secret: string,
@@ -43,7 +43,7 @@ export async function signIn(
   return { cookie, viewer }
 }
 
-/** Returns whose cookie it is; null if it has ended, or if its key was revoked. */
+/** Returns the viewer of a cookie; null if it has expired or its key was revoked. */
 export async function findViewer(pool: Pick<Database, 'query'>, cookie: string): Promise<PageViewer | null> {
   if (cookie === '') return null
   const { rows } = await queryPromptly(
@@ -74,7 +74,7 @@ function toViewer({ id, name, team, is_viewer }: ViewerRow): PageViewer {
   return { keyId: id, name, team, sees: !is_viewer ? 'own' : team === null ? 'all' : 'team' }
 }
 
-/** SQL that is true for the keys `k` whose sessions a viewer may see. Its values, $1 to $3, are `listViewerValues`. */
+/** SQL condition for the keys `k` whose sessions a viewer may see. Its parameters $1 to $3 are `listViewerValues`. */
 export const SQL_VISIBLE =
   "(case $1::text when 'all' then true when 'team' then k.team = $3 when 'own' then k.id = $2 else false end)"
 

@@ -1,4 +1,4 @@
-/** The accounts of one process: what could not be stored because the database was away is stored once it is back. */
+/** The accounts of one process. Costs that could not be stored because the database was down are stored when it is back. */
 import { setTimeout } from 'node:timers/promises'
 import type { Database } from '../database/database.ts'
 import type { GatewayKey } from '../keys/keys.ts'
@@ -8,7 +8,7 @@ import type { CallCost } from '../spending/call-price.ts'
 import type { CallAccounts } from '../spending/metered-send.ts'
 
 export interface ProcessAccounts extends CallAccounts {
-  /** Waits for what is not stored yet, at most so many milliseconds. */
+  /** Waits until pending costs are stored, at most this many milliseconds. */
   close(ms: number): Promise<void>
 }
 
@@ -17,11 +17,11 @@ interface AccountsOptions {
   /** Id of this process. */
   readonly process: string
   readonly metrics: Metrics
-  /** Called once in a period when the spending of a key reaches the share at which it is warned. */
+  /** Called once per period, when the spending of a key reaches the warning share of its budget. */
   readonly onWarning: (key: GatewayKey, spent: number) => void
 }
 
-/** Milliseconds between two signs of life of a process. */
+/** Milliseconds between two entries that show that this process is alive. */
 const BEAT_MS = 10_000
 const RETRY_MS = { first: 100, most: 5_000 }
 

@@ -1,4 +1,4 @@
-/** Decides which requests are answered: known paths, known keys, and a credential for the provider. */
+/** Decides which requests are admitted: a known path, a valid key, and a credential for the provider. */
 import type { IncomingMessage } from 'node:http'
 import {
   type AdmittedRequest,
@@ -23,10 +23,10 @@ import { type Tenants, toOwnScope } from './tenants.ts'
 
 interface AdmissionOptions {
   readonly tenants: Tenants
-  /** Null: there are no keys, and callers bring their own credentials. */
+  /** Null: there are no keys, and callers send their own credentials. */
   readonly keys: { readonly database: Database; readonly accounts: CallAccounts } | null
   readonly upstreams: { readonly anthropic: string; readonly openai: string }
-  /** The gateway's own credentials; null for callers' own only. */
+  /** The gateway's own credentials; null if callers must send their own. */
   readonly credentials: { readonly anthropic: string | null; readonly openai: string | null }
 }
 
@@ -74,13 +74,13 @@ export function createAdmission(options: AdmissionOptions): Admit {
   }
 }
 
-/** Returns the fields that decide whether a client gets the usage of its stream, without reading its whole request. */
+/** Returns the fields of a body that decide whether a client gets the usage of its stream. Does not parse the whole body. */
 function readUsageFields({ body }: RequestInit): { readonly stream_options?: unknown } {
   const hasAsked = typeof body === 'string' && /"include_usage"\s*:\s*true/.test(body)
   return hasAsked ? { stream_options: { include_usage: true } } : {}
 }
 
-/** Without a database there are no keys: what a caller sends is a credential for the provider, and sessions are kept by it. */
+/** Without a database there are no keys: callers send a provider's credential, which also separates their sessions. */
 function admitWithoutKey(
   url: string,
   headers: Headers,
@@ -98,7 +98,7 @@ function admitWithoutKey(
   }
 }
 
-/** Where one address serves both providers, as a simulator does, the path tells whose credential is meant. */
+/** True if the credential is for the first provider. If both have the same address, as with a simulator, the path decides. */
 function isFirstProvider(
   path: string,
   upstream: string,
@@ -109,18 +109,18 @@ function isFirstProvider(
   return route === null || route.provider === PROVIDERS[0]
 }
 
-/** Paths of models, which every SDK may ask for. */
+/** Paths of the model list, which every SDK may request. */
 const MODELS_PATH = /^\/v1\/models(?:\/[\w.:@-]+)?$/
 
-/** Returns the path of a request that the gateway serves, with its query; null for any other. */
+/** Returns the path of a request that the gateway serves, with its query; null for other requests. */
 function readPath({ url = '', method }: IncomingMessage): string | null {
   const [path = '', ...query] = url.split('?')
-  // Nothing that a server further on could read as another path.
+  // Refuses paths that a later server could read as a different path.
   if (!/^\/v1(?:\/[\w.:@-]+)+$/.test(path) || path.split('/').some((part) => part === '..' || part === '.'))
     return null
   const isServed =
     method === 'POST' ? findRouteByPath(path) !== null : method === 'GET' && MODELS_PATH.test(path)
-  // Some providers take a credential in the query, so that a key may stand there.
+  // Some providers accept a credential in the query, so a key of the gateway may be there. It is removed.
   return isServed ? [path, ...query.filter((part) => !containsGatewayKey(part))].join('?') : null
 }
 

@@ -1,28 +1,28 @@
 /**
- * Whose request it is, and with whose credential it goes to the provider. A key of the gateway never leaves it, and a
- * credential that a caller brings is passed on and never stored.
+ * Reads the key of a request, and sets the credential with which the request goes to the provider. A key of the gateway never leaves it. A
+ * caller's own credential is passed on and never stored.
  */
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { copyHead, createRefusal } from 'tidemark/internal'
 import { containsGatewayKey, isGatewayKey } from '../keys/keys.ts'
 
-/** The header for a key beside a credential of the caller's own. */
+/** The header for a key if the caller also sends a provider's credential. */
 export const KEY_HEADER = 'x-tidemark-key'
 
-/** Headers that carry credentials, or speak for an account that is not the caller's. */
+/** Headers that carry credentials or name an account. They are not passed on unless the caller sent them for the provider. */
 const CREDENTIAL_HEADERS = ['x-api-key', 'authorization'] as const
 const ACCOUNT_HEADERS = ['openai-organization', 'openai-project', 'cookie', 'forwarded'] as const
 
 export interface CallerCredentials {
-  /** The key of the gateway; an empty text if there is none. */
+  /** The key of the gateway; empty if there is none. */
   readonly key: string
-  /** True if the caller brings a credential for the provider. */
+  /** True if the caller sends a credential for the provider. */
   readonly isOwn: boolean
 }
 
 /**
- * Reads the key: from its own header, when other credentials are the caller's, else from those that SDKs send. Two different
- * keys are none.
+ * Reads the key: from its own header if the caller also sends a credential, else from the headers of SDKs. With two different keys, no key
+ * counts.
  */
 export function readCredentials(headers: Headers): CallerCredentials {
   const given = CREDENTIAL_HEADERS.map((name) => stripBearer(headers.get(name) ?? '')).filter(
@@ -39,7 +39,7 @@ function stripBearer(text: string): string {
   return text.replace(/^bearer +/i, '')
 }
 
-/** Returns the headers for the provider: without any key of the gateway, and with `secret` unless the caller brings a credential. */
+/** Returns the headers for the provider: without keys of the gateway, and with `secret` unless the caller sends a credential. */
 export function writeCredentials(
   headers: Headers,
   { isOwn }: CallerCredentials,
@@ -60,7 +60,7 @@ export function writeCredentials(
   return sent
 }
 
-/** Headers of a response that are about the account of the credential. */
+/** Response headers about the account of the credential. */
 const ACCOUNT_RESPONSE_HEADERS = [
   'set-cookie',
   'anthropic-organization-id',
@@ -69,8 +69,8 @@ const ACCOUNT_RESPONSE_HEADERS = [
 ] as const
 
 /**
- * Returns a `fetch` whose responses tell a client nothing of the gateway's own credential: errors may quote it. One that the
- * provider refuses is the operator's to cure, and SDKs must not try again.
+ * Returns a `fetch` whose responses reveal nothing of the gateway's own credential, which errors may quote. If the provider refuses the
+ * credential, the operator must fix it, so SDKs are told not to retry.
  */
 export function hideCredential(
   fetch: typeof globalThis.fetch,

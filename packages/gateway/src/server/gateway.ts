@@ -1,6 +1,6 @@
 /**
- * Serves the gateway: requests of many users through their sessions, on one Postgres. Processes hold no state that another
- * one needs; as many as wanted run side by side.
+ * Serves the gateway: requests of many users, each through its session, on one Postgres. Processes share no state except the database, so
+ * any number can run side by side.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -20,7 +20,7 @@ import { createAdmission } from './admission.ts'
 import { createTenants, type Tenants } from './tenants.ts'
 
 export interface GatewayOptions {
-  /** Address of the database. Without it, one process keeps sessions in files, and there are no keys. */
+  /** Address of the database. Without one, a single process stores sessions in files, and there are no keys. */
   readonly database?: string
   /** Folder for sessions without a database. */
   readonly home: string
@@ -35,17 +35,17 @@ export interface GatewayOptions {
   /** Credentials are read from `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly maxBodyBytes?: number
-  /** Largest context window to use, in tokens. Default: that of each model. */
+  /** Maximum context window to use, in tokens. Default: that of each model. */
   readonly windowTokens?: number
   /** Days without a request after which a session is deleted. Default: sessions are kept. */
   readonly retentionDays?: number
   /** Seconds without a request after which a session is closed in this process. Default: 300. */
   readonly idleSeconds?: number
-  /** Address at which browsers reach the page through a proxy, as `https://gateway.example.com`. Default: only from this machine. */
+  /** Address at which browsers reach the page through a proxy, such as `https://gateway.example.com`. Default: only from this machine. */
   readonly pageUrl?: string
-  /** Seconds for which running answers may go on after `close`. Default: 30. */
+  /** Seconds that running responses get to finish after `close`. Default: 30. */
   readonly drainSeconds?: number
-  /** Called for what an operator should know, as one line. */
+  /** Called with log lines for the operator. */
   readonly onLog?: (line: GatewayLogLine) => void
 }
 
@@ -57,13 +57,13 @@ export interface GatewayLogLine {
 
 export interface Gateway {
   readonly url: string
-  /** Answers that are being sent. */
+  /** Number of responses that are being sent. */
   readonly running: number
-  /** Takes no more requests, lets running answers end, settles what is open, and closes the sessions. */
+  /** Accepts no more requests, waits for running responses, settles open calls, and closes the sessions. */
   close(): Promise<void>
 }
 
-/** Seconds for which a request waits while another process answers one of the same session. */
+/** Seconds that a request waits while another process handles a request of the same session. */
 const WAIT_SECONDS = 10
 const DEFAULT_IDLE_SECONDS = 300
 const DEFAULT_DRAIN_SECONDS = 30
@@ -91,7 +91,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   })
   let isDraining = false
-  // A server that takes no more connections has no address, but still requests on open ones.
+  // After the server stops listening, it has no address, but open connections still send requests.
   let boundPort = port
   const server = serveApart(onLog, async (request, response) => {
     if (answerOperator(request, response, { database, metrics, isDraining, running: client.running })) return
@@ -101,7 +101,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
       metrics.count('tidemark_gateway_responses_total', { status: String(response.statusCode) })
       metrics.observeSeconds((performance.now() - begun) / 1000)
     })
-    // A proxy in front sends the next request of the connection to another process.
+    // A proxy in front then sends its next request to another process.
     if (isDraining) response.setHeader('connection', 'close')
     await client.handle(request, response)
   })
@@ -186,7 +186,7 @@ async function closeServices({ database, accounts, jobs, page, tenants }: Gatewa
 /** Milliseconds that the costs of the last calls get to be stored. */
 const SETTLE_MS = 5_000
 
-/** Sessions are reported to OpenTelemetry where its package is installed; without a provider that costs nothing. */
+/** Loads telemetry if the package of OpenTelemetry is installed. Without a provider, it costs nothing. */
 async function loadTelemetry(): Promise<Telemetry | null> {
   try {
     const { openTelemetry } = await import('tidemark/telemetry')
@@ -207,7 +207,7 @@ function noteEvent(
     onLog({ level: 'warning', event: 'passed', message: `${session}: ${event.message}` })
 }
 
-/** Returns a server of requests of which each ends alone if its answer fails in a way that nothing expected. */
+/** Returns a server in which an unexpected error ends only the request that caused it. */
 function serveApart(
   onLog: (line: GatewayLogLine) => void,
   answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
@@ -228,7 +228,7 @@ interface OperatorView {
   readonly running: number
 }
 
-/** Answers what is asked by who runs the gateway. Returns false for other requests. */
+/** Answers requests of the operator, such as those for metrics. Returns false for other requests. */
 function answerOperator(
   { url = '', method }: IncomingMessage,
   response: ServerResponse,

@@ -1,6 +1,6 @@
 /**
- * The sessions of each key. Every key has a Tidemark object of its own, on stores that have only its sessions: an id that a
- * caller sends can name no session of another key.
+ * The sessions of each key. Each key has its own Tidemark object, on stores with only its own sessions, so that an id sent by a caller can
+ * never name a session of another key.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
@@ -19,16 +19,16 @@ interface TenantOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly idleSeconds: number
   readonly waitSeconds: number
-  /** Largest context window to use; null for that of each model. */
+  /** Maximum context window to use; null for that of each model. */
   readonly windowTokens: number | null
   readonly telemetry: Telemetry | null
   readonly onEvent: (event: SessionEvent, session: string, scope: string) => void
 }
 
 export interface Tenants {
-  /** Returns the sessions of a scope: the id of a key. */
+  /** Returns the sessions of a scope. A scope is the id of a key, or stands for a caller's own credential. */
   find(scope: string): ClientTidemark
-  /** Runs `work` for one request. `readFailure` tells why its session could not be read or written; null if it could. */
+  /** Runs `work` for one request. `readFailure` returns why its session could not be read or written; null if it could. */
   run<T>(work: (readFailure: () => string | null) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -37,7 +37,7 @@ interface RequestState {
   failure: string | null
 }
 
-/** Connections for locks and appends: each does one after the other, and waits for the disk at each append. */
+/** Number of connections for locks and appends. Each runs one statement at a time, and each append waits for the disk. */
 const LOCK_CONNECTIONS = 4
 
 export function createTenants(options: TenantOptions): Tenants {
@@ -71,7 +71,7 @@ export function createTenants(options: TenantOptions): Tenants {
         ...createStores(scope),
         env,
         idleSeconds,
-        // What a session costs is part of the request that caused it: nothing calls the model between two requests.
+        // The engine calls models only during requests, so that every cost belongs to a request.
         policy: {
           compact: { background: false },
           ...(windowTokens === null ? {} : { window: { capTokens: windowTokens } }),
@@ -93,7 +93,7 @@ export function createTenants(options: TenantOptions): Tenants {
   }
 }
 
-/** The scope of a caller without a key, by his own credential. */
+/** Returns the scope of a caller without a key, derived from the caller's own credential. */
 export function toOwnScope(secret: string): string {
   return createHash('sha256').update(secret).digest('hex').slice(0, 32)
 }

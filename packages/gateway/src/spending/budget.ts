@@ -1,24 +1,24 @@
 /**
- * Money of keys, in Postgres: reserved before a call, settled after it, each in one statement, so that a budget holds across
- * all processes. What a process had reserved when it died stays charged in full.
+ * The money of keys in Postgres. Dollars are reserved before a call and settled after it, each in one statement, so that a budget holds
+ * across all processes. Reservations of a process that died are charged in full.
  */
 import { randomUUID } from 'node:crypto'
 import { type Database, queryPromptly } from '../database/database.ts'
 import { type GatewayKey, sqlPeriod } from '../keys/keys.ts'
 import type { CallCost } from './call-price.ts'
 
-/** Share of a budget from which on its key is warned. */
+/** Share of a budget at which its key gets a warning. */
 export const WARNING_SHARE = 0.8
 
 export interface Reservation {
   readonly id: string
   /** Dollars that are reserved. */
   readonly amount: number
-  /** Dollars of the period before this call, with those reserved for calls that run. */
+  /** Dollars spent in the period before this call, including reservations of running calls. */
   readonly spent: number
 }
 
-/** Reserves dollars for a call. Returns null if the budget does not have them, or if the key was revoked. */
+/** Reserves dollars for a call. Returns null if the budget is too small or the key was revoked. */
 export async function reserveCall(
   pool: Pick<Database, 'query'>,
   key: GatewayKey,
@@ -46,14 +46,14 @@ export async function reserveCall(
 }
 
 export interface SettledCall {
-  /** Dollars of the period after this call. */
+  /** Dollars spent in the period after this call. */
   readonly spent: number
   readonly budget: number | null
-  /** True once in each period: when the spending has reached the share at which a key is warned. */
+  /** True once in each period: when the spending reaches the warning share. */
   readonly isWarning: boolean
 }
 
-/** Replaces what was reserved by what a call cost. Repeating it changes nothing. */
+/** Replaces a reservation by the cost of the call. Repeated calls change nothing. */
 export async function settleCall(
   pool: Pick<Database, 'query'>,
   id: string,
@@ -87,7 +87,7 @@ async function markWarned(pool: Pick<Database, 'query'>, key: string, period: Da
   return rowCount === 1
 }
 
-/** Notes that a process is alive. */
+/** Records that a process is alive. */
 export async function noteProcess(pool: Pick<Database, 'query'>, process: string): Promise<void> {
   await pool.query(
     'insert into gateway_processes (id) values ($1) on conflict (id) do update set seen_at = now()',
@@ -95,12 +95,12 @@ export async function noteProcess(pool: Pick<Database, 'query'>, process: string
   )
 }
 
-/** Seconds of silence after which a process counts as dead. */
+/** Seconds without a sign of life after which a process counts as dead. */
 const DEAD_AFTER_SECONDS = 60
 
 /**
- * Settles the calls of dead processes: what the provider billed for them is not known, which is at most what was reserved.
- * Returns their number. If such a process lives after all, its own settling replaces this one.
+ * Settles the calls of dead processes at the reserved amount, because their real cost is unknown. Returns their number. If such a process
+ * is alive after all, its own settlement replaces this one.
  */
 export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promise<number> {
   const { rows } = await pool.query(

@@ -1,4 +1,4 @@
-/** What a call may cost at most, before it is sent, and what it did cost, by the catalogue's prices. */
+/** The maximum cost of a call before it is sent, and its cost afterwards, by the catalogue's prices. */
 import { findTierRates, type ModelPrices, priceUsage, UNKNOWN_RATES } from '@tidemark/core/cost/prices'
 import { estimateBilledUsage } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
@@ -13,26 +13,26 @@ import { createModelOfClient } from 'tidemark/internal'
 /** The fields of a request that decide its price. */
 export interface PricedRequest {
   readonly model: string
-  /** Most output tokens that it asks for; null if it does not say. */
+  /** Maximum output tokens in the request; null if it has no limit. */
   readonly maxOutput: number | null
-  /** Number of answers that it asks for. */
+  /** Number of answers that the request asks for. */
   readonly answers: number
   readonly isStream: boolean
-  /** Tokens of images at most, which the bytes of the body do not bound. */
+  /** Maximum tokens of images, whose number does not follow from the bytes of the body. */
   readonly imageTokens: number
-  /** True if the provider adds content that the body only names: stored responses and files, addresses, results of its own tools. */
+  /** True if the provider adds content that the body only refers to: stored responses and files, URLs, results of its own tools. */
   readonly namesOtherContent: boolean
 }
 
-/** Names of the field for the largest output in the protocols. */
+/** Names of the field for the output limit, by protocol. */
 const OUTPUT_FIELDS = ['max_tokens', 'max_output_tokens', 'max_completion_tokens'] as const
 
-/** Most answers to one request that a provider takes. */
+/** Maximum number of answers that a provider accepts in one request. */
 const MOST_ANSWERS = 128
-/** More than the largest image costs with any provider. */
+/** Upper bound for the tokens of one image with any provider. */
 const MOST_IMAGE_TOKENS = 10_000
 
-/** Reads a request; null if it is no JSON object with a model and with limits that are counts: a price is bounded by them. */
+/** Reads a request. Null if it is not a JSON object with a model and with valid limits: without these, its price has no upper bound. */
 export function readPricedRequest(body: unknown): PricedRequest | null {
   if (!isObject(body) || typeof body.model !== 'string' || !/^[\x20-\x7e]{1,200}$/.test(body.model))
     return null
@@ -78,7 +78,7 @@ const NAMED_TYPES: ReadonlySet<unknown> = new Set([
   'input_audio',
   'container_upload',
 ])
-/** Tools that the client runs. What others return is added by the provider. */
+/** Matches tools that the client runs. Results of other tools are added by the provider. */
 const CLIENT_TOOLS = /^(?:function|custom|namespace|(?:bash|text_editor|computer|memory)_\d+)$/
 
 interface ContentMeasure {
@@ -104,18 +104,18 @@ function measureContent({ tools, ...rest }: Readonly<Record<string, unknown>>): 
   return { images, isNamed }
 }
 
-/** Tokens that the provider may add to a prompt, such as its instructions for tools. */
+/** Tokens that the provider may add to a prompt, such as instructions for tools. */
 const ADDED_TOKENS = 1_000
-/** Bytes of JSON that a token has at least on average. Text has about four, dense code and numbers between two and three. */
+/** Lower bound for the average bytes of JSON per token. Text has about four, dense code and numbers two to three. */
 const LEAST_BYTES_PER_TOKEN = 2
-/** Answers of a model whose limit is not known. */
+/** Assumed output limit of an unknown model, in tokens. */
 const ASSUMED_OUTPUT = 128_000
-/** Prompts of a model whose window is not known. */
+/** Assumed context window of an unknown model, in tokens. */
 const ASSUMED_WINDOW = 1_000_000
 
 /**
- * Returns the most dollars that a call can cost: its prompt written to the cache at the highest price, and the largest output.
- * Null if a price is not known.
+ * Returns the maximum cost of a call in dollars: the whole prompt written to the cache at the highest price, and the maximum output. Null
+ * if a price is unknown.
  */
 export function boundCallCost(call: PricedRequest, bytes: number): number | null {
   const { model, maxOutput, answers, imageTokens, namesOtherContent } = call
@@ -134,7 +134,7 @@ export function boundCallCost(call: PricedRequest, bytes: number): number | null
   return ((prompt * dearest + output * answers * rate) * findLargestFactor(prices)) / 1e6
 }
 
-/** The largest factor on all rates that a request can ask for, such as that of a faster service. */
+/** Returns the largest price factor that a request can select, such as that of a faster service. */
 function findLargestFactor({ factors = {} }: ModelPrices): number {
   return Object.values(factors)
     .map((byValue) => Math.max(1, ...Object.values(byValue).map((factor) => factor ?? 1)))
@@ -145,7 +145,7 @@ function findLargestFactor({ factors = {} }: ModelPrices): number {
 export interface CallCost {
   /** Dollars; 0 if the model has no known price. */
   readonly cost: number
-  /** True if the provider did not report all of it. */
+  /** True if part of the cost was not reported by the provider. */
   readonly isEstimated: boolean
   readonly input: number
   readonly cacheRead: number
@@ -162,14 +162,14 @@ export const FREE_CALL: CallCost = {
   output: 0,
 }
 
-/** Returns what a reply cost. One that broke off is charged with the prompt that was reported and the output that arrived. */
+/** Returns the cost of a reply. For one that broke off: the reported prompt, and the output that arrived. */
 export function priceReply(reply: Reply, model: string, codec: ProviderCodec): CallCost | null {
   const estimator = reply.stop === undefined ? findEstimator(model, codec) : undefined
   const usage = estimateBilledUsage(reply, estimator)
   return usage === undefined ? null : toCost(usage, model, reply.stop === undefined)
 }
 
-/** Returns the cost of a call whose bill is not known: what was reserved for it, so that no budget is exceeded. */
+/** Returns the reserved amount as the cost of a call whose bill is unknown, so that no budget is exceeded. */
 export function chargeReserved(reserved: number, bytes: number): CallCost {
   return { ...FREE_CALL, cost: reserved, isEstimated: true, input: Math.ceil(bytes / 4) }
 }
@@ -196,7 +196,7 @@ function findEstimator(model: string, codec: ProviderCodec): Estimator | undefin
   try {
     return createEstimator(createModelOfClient(codec, model, null).weights(createPolicy({}).estimate))
   } catch {
-    // No catalogue has the model: what arrived cannot be priced either.
+    // No catalogue has the model, so the received output cannot be priced, either.
     return undefined
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Sends requests to the provider for one request of a client, its own and those of the engine: each is reserved before, and
- * settled by what the provider reports, whichever way it ends. Bytes are passed on as they come, without a copy.
+ * Sends the provider calls of one client request, both its own and those of the engine. The cost of each is reserved before, and settled by
+ * the reported usage, however the call ends. Bytes are passed on as they arrive, without a copy.
  */
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, parseJson } from '@tidemark/core/log/json'
@@ -28,9 +28,9 @@ import {
 
 /** The accounts that calls are charged to. */
 export interface CallAccounts {
-  /** Reserves dollars; null if the budget does not have them. Throws if the database does not answer. */
+  /** Reserves dollars; null if the budget is too small. Throws if the database does not answer. */
   reserve(key: GatewayKey, amount: number, model: string): Promise<Reservation | null>
-  /** Charges what a call cost. Never rejects: what cannot be stored now is stored later. */
+  /** Charges the cost of a call. Never rejects: a cost that cannot be stored now is stored later. */
   settle(key: GatewayKey, reservation: Reservation, cost: CallCost): Promise<void>
   /** Called for a call that is not sent. */
   onRefused(key: GatewayKey, reason: RefusalReason): void
@@ -58,7 +58,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
       return refuseCall(route.codec, status, message)
     }
     const failure = readFailure()
-    // A request whose session is not stored would be one without memory: the client tries again instead.
+    // Without its session, the request would have no memory. The client should retry instead.
     if (failure !== null) return refuse(503, 'session', `The session cannot be used now: ${failure}`)
     const text = typeof init.body === 'string' ? init.body : ''
     const body = parseJson(text)
@@ -69,7 +69,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
         'unreadable',
         'The body is no JSON object with a model, and with limits that are whole numbers.',
       )
-    // Its answer is read by other requests, at other times: what it cost would never be known here.
+    // The response of a background call is fetched later by other requests, so its cost would never be known here.
     if (isObject(body) && body.background === true)
       return refuse(
         400,
@@ -95,7 +95,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
   }
 }
 
-/** What may work later, here or in another process, is refused with a status that SDKs try again; nothing else is. */
+/** Refuses a call. Only a refusal that may succeed later, here or in another process, has a status that SDKs retry. */
 function refuseCall(codec: ProviderCodec, status: number, message: string): Response {
   const refusal = createRefusal(codec, status, message)
   if (status === 503) {
@@ -135,7 +135,7 @@ interface HeldCall {
   readonly key: GatewayKey
 }
 
-/** Errors of a connection that was never made: the provider has nothing of the call. */
+/** Codes of errors before a connection existed: the provider has received nothing. */
 const NOT_SENT: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -150,7 +150,7 @@ async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<
   try {
     response = await send()
   } catch (thrown) {
-    // The provider works on what it was sent, and bills it, although the client has gone.
+    // The provider still processes and bills the request, although the client has left.
     const cause =
       thrown instanceof Error ? (thrown.cause as { readonly code?: unknown } | undefined) : undefined
     await charge(NOT_SENT.has(cause?.code) ? FREE_CALL : lost)
@@ -171,7 +171,7 @@ async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<
   return withHeaders(response, text, headers)
 }
 
-/** What the key has spent, and a warning where its budget is nearly used up. */
+/** Returns headers with the spending of the key, and a warning if its budget is nearly used up. */
 function listBudgetHeaders({ key, held }: HeldCall): Readonly<Record<string, string>> {
   if (key.budget === null) return {}
   const spent = { 'x-tidemark-budget': String(key.budget), 'x-tidemark-spent': held.spent.toFixed(4) }
@@ -195,13 +195,13 @@ function priceOrEstimate(reply: Reply | null, { call, codec, bytes, held }: Held
   return priced ?? chargeReserved(held.amount, bytes)
 }
 
-/** Returns the stream, which is charged before its end is passed on, or when it breaks or is no longer read. */
+/** Returns the stream. The cost is charged before the end is passed on, when the stream breaks, or when reading stops. */
 function meterStream(body: ReadableStream<Uint8Array>, held: HeldCall): ReadableStream<Uint8Array> {
   const { charge, codec, init } = held
   const reader = body.getReader()
   const chunks: Uint8Array[] = []
   const finish = (): Promise<void> => charge(priceOrEstimate(readStreamedReply(chunks, codec), held))
-  // Whoever reads the stream may drop it without a word when the client has gone.
+  // When the client leaves, the reader may drop the stream without cancelling it.
   init.signal?.addEventListener('abort', () => void finish(), { once: true })
   return new ReadableStream(
     {
@@ -227,8 +227,8 @@ function meterStream(body: ReadableStream<Uint8Array>, held: HeldCall): Readable
 }
 
 /**
- * Returns the reply as far as it arrived; null if nothing of it did. The session parses the stream already: here only the frames
- * with figures are parsed, and all of them only for a stream that broke off, whose output must be estimated.
+ * Returns the part of the reply that arrived; null if nothing did. The session already parses the whole stream, so only frames with usage
+ * are parsed here. All frames are parsed only after a stream broke off, to estimate its output.
  */
 function readStreamedReply(chunks: readonly Uint8Array[], codec: ProviderCodec): Reply | null {
   const text = new TextDecoder().decode(Buffer.concat(chunks))

@@ -4,7 +4,7 @@ import type { PageReport } from 'tidemark/report'
 
 export interface ChartFlag {
   readonly kind: 'compaction' | 'clearing' | 'break'
-  /** Index of the request that paid for it, in `requests` of the report. */
+  /** Index in `requests` of the report: the request that paid for the event. */
   readonly request: number
   readonly usd: number | null
   readonly title: string
@@ -18,7 +18,7 @@ export function listFlags(report: PageReport): readonly ChartFlag[] {
   return flags.toSorted((one, other) => one.request - other.request)
 }
 
-/** A rewrite before the first or after the last request still has a place: at that request. */
+/** Returns the index of a request that exists. A rewrite before the first or after the last request is shown at that request. */
 function clampRequest({ requests }: PageReport, index: number): number {
   return Math.max(0, Math.min(requests.length - 1, index))
 }
@@ -54,7 +54,7 @@ function listClearings(report: PageReport): readonly ChartFlag[] {
   })
 }
 
-/** Cache breaks of subagents and of side calls have no request in the chart; the cache page lists them. */
+/** Breaks of subagents and side calls are left out: they have no request in the chart. The cache page lists them. */
 function listBreaks(report: PageReport): readonly ChartFlag[] {
   const places = new Map(report.requests.map(({ line }, index) => [line, index]))
   return report.cacheBreaks.flatMap(
@@ -75,7 +75,7 @@ function listBreaks(report: PageReport): readonly ChartFlag[] {
   )
 }
 
-/** The sign of each kind as path data round 0 0, so that kinds differ without their colours. */
+/** The sign of each kind of flag as path data around (0, 0), so that kinds can be told apart without colours. */
 export const FLAG_SIGNS: Readonly<Record<ChartFlag['kind'], string>> = {
   break: 'M-5 -4h10l-5 8z',
   compaction: 'M0 -5.5l5 5.5l-5 5.5l-5 -5.5z',
@@ -86,7 +86,7 @@ export function formatCause(cause: string): string {
   return cause.replaceAll('-', ' ')
 }
 
-/** The label of a flag: its dollars, or a sign where they are not known. */
+/** The label of a flag: its dollars, or a sign if they are unknown. */
 export function formatFlagLabel({ usd }: Pick<ChartFlag, 'usd'>): string {
   return usd === null ? '$?' : formatDollars(usd)
 }

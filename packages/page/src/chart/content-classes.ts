@@ -4,14 +4,14 @@ import type { PageRequest } from 'tidemark/report'
 interface ContentClass {
   readonly key: string
   readonly label: string
-  /** Fields of a request's `content` that count for it. */
+  /** Fields of a request's `content` that belong to this kind. */
   readonly fields: readonly (keyof PageRequest['content'])[]
-  /** Colours on a light and on a dark ground. */
+  /** Colours on a light and on a dark background. */
   readonly light: string
   readonly dark: string
 }
 
-/** What stays longest is at the bottom, so that a rewrite shows as a fall of the upper bands. */
+/** Kinds that stay longest in the context come first, at the bottom, so that a rewrite shows as a drop of the upper bands. */
 export const CONTENT_CLASSES: readonly ContentClass[] = [
   { key: 'system', label: 'System prompt, tools', fields: ['system'], light: '#64748b', dark: '#64748b' },
   { key: 'summary', label: 'Summaries', fields: ['summaries'], light: '#d9467a', dark: '#f472b6' },

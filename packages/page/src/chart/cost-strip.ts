@@ -1,4 +1,4 @@
-/** Where the bars of the strip below the tide chart stand: the dollars of each request, or of the dearest of a column. */
+/** The bars of the strip below the tide chart: dollars of each request, or of the most expensive one in a column. */
 import type { PageRequest } from 'tidemark/report'
 
 interface StripOptions {
@@ -9,7 +9,7 @@ interface StripOptions {
 }
 
 interface CostStripLayout {
-  /** Path data of all bars, and of their parts for tokens that were not read from the cache. */
+  /** Path data of all bars, and of the parts for tokens that were not read from the cache. */
   readonly all: string
   readonly uncached: string
   /** Dollars of the highest bar. */

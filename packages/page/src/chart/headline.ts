@@ -1,4 +1,4 @@
-/** What stands above the chart, on the page and on the picture card: one sentence about the money, and the figures. */
+/** The text above the chart, on the page and on the picture card: one sentence about the money, and the figures. */
 import {
   formatCost,
   formatCount,
@@ -10,7 +10,7 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport } from 'tidemark/report'
 
-/** From this share of the cost on, what cache breaks cost is the news. */
+/** Minimum share of cache breaks in the cost at which the sentence is about them. */
 const NOTABLE_SHARE = 0.03
 
 /** What the calls cost: "$5.20 for 41 calls". */

@@ -7,8 +7,8 @@ export interface NamedResult extends PolicyResult {
 }
 
 /**
- * What the recording is compared with: its cost without the cache breaks that no replay repeats, which no policy would have
- * avoided either. Null if a price is unknown.
+ * Returns the recorded cost for comparison with replays. It excludes cache breaks that no replay repeats, because no policy would have
+ * avoided them either. Null if a price is unknown.
  */
 export function toComparableCost(
   { costUsd }: Pick<PageReport, 'costUsd'>,
@@ -17,7 +17,7 @@ export function toComparableCost(
   return costUsd === null ? null : Math.max(0, costUsd - (results[0]?.breaksUsd ?? 0))
 }
 
-/** A replay of a session with nothing changed differs by up to this share from what was recorded. */
+/** Error of replays: one that changes nothing differs from the recorded cost by up to this share. */
 const ERROR_SHARE = 0.05
 
 export function writeVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {

@@ -4,7 +4,7 @@ import type { ListedSession } from 'tidemark/report'
 export interface SpendingGroup {
   readonly name: string
   readonly usd: number
-  /** Dollars of it that were lost to cache breaks. */
+  /** The part of `usd` that was lost to cache breaks. */
   readonly lostUsd: number
   readonly calls: number
   /** True if the price of a call is unknown: `usd` is a lower bound. */
@@ -23,7 +23,7 @@ export interface GroupNames {
 
 const UNKNOWN = 'not known'
 
-/** Lists the groups, the dearest first; days, the newest first. */
+/** Lists the groups, most expensive first; days are listed newest first. */
 export function groupSpending(
   sessions: readonly GroupedSession[],
   grouping: Grouping,

@@ -53,7 +53,7 @@ const KINDS: readonly PartKind[] = [
 
 type PricedSession = Pick<PageReport, 'money'>
 
-/** Lists the parts with at least a cent, the largest first. They add up to what is known of the cost. */
+/** Lists the parts of at least one cent, largest first. They add up to the known cost. */
 export function listSpending(sessions: readonly PricedSession[]): readonly SpendingPart[] {
   const sum = (read: (money: PageReport['money']) => number | null): number =>
     sessions.reduce((total, { money }) => total + (read(money) ?? 0), 0)
@@ -77,7 +77,7 @@ export function listSpending(sessions: readonly PricedSession[]): readonly Spend
     .toSorted((one, other) => other.usd - one.usd)
 }
 
-/** From this share on, a part is in the sentence. Breaks are news at a smaller share. */
+/** Minimum share at which the sentence names a part. Cache breaks are named at a smaller share. */
 const NOTABLE_SHARE = 0.05
 const NOTABLE_BREAKS = 0.005
 

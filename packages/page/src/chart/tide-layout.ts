@@ -1,13 +1,13 @@
 /**
- * Where everything of the tide chart stands, for a range of requests and a size in pixels. Pure: the page draws it with
- * elements, the picture card with a string. With more requests than pixels, each column shows its largest request.
+ * Computes the positions in the tide chart, for a range of requests and a size in pixels. Pure: the page draws elements from them, the
+ * picture card a string. If there are more requests than pixels, each column shows its largest request.
  */
 import { formatLimit } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, PageRequest } from 'tidemark/report'
 import { type ChartFlag, listFlags } from './chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from './content-classes.ts'
 
-/** First request shown, and the one after the last. */
+/** Index of the first request shown, and the index after the last. */
 export interface ChartRange {
   readonly from: number
   readonly to: number
@@ -16,7 +16,7 @@ export interface ChartRange {
 interface TideOptions extends ChartRange {
   readonly width: number
   readonly height: number
-  /** Height of the strip above the curve, in which flags stand. */
+  /** Height of the strip above the curve that holds the flags. */
   readonly flagHeight: number
 }
 
@@ -27,9 +27,9 @@ export interface TideLayout {
   readonly areas: readonly string[]
   /** The upper edge of all areas together. */
   readonly edge: string
-  /** All areas together, to which cold bands are cut. */
+  /** Path of all areas together, to which cold bands are clipped. */
   readonly whole: string
-  /** Where few tokens came from the cache. */
+  /** Where only a small share of the tokens was read from the cache. */
   readonly coldBands: readonly { readonly x: number; readonly width: number }[]
   readonly flags: readonly PlacedFlag[]
   readonly ticks: readonly { readonly y: number; readonly tokens: number }[]
@@ -44,13 +44,13 @@ export interface TideLayout {
 
 export interface PlacedFlag extends ChartFlag {
   readonly x: number
-  /** Where the curve is below the flag. */
+  /** Height of the curve at the flag. */
   readonly y: number
-  /** Row of its label, 0 at the top; null if there is no room for a label. */
+  /** Row of the flag's label, 0 at the top; null if there is no room for a label. */
   readonly row: number | null
 }
 
-/** A request counts as cold if less than this share of it was read from the cache. */
+/** A request is cold if less than this share of its tokens was read from the cache. */
 const COLD_SHARE = 0.5
 
 export function isColdRequest({ tokens, usage }: PageRequest): boolean {
@@ -103,7 +103,7 @@ export function layOutTide(report: PageReport, options: TideOptions): TideLayout
   }
 }
 
-/** The sizes that end a session, if the chart is high enough for them. */
+/** Lists the limits of the session (window, automatic compaction), if the chart is high enough to show them. */
 function listLimits({ window, autoCompact }: PageReport['context'], most: number) {
   return [
     { kind: 'window' as const, name: 'window', tokens: window },
@@ -117,19 +117,19 @@ interface RequestScale extends ChartRange {
   readonly width: number
 }
 
-/** Returns where a request stands: the middle of its column. */
+/** Returns the position of a request: the middle of its column. */
 function createRequestScale({ width, from, to }: RequestScale): (request: number) => number {
   const step = width / Math.max(1, to - from)
   return (request) => (request - from + 0.5) * step
 }
 
-/** Returns the request at a place, which may lie outside the chart. */
+/** Returns the request at a position, which may be outside the chart. */
 export function findRequestAt(x: number, { width, from, to }: RequestScale): number {
   const step = width / Math.max(1, to - from)
   return Math.max(from, Math.min(to - 1, from + Math.floor(x / step)))
 }
 
-/** The whole window if the session came near it; otherwise what the largest request needs. */
+/** Returns the largest value of the scale: the whole window if the session came near it, else what the largest request needs. */
 function findScale({ requests, context }: PageReport): number {
   const peak = requests.reduce((most, { tokens }) => Math.max(most, tokens), 1)
   const { window } = context
@@ -160,7 +160,7 @@ function groupRequests(
   return columns
 }
 
-/** Returns the tokens below each kind of content, and those of all kinds last. */
+/** Returns the tokens below each kind of content; the last value is the sum of all kinds. */
 function stackContent(request: PageRequest): readonly number[] {
   const stack = [0]
   for (const kind of CONTENT_CLASSES) stack.push((stack.at(-1) ?? 0) + countClassTokens(request, kind))
@@ -213,7 +213,7 @@ function findColdBands(
     if (request === undefined || !isColdRequest(request)) continue
     const x = toX(index) - step / 2
     const last = bands.at(-1)
-    // One band for neighbours, also for those that share a pixel: ten thousand requests may have thousands of cold ones.
+    // Neighbouring cold requests, also those in the same pixel, share one band: of ten thousand requests, thousands may be cold.
     if (last !== undefined && x - (last.x + last.width) < 1) last.width = x + step - last.x
     else bands.push({ x, width: Math.max(step, 1.5) })
   }
@@ -223,7 +223,7 @@ function findColdBands(
 const LABEL_PIXELS = 62
 const LABEL_ROWS = 3
 
-/** The flags with the most dollars get a label first, in the first row with room. */
+/** Places the labels of flags, the most expensive first, each in the first row with room. */
 function placeFlags(
   flags: readonly ChartFlag[],
   toX: (request: number) => number,
@@ -248,7 +248,7 @@ function placeFlags(
   }))
 }
 
-/** Lists round numbers of tokens for the lines of a grid. */
+/** Lists round numbers of tokens for grid lines. */
 export function listTicks(most: number): readonly number[] {
   const rough = most / 4
   const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)))

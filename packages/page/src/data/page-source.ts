@@ -1,6 +1,6 @@
 /**
- * Where the page gets its data: from the server of `tidemark ui`, from a gateway after signing in, or from the document itself
- * if it was exported. All give the same values.
+ * The source of the page's data: the server of `tidemark ui`, a gateway after signing in, or the document itself if it is an exported file.
+ * All sources return the same values.
  */
 import type {
   DepartedMatch,
@@ -15,9 +15,9 @@ import type {
 } from 'tidemark/report'
 
 export interface PageSource {
-  /** True for an exported file: nothing can be loaded, followed or changed. */
+  /** True for an exported file, which cannot load, follow or change anything. */
   readonly isExported: boolean
-  /** The part of a gateway's page; null for the sessions of this machine. */
+  /** Data of a gateway's page; null on the page for the sessions of this machine. */
   readonly team: TeamSource | null
   /** False for a file that was exported without the texts of its session. */
   readonly hasTexts: boolean
@@ -28,21 +28,21 @@ export interface PageSource {
   loadDepartedText(id: string, key: string): Promise<{ readonly text: string }>
   searchDepartures(id: string, text: string): Promise<readonly DepartedMatch[]>
   loadReplay(id: string, policy: string): Promise<PolicyResult>
-  /** Undoes a compaction or clearing. Rejects if the server cannot be reached; a refusal is an outcome. */
+  /** Undoes a compaction or clearing. A refusal is an outcome; rejects only if the server cannot be reached. */
   undo(id: string, target: string): Promise<UndoOutcome>
-  /** Calls `listener` with the id of a session that has changed; null if the list has. Returns what ends it. */
+  /** Calls `listener` with the id of a changed session, or with null if the list has changed. Returns a stop function. */
   listen(listener: (id: string | null) => void): () => void
 }
 
 export interface TeamSource {
-  /** Returns who looks at the page; null if a key is needed first. */
+  /** Returns the viewer; null if a key is needed first. */
   loadViewer(): Promise<TeamViewer | null>
   /** Rejects if the key is not accepted. */
   signIn(key: string): Promise<TeamViewer>
   signOut(): Promise<void>
-  /** `days`: the last ones, with today; null for all. */
+  /** `days`: number of days up to today; null for all. */
   loadFigures(days: number | null): Promise<TeamFigures>
-  /** Calls `listener` when the server no longer knows the viewer. Returns what ends it. */
+  /** Calls `listener` when the server no longer accepts the viewer. Returns a function that stops this. */
   onSignedOut(listener: () => void): () => void
 }
 
@@ -50,7 +50,7 @@ export interface TeamSource {
 interface ExportedData {
   readonly page: SessionPage
   readonly departures: readonly Departure[]
-  /** Texts of what left, by the keys of the blocks; null in a file without texts. */
+  /** Texts of the blocks that left the context, by block key; null in a file without texts. */
   readonly texts: Readonly<Record<string, string>> | null
 }
 
@@ -63,7 +63,7 @@ export function createPageSource(): PageSource {
   return createServedSource(host === 'team' ? createTeamSource() : null)
 }
 
-/** What ends when a server no longer knows the viewer. */
+/** Emits an event when the server no longer accepts the viewer. */
 const signedOut = new EventTarget()
 
 function createTeamSource(): TeamSource {
@@ -102,7 +102,7 @@ function createServedSource(team: TeamSource | null): PageSource {
         listener(event.id ?? null)
       }
       events.onerror = async () => {
-        // A server that is away is tried again by the browser; one that refuses is not.
+        // The browser reconnects to a server that is down, but not to one that refuses.
         if (events.readyState !== EventSource.CLOSED || team === null) return
         const viewer = await team.loadViewer().catch(() => undefined)
         if (viewer === null) signedOut.dispatchEvent(new Event('end'))
@@ -144,7 +144,7 @@ function createExportedSource({ page, departures, texts }: ExportedData): PageSo
   }
 }
 
-/** Searches as the server does: one match for each block, ignoring case. */
+/** Searches like the server: ignores case, with at most one match per block. */
 function searchTexts(texts: Readonly<Record<string, string>>, sought: string): readonly DepartedMatch[] {
   return Object.entries(texts).flatMap(([key, text]) => {
     const at = text.toLowerCase().indexOf(sought.toLowerCase())

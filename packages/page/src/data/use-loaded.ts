@@ -3,13 +3,13 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { PageSource } from './page-source.ts'
 
 export interface Loaded<T> {
-  /** Null until it is loaded. The old value stays while a new one is loaded. */
+  /** Null until the first value is loaded. While a new value is loaded, the old one stays. */
   readonly value: T | null
   readonly error: string | null
   reload(): void
 }
 
-/** `key`: what the value is of; another key forgets the old value. `version`: another one loads it again, as `reload` does. */
+/** If `key` changes, the old value is dropped. If `version` changes, the value is loaded again, as by `reload`. */
 export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''): Loaded<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: string | null }>({
     key,
@@ -31,7 +31,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''):
   return state.key === key ? { ...state, reload } : { value: null, error: null, reload }
 }
 
-/** Calls `reload` when the session `id` changes; with null, when anything does. */
+/** Calls `reload` when the session `id` changes; with null as `id`, on every change. */
 export function useChanges(source: PageSource, id: string | null, reload: () => void): void {
   useEffect(
     () =>

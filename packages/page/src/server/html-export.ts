@@ -1,6 +1,6 @@
 /**
- * One session as one HTML file that needs nothing else: the page's own script, allowed by its hash, and the data. Texts,
- * paths and names of the session are left out unless they are asked for.
+ * One session as one HTML file that needs no other file: the page's script, allowed by its hash, and the data. Texts, paths and names of
+ * the session are included only on request.
  */
 import { createHash } from 'node:crypto'
 import { lookUpModel, modelCatalogue } from 'tidemark/catalogue'
@@ -11,7 +11,7 @@ import { createPageDocument, readBuiltFile } from './page-files.ts'
 interface ExportedSession {
   readonly page: SessionPage
   readonly departures: readonly Departure[]
-  /** Texts of what left, by the keys of the blocks. Given, they and all other texts become part of the file. */
+  /** Texts of the blocks that left the context, by block key. If given, the file contains these and all other texts. */
   readonly texts: Readonly<Record<string, string>> | null
 }
 
@@ -26,14 +26,14 @@ export async function createExportedPage({ page, departures, texts }: ExportedSe
           ...page,
           id: EXPORTED_ID,
           report: withoutTexts(page.report),
-          // Why an undo is refused names the process and the host that have the session open.
+          // The reason why an undo is refused would name the process and host that have the session open.
           undo: { target: null, why: null },
           isLive: false,
         },
     departures: withText ? departures : departures.map(withoutDepartedTexts),
     texts,
   }
-  // In a script element only `<` could end it or begin a comment.
+  // Inside a script element, only `<` could end the element or begin a comment.
   const json = JSON.stringify(data).replaceAll('<', '\\u003c')
   const policy = `default-src 'none'; script-src '${hashOf(script)}'; style-src '${hashOf(style)}'; img-src data:; base-uri 'none'; form-action 'none'`
   const head = `<meta http-equiv="content-security-policy" content="${policy}">\n<meta name="referrer" content="no-referrer">\n<style>${style}</style>`
@@ -47,7 +47,7 @@ function hashOf(content: string): string {
   return `sha256-${createHash('sha256').update(content).digest('base64')}`
 }
 
-/** Returns the report without texts, paths, ids and names of folders, tools of others, subagents and files. */
+/** Returns the report without texts, paths, ids, and names of folders, subagents, files and uncommon tools. */
 function withoutTexts(report: SessionReport): SessionReport {
   return {
     ...report,
@@ -76,7 +76,7 @@ function withoutTexts(report: SessionReport): SessionReport {
   }
 }
 
-/** Names of models that the catalogue has. Others may be named after a company, an account or a host. */
+/** Keeps the names of models in the catalogue. Other names may be those of a company, an account or a host. */
 export function listCommonModels(models: readonly string[]): readonly string[] {
   return [...new Set(models.map(toCommonModel))]
 }
@@ -90,7 +90,7 @@ function withCommonModel<Row extends { readonly model: string }>(row: Row): Row 
   return { ...row, model: toCommonModel(row.model) }
 }
 
-/** Tools that agents come with. Others may be named after a company, a host or a project. */
+/** Names of tools that come with agents. Other names may be those of a company, a host or a project. */
 const COMMON_TOOLS =
   /^(?:Bash|Read|Write|Edit|MultiEdit|Grep|Glob|LS|Task|Agent|TodoWrite|WebFetch|WebSearch|Skill|shell|exec_command|apply_patch|update_plan|read_file|write_file)$/
 
@@ -108,7 +108,7 @@ function withoutNames<Rewrite extends NamedRewrite>(rewrite: Rewrite): Rewrite {
   return { ...rewrite, id: hideId(rewrite.id), trigger: toCommonTrigger(rewrite.trigger) }
 }
 
-/** A rewrite keeps an id by which the page finds it, but not that of the log. */
+/** Replaces the id of a rewrite: the page needs some id to find the rewrite, but not the one in the log. */
 function hideId<Id extends string | null>(id: Id): Id | string {
   return id === null ? id : createHash('sha256').update(id).digest('hex').slice(0, 12)
 }

@@ -1,8 +1,8 @@
-/** The files of the page that the build makes: one document, one script, one style sheet. */
+/** The files of the page that the build creates: one document, one script, one style sheet. */
 import { readFile } from 'node:fs/promises'
 import { TidemarkError } from '@tidemark/core/errors'
 
-/** The build is in `page`, beside whatever was built with this file. Sources use that of the command. */
+/** The folders of the built page: beside the built package that contains this file, or, when run from sources, in the command's build. */
 const FOLDERS = [new URL('./page/', import.meta.url), new URL('../../../cli/dist/page/', import.meta.url)]
 
 export interface PageFile {
@@ -15,7 +15,7 @@ const FILES: Readonly<Record<string, { readonly name: string; readonly type: str
   '/page.css': { name: 'page.css', type: 'text/css; charset=utf-8' },
 }
 
-/** The document of the page. `head` and `data` are put in by an export; the served page has neither. */
+/** Returns the document of the page. An export adds `head` and `data`; the served page has neither. */
 export function createPageDocument(head: string, body = ''): string {
   return `<!doctype html>
 <html lang="en">
@@ -35,7 +35,7 @@ ${body}
 `
 }
 
-/** Whose sessions a served page shows: those of the user of this machine, or those of a team, to everyone with a key. */
+/** Whose sessions a served page shows: `machine`: those of this machine's user. `team`: those of a team, to everyone with a key. */
 type PageHost = 'machine' | 'team'
 
 /** Returns a file of the page by its path; null if there is none. */

@@ -1,12 +1,12 @@
 /**
- * The HTTP of the page, for each host that serves it: which requests are refused before anyone asks who sends them, the
- * headers of every answer, cookies and events. Nothing is loaded from elsewhere.
+ * The HTTP rules of the page, for each host that serves it: which requests are refused before their sender is checked, the headers of all
+ * responses, cookies and events. Nothing is loaded from other servers.
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PageAnswer, PageEvent } from './page-routes.ts'
 
-/** Everything is the page's own; inline scripts and styles do not run. */
+/** The page loads only its own files. Inline scripts and styles are blocked. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -28,8 +28,8 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns why a request is refused before its cookie is looked at; null if it comes from this page or from the user.
- * `origins`: the addresses at which the page is served, as `http://127.0.0.1:8788`.
+ * Returns why a request is refused before its cookie is checked; null if it comes from this page or from the user. `origins`: the addresses
+ * at which the page is served, such as `http://127.0.0.1:8788`.
  */
 export function findForeignRequest(
   { headers, method }: IncomingMessage,
@@ -43,7 +43,7 @@ export function findForeignRequest(
   if (method !== 'GET' && method !== 'POST') return 'Only GET and POST are answered.'
   const site = headers['sec-fetch-site']
   const isOwn = site === undefined || site === 'same-origin' || site === 'none'
-  // A link to the address with the token, such as one in a terminal in the browser, comes from another site.
+  // A link to the address with the token, for example in a terminal in the browser, is a navigation from another site.
   const isOpened = headers['sec-fetch-mode'] === 'navigate' && method === 'GET'
   return isOwn || isOpened ? null : 'The request comes from another site.'
 }
@@ -89,7 +89,7 @@ export function sendPageAnswer(
   response.end(content)
 }
 
-/** Sends an event for each change until the page is closed. `listen` returns what ends it. */
+/** Sends an event for each change until the page is closed. `listen` returns a function that stops listening. */
 export function sendPageEvents(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,6 +1,6 @@
 /**
- * What the page can ask for: the list of sessions, a report, a request with its texts. All of it is JSON. Whose sessions they
- * are, and where their logs lie, is decided by the host of the page.
+ * The JSON routes of the page: the list of sessions, a report, a request with its texts. The host of the page decides which sessions it may
+ * show and where their logs are.
  */
 import { presets } from '@tidemark/core/policy/presets'
 import {
@@ -30,23 +30,23 @@ export interface PageAnswer {
   readonly json?: unknown
   readonly text?: string
   readonly type?: string
-  /** Given, the browser saves the answer under this name. */
+  /** If given, the browser saves the answer as a file of this name. */
   readonly fileName?: string
 }
 
-/** What a page that listens is sent: `list`: more sessions were read, or one began. `changed`: one has a new report. */
+/** An event for an open page. `list`: sessions were added to the list. `changed`: a session has a new report. */
 export type PageEvent = { readonly type: 'list' } | { readonly type: 'changed'; readonly id: string }
 
-/** The sessions that a page may show. An id that is not among them is answered as one that does not exist. */
+/** The sessions that a page may show. For any other id, the answer is that it does not exist. */
 export interface PageSessions {
   list(): Promise<SessionList>
-  /** Answers what is asked about one session; null if there is none. */
+  /** Answers a question about one session; null if it does not exist. */
   answer(id: string, question: SessionQuestion): Promise<PageAnswer | null>
-  /** Undoes a compaction or clearing; null if there is no such session. Absent: the page changes nothing. */
+  /** Undoes a compaction or clearing; null if the session does not exist. Absent if the page cannot undo anything. */
   undo?(id: string, target: string): Promise<UndoOutcome | null>
 }
 
-/** What is asked about a session: the part of the address behind it. */
+/** A question about a session: the part of the address after the session's id. */
 export interface SessionQuestion {
   readonly part: string
   readonly rest: string
@@ -54,7 +54,7 @@ export interface SessionQuestion {
   readonly query: string
 }
 
-/** A session that can be read. Both give null if it cannot. */
+/** A session that can be read. Both functions return null if reading fails. */
 interface ReadableSession {
   readPage(): Promise<SessionPage | null>
   readContents(): Promise<LogContents | null>
@@ -71,7 +71,7 @@ interface RouteInput {
 
 type Route = (input: RouteInput) => Promise<PageAnswer>
 
-/** Answers with what `make` makes of the contents of the log; 404 if that is null. */
+/** Returns what `make` creates from the contents of the log; 404 if `make` returns null. */
 function answerFromLog(
   make: (log: LogContents, input: RouteInput) => unknown,
 ): (input: RouteInput) => Promise<PageAnswer> {
@@ -82,7 +82,7 @@ function answerFromLog(
   }
 }
 
-/** Answers to GET, by the part of the address behind the session. */
+/** Handlers of GET requests, by the part of the address after the session's id. */
 const PARTS: Readonly<Record<string, Route>> = {
   '': async ({ session }) => {
     const page = await session.readPage()
@@ -109,7 +109,7 @@ async function answerReplay({ session, query }: RouteInput): Promise<PageAnswer>
   return { status: 422, json: { error: `This session cannot be replayed: ${replay.why}.` } }
 }
 
-/** The file never has texts: with them it is made by `inspect --html --with-text`, where the user says so. */
+/** This export never has texts. `inspect --html --with-text`, an explicit request of the user, creates the file with texts. */
 async function answerExport({ session }: RouteInput): Promise<PageAnswer> {
   const [page, log] = [await session.readPage(), await session.readContents()]
   if (page === null || log === null) return NO_SESSION
@@ -124,7 +124,7 @@ async function answerCard({ session }: RouteInput): Promise<PageAnswer> {
   return { status: 200, type: 'image/svg+xml', text, fileName: 'tidemark-session.svg' }
 }
 
-/** Answers what is asked about a session. Takes as long as its log is. */
+/** Answers a question about a session. The time grows with the length of its log. */
 export async function answerSessionQuestion(
   session: ReadableSession,
   { part, rest, query }: SessionQuestion,
@@ -154,7 +154,7 @@ async function answerUndo(sessions: PageSessions, id: string, body: string): Pro
   return outcome === null ? NO_SESSION : { status: 200, json: outcome }
 }
 
-/** Returns what the list of sessions has of a report. */
+/** Returns the part of a report that the list of sessions shows. */
 export function toListedSession(id: string, report: SessionReport, isLive: boolean): ListedSession {
   const { requests, context, largest, byTool, duplicateReads, ...listed } = report
   return { ...listed, id, isLive }

@@ -1,6 +1,6 @@
 /**
- * The picture card of a session: the tide chart, one sentence and four figures as an SVG of 1200 by 630, the size that
- * links are shown at. It has no text of the session, and is made without a browser.
+ * The picture card of a session: the tide chart, one sentence and four figures as an SVG of 1200 by 630 pixels, the usual size of link
+ * previews. It contains no text of the session, and is created without a browser.
  */
 import { formatDuration, formatLimit } from '@tidemark/terminal/render/format-numbers'
 import type { SessionReport } from 'tidemark/logs'
@@ -14,7 +14,7 @@ import { listCommonModels } from './html-export.ts'
 const [WIDTH, HEIGHT] = [1200, 630]
 const [CHART_WIDTH, CHART_HEIGHT, CHART_TOP] = [1120, 330, 222]
 const FLAG_HEIGHT = 66
-/** Keeps a label readable over the curve. */
+/** Outline that keeps a label readable over the curve. */
 const HALO = ' paint-order="stroke" stroke="#0a1828" stroke-width="4" stroke-linejoin="round"'
 const FONT = 'system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif'
 const SHOWN_FIGURES = ['Cost', 'Lost to breaks', 'Saved by cache', 'Peak context', 'Calls', 'Compactions']
@@ -45,7 +45,7 @@ ${drawFoot(report, layout)}
 `
 }
 
-/** Widths are those of the widest font that a reader may have; a narrower one leaves room. */
+/** Width of a character in ems, for the widest font that a reader may have. Narrower fonts leave empty space. */
 const CHARACTER_WIDTH = 0.62
 const BOLD_WIDTH = 0.68
 
@@ -70,7 +70,7 @@ function describeSession({ format, models, durationMs }: SessionReport): string 
     .join(' · ')
 }
 
-/** The figures in a row, with the same room between any two. */
+/** Draws the figures in a row, with equal space between them. */
 function drawFigures(report: SessionReport): string {
   const figures = listFigures(report)
     .filter(({ name }) => SHOWN_FIGURES.includes(name))
@@ -129,7 +129,7 @@ function drawChart(layout: TideLayout): string {
 
 const FLAG_TITLES = { break: 'cache break', compaction: 'compaction', clearing: 'clearing' } as const
 
-/** What the colours and signs of this picture mean: only those that are in it. */
+/** Draws the legend: only the colours and signs that occur in this picture. */
 function drawFoot(report: SessionReport, layout: TideLayout): string {
   const classes = CONTENT_CLASSES.filter((_, index) => layout.areas[index] !== '').map(({ label, dark }) => ({
     label: label.replace(/,.*/, ''),

@@ -57,7 +57,7 @@ export function App({ source }: { readonly source: PageSource }) {
   )
 }
 
-/** Who looks at the page of a gateway: undefined until it is known, null if a key is needed. */
+/** The viewer of a gateway's page: undefined until it is loaded, null if a key is needed. */
 function useViewer(team: TeamSource | null) {
   const [viewer, setViewer] = useState<TeamViewer | null | undefined>(undefined)
   useEffect(() => {
@@ -152,7 +152,7 @@ function Wave() {
 type Theme = 'auto' | 'light' | 'dark'
 const NEXT_THEME: Readonly<Record<Theme, Theme>> = { auto: 'light', light: 'dark', dark: 'auto' }
 
-/** Goes through the system's colours, light and dark. */
+/** Switches between the system's theme, light and dark. */
 function ThemeButton() {
   const [theme, setTheme] = useState<Theme>('auto')
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Every cache break with its cause and its price, and what clearings cost. */
+/** Lists every cache break with its cause and cost, and the costs of clearings. */
 import {
   formatCount,
   formatDollars,
@@ -13,7 +13,7 @@ import { formatWhen, PROGRAMS } from './session-names.ts'
 
 type PageBreak = PageReport['cacheBreaks'][number]
 
-/** What a cause means, and what helps against it. */
+/** The meaning of each cause, and what helps against it. */
 const ADVICE: Readonly<Record<string, string>> = {
   expired: 'The pause before the request was longer than the cache keeps an entry.',
   'model-changed': 'Each model has a cache of its own. Change models at the start of a task.',
@@ -166,7 +166,7 @@ interface BreakPlaceProps {
   readonly places: ReadonlyMap<number, number>
 }
 
-/** The request that paid, which leads to its place on the chart. Calls of subagents and side calls have none. */
+/** Links to the request that paid for the break, on the chart. Calls of subagents and side calls have no place on the chart. */
 function BreakPlace({ id, each, places }: BreakPlaceProps) {
   const { agent, source, line } = each
   if (agent !== undefined) return <>subagent</>

@@ -41,7 +41,7 @@ export function ContentView({ report }: { readonly report: PageReport }) {
   )
 }
 
-/** Every call sends the whole context again, so what counts is what was sent in all requests together. */
+/** Shows the tokens summed over all requests, because every call sends the whole context again. */
 function SentBars({ report }: { readonly report: PageReport }) {
   const sent = report.requests.reduce((sum, { tokens }) => sum + tokens, 0)
   if (sent === 0) return <Notice text="This log has no request with a size." />

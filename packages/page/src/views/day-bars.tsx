@@ -1,4 +1,4 @@
-/** Dollars of each day as bars, days without a call included. The same figures are a table for who cannot see them. */
+/** Bars with the dollars of each day, including days without a call. The same figures are in a table for screen readers. */
 import { formatCount, formatDollars } from '@tidemark/terminal/render/format-numbers'
 import type { SpendingRow } from 'tidemark/report'
 
@@ -11,7 +11,7 @@ interface DayBarsProps {
 
 const DAY_MS = 86_400_000
 const [WIDTH, HEIGHT] = [1000, 150]
-/** More days than these are shown without those before the last ones. */
+/** Maximum number of days; only the last ones are shown. */
 const MOST_DAYS = 366
 
 export function DayBars({ days, since }: DayBarsProps) {

@@ -1,11 +1,11 @@
-/** A flag of the chart in words, with the sign that stands for it there. */
+/** One line about a flag of the chart, with the sign that marks it there. */
 import { formatDollars } from '@tidemark/terminal/render/format-numbers'
 import { type ChartFlag, FLAG_SIGNS } from '../chart/chart-flags.ts'
 import { toRequestAddress, toSessionAddress } from './routes.ts'
 
 interface FlagLineProps {
   readonly flag: ChartFlag
-  /** The session; given, the line leads to the view that explains the flag. */
+  /** Id of the session. If given, the line links to the view that explains the flag. */
   readonly id?: string
 }
 

@@ -1,4 +1,4 @@
-/** What left the context: the receipt of each compaction beside its summary, a search over what is gone, and what was needed again. */
+/** What left the context: the receipt of each compaction beside its summary, a search in all removed blocks, and what was needed again. */
 import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type {
@@ -20,7 +20,7 @@ import { UndoButton } from './undo-button.tsx'
 interface LeftViewProps {
   readonly source: PageSource
   readonly page: SessionPage
-  /** The request after the rewrite to show, as an index; null for the first. */
+  /** Index of the request after the rewrite to scroll to; null to stay at the top. */
   readonly request: number | null
   readonly onChanged: () => void
 }
@@ -28,7 +28,7 @@ interface LeftViewProps {
 export function LeftView({ source, page, request, onChanged }: LeftViewProps) {
   const { id, report } = page
   const version = [report.compactions, report.clearings, report.requests].map(({ length }) => length).join()
-  // What is typed, opened or asked here stays while the session grows.
+  // Typed, opened and requested content stays while the session grows.
   const { value, error } = useLoaded(id, () => source.loadDepartures(id), version)
   if (report.compactions.length + report.clearings.length === 0)
     return <Notice text="Nothing left the context: this log has no compaction and no clearing." />
@@ -55,7 +55,7 @@ export function LeftView({ source, page, request, onChanged }: LeftViewProps) {
   )
 }
 
-/** What all rewrites removed together, and how much of it was missed. */
+/** What all rewrites together removed, and how much of it was needed again. */
 function LeftTotals({ departures }: { readonly departures: readonly Departure[] }) {
   if (departures.length < 2) return null
   const gone = departures.flatMap((departure) => departure.gone)
@@ -258,7 +258,7 @@ function ReceiptLists({ receipt, id }: ReceiptListsProps) {
   )
 }
 
-/** Names in order, such as "file × 4, todo". */
+/** Lists names with their counts, such as "file × 4, todo". */
 function countNames(names: readonly string[]): string {
   return [...Map.groupBy(names, (name) => name)]
     .map(([name, { length }]) => (length === 1 ? name : `${name} × ${length}`))

@@ -1,4 +1,4 @@
-/** Sessions that are being written: the newest of them with its chart, which follows the log. */
+/** Shows the sessions that are being written. The chart of the newest one is updated with its log. */
 import { formatCost } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { ListedSession } from 'tidemark/report'

@@ -1,4 +1,4 @@
-/** One sentence in place of content: what is being loaded, or why it could not be. */
+/** One sentence in place of content, which is being loaded or could not be loaded. */
 export function Notice({ text, isError = false }: { readonly text: string; readonly isError?: boolean }) {
   return (
     <p class={isError ? 'notice bad' : 'notice'} role={isError ? 'alert' : 'status'}>

@@ -1,9 +1,9 @@
-/** A path that does not fit: its folders are cut and not its name, or it is broken between folders and not inside a name. */
+/** Shows a path that may not fit: folders are cut before the name, or the path is broken between folders, never inside a name. */
 
-/** A path is one word with a slash in it, and no address. */
+/** A path is one word that contains a slash and is not a URL. */
 const PATH = /^(?!\w+:\/\/)(.*[/\\])([^/\\]+)$/
 
-/** A text on one line. Of a path the end of the folders is cut first. */
+/** Shows a text on one line. If it is a path, its folders are cut first. */
 export function ShortText({ text }: { readonly text: string }) {
   const [, folders, name] = /\s/.test(text) ? [] : (PATH.exec(text) ?? [])
   if (folders === undefined) return <span class="what">{text}</span>
@@ -15,7 +15,7 @@ export function ShortText({ text }: { readonly text: string }) {
   )
 }
 
-/** A text on any number of lines, with a chance to break behind each folder. */
+/** Shows a text on any number of lines. A line may break after each folder of a path. */
 export function BreakableText({ text }: { readonly text: string }) {
   return (
     <>

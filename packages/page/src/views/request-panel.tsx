@@ -1,4 +1,4 @@
-/** One request with everything that the model was shown: a line for each block, whose text opens in place. */
+/** Shows one request with everything that the model was shown: one line for each block, which opens to the text of the block. */
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -132,7 +132,7 @@ interface BlockSummaryProps {
   readonly preview: string
 }
 
-/** One line about a block: its kind, a mark, how it begins, its tokens and its line in the log. */
+/** One line about a block: its kind, a mark, its first words, its tokens and its line in the log. */
 export function BlockSummary({ block, mark, preview }: BlockSummaryProps) {
   const { kind, tool, tokens, line } = block
   return (
@@ -153,7 +153,7 @@ interface OpeningProps {
   readonly children: ComponentChildren
 }
 
-/** A line that opens. What is behind it is put into the page only then. */
+/** A line that can be opened. Its content is added to the page only when it is opened. */
 export function Opening({ summary, children }: OpeningProps) {
   const [isOpen, setOpen] = useState(false)
   return (

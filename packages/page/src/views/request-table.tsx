@@ -1,4 +1,4 @@
-/** The requests as a table: the chart for those who read instead of look. A page of rows at a time. */
+/** The requests as a table with pages of rows, as an alternative to the chart. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useMemo, useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'

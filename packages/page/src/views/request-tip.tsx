@@ -1,4 +1,4 @@
-/** What the chart says about the request under the pointer, beside the pointer. Screen readers get it as the slider's value. */
+/** The tip beside the pointer about the request under it. Screen readers get the same text as the value of the slider. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useMemo } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
@@ -10,7 +10,7 @@ import { formatClock } from './session-names.ts'
 interface RequestTipProps {
   readonly report: PageReport
   readonly index: number
-  /** Where the request stands in the chart, and how wide that is. */
+  /** Position of the request in the chart, and the width of the chart. */
   readonly x: number
   readonly width: number
 }
@@ -27,7 +27,7 @@ export function RequestTip({ report, index, x, width }: RequestTipProps) {
     .filter(({ part }) => part > 0)
     .toSorted((one, other) => other.part - one.part)
     .slice(0, LARGEST_CLASSES)
-  // Moved, and not laid out anew: the browser keeps what is painted below.
+  // The tip is moved by a transform, so that the browser need not repaint what is below it.
   const place =
     x > width / 2 ? `translateX(${x - DISTANCE}px) translateX(-100%)` : `translateX(${x + DISTANCE}px)`
   return (

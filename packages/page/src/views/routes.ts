@@ -5,7 +5,7 @@ const TABS = ['tide', 'content', 'left', 'if', 'cache'] as const
 export type Tab = (typeof TABS)[number]
 
 export type Route =
-  /** The first view: what a team spent, or the list of sessions where there is no team. */
+  /** The first view: the spending of a team, or the list of sessions if there is no team. */
   | { readonly view: 'home' }
   | { readonly view: 'sessions' }
   | { readonly view: 'live' }
@@ -29,7 +29,7 @@ export function toSessionAddress(id: string, tab: Tab = 'tide'): string {
   return `#/s/${id}/${tab}`
 }
 
-/** The address of a request on the tide chart, or of the rewrite before it on What left. `request`: its index. */
+/** Returns the address of a request on the tide chart or, with the tab What left, of the rewrite before it. `request`: its index. */
 export function toRequestAddress(id: string, request: number, tab: Tab = 'tide'): string {
   return `${toSessionAddress(id, tab)}/${request + 1}`
 }

@@ -11,14 +11,14 @@ const NAME_CHARACTERS = 90
 
 type NamedSession = Pick<PageReport, 'firstPrompt' | 'sessionId' | 'project' | 'file'>
 
-/** The first prompt in one line; without one, the id. */
+/** Returns the first prompt on one line; without a prompt, the id. */
 export function nameSession({ firstPrompt, sessionId, file }: NamedSession): string {
   const prompt = (firstPrompt ?? '').replace(/\s+/g, ' ').trim()
   if (prompt !== '') return prompt.length > NAME_CHARACTERS ? `${prompt.slice(0, NAME_CHARACTERS)}…` : prompt
   return sessionId ?? file.split(/[/\\]/).at(-1) ?? 'Session'
 }
 
-/** The id that a client gave to its session; without one, the last two folders of the project. */
+/** Returns the id that a client gave its session; without one, the last two folders of the project. */
 export function formatPlace({
   project,
   owner,
@@ -27,7 +27,7 @@ export function formatPlace({
   return (project ?? '').split(/[/\\]/).filter(Boolean).slice(-2).join('/')
 }
 
-/** The name of a model without the date of its release. */
+/** Returns the name of a model without its release date. */
 export function formatModel(model: string): string {
   return model.replace(/-\d{8}$/, '')
 }
@@ -48,7 +48,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-d
 export function formatWhen(at: string | null): string {
   if (at === null || Number.isNaN(Date.parse(at))) return ''
   const time = new Date(at)
-  // The year is news only if it is another one.
+  // The year is shown only if it is not the current year.
   return (time.getFullYear() === new Date().getFullYear() ? WHEN : WHEN_EARLIER).format(time)
 }
 
@@ -57,7 +57,7 @@ export function formatMoment(at: string | null): string {
   return at === null || Number.isNaN(Date.parse(at)) ? '' : MOMENT.format(new Date(at))
 }
 
-/** A day as reports have it, such as 2026-04-11. */
+/** Formats a day of a report, such as 2026-04-11. */
 export function formatDay(day: string): string {
   return Number.isNaN(Date.parse(day)) ? day : DAY.format(new Date(day))
 }

@@ -110,7 +110,7 @@ function Headline({ id, report }: { readonly id: string; readonly report: PageRe
 
 const SHARED = 'To show to others: without texts, paths and names.'
 
-/** Files to share. Neither has a text of the session. */
+/** Links to files that can be shared. Neither file contains a text of the session. */
 function ExportLinks({ id }: { readonly id: string }) {
   return (
     <p class="export">

@@ -1,4 +1,4 @@
-/** All sessions in a table: what each cost and what it lost. Sorted by any column, filtered by a text. */
+/** All sessions in a table, with their cost and losses. The table can be sorted by any column and filtered by a text. */
 import {
   formatCost,
   formatCount,
@@ -40,7 +40,7 @@ export function SessionsView({ source, choice, onChoice }: SessionsViewProps) {
   useChanges(source, null, reload)
   useTitle('Sessions')
   useEffect(() => {
-    // One session needs no list. It is replaced in the history, so that going back leaves the page.
+    // With a single session, the page goes to it directly. The history entry is replaced, so that going back leaves the page.
     const [only] = value?.sessions ?? []
     if (source.team === null && value?.sessions.length === 1 && value.pending === 0 && only !== undefined)
       location.replace(toSessionAddress(only.id))
@@ -54,7 +54,7 @@ interface Column {
   readonly key: string
   readonly title: string
   readonly isNumber: boolean
-  /** What the column is sorted by. */
+  /** Returns the value by which the column is sorted. */
   readonly sortBy: (session: ListedSession) => number | string
   readonly show: (session: ListedSession) => ComponentChildren
 }
@@ -140,7 +140,7 @@ const COLUMNS: readonly Column[] = [
   },
 ]
 
-/** What a team asks instead of the program, which is always the same: whose session it is. */
+/** A team sees the owner of each session in place of the program, which is always the same. */
 const OWNER_COLUMN: Column = {
   key: 'owner',
   title: 'Key',
@@ -338,7 +338,7 @@ interface TotalsProps {
   readonly isTeam: boolean
 }
 
-/** What the sessions in view cost together, and where the money went. */
+/** Shows what the listed sessions cost together, and where the money went. */
 function Totals({ sessions, pending, notRead, isTeam }: TotalsProps) {
   const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
   const unpriced = sessions.filter(({ costUsd }) => costUsd === null).length

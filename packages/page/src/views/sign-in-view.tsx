@@ -1,4 +1,4 @@
-/** Asks for a key of the gateway, which the server exchanges for a cookie. The page keeps no key. */
+/** Asks for a key of the gateway, which the server exchanges for a cookie. The page does not store the key. */
 import { useState } from 'preact/hooks'
 import type { TeamViewer } from 'tidemark/report'
 import type { TeamSource } from '../data/page-source.ts'

@@ -4,7 +4,7 @@ import type { SpendingPart } from '../chart/spending.ts'
 
 interface SpendingBarProps {
   readonly parts: readonly SpendingPart[]
-  /** Where a part is shown in detail. */
+  /** Addresses at which parts are shown in detail. */
   readonly addresses?: Readonly<Partial<Record<SpendingPart['key'], string>>>
 }
 

@@ -1,4 +1,4 @@
-/** Where the money of the sessions in view went by day, project, model or program: a bar each, red for cache breaks. */
+/** The spending of the listed sessions by day, project, model or program, with one bar each. Cache breaks are red. */
 import {
   formatCost,
   formatCount,

@@ -1,6 +1,6 @@
 /**
- * Draws the tide chart, with a strip of dollars below it. The curve is drawn when the report, the range or the width
- * changes; the cursor and the tip, which are layers of their own, move with the pointer. Usable with the keyboard: arrows, page keys, Enter.
+ * Draws the tide chart and a strip of dollars below it. The curve is drawn again only when the report, the range or the width changes.
+ * Cursor and tip are separate layers that move with the pointer. Keyboard: arrows, page keys, Enter.
  */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { RefObject, TargetedPointerEvent } from 'preact'
@@ -39,7 +39,7 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
   const height = width < 600 ? 280 : 400
   const place = { width, from, to }
   const [dragFrom, setDragFrom] = useState<number | null>(null)
-  // The tip follows the pointer and the arrow keys; a cursor that a link has set has its card below.
+  // The tip is shown for a cursor that pointer or arrow keys have moved. For a cursor set by a link, there is the card below the chart.
   const [hasTip, setHasTip] = useState(false)
   const requestAt = (event: TargetedPointerEvent<HTMLDivElement>): number =>
     findRequestAt(event.clientX - event.currentTarget.getBoundingClientRect().left, place)
@@ -93,7 +93,7 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
   )
 }
 
-/** Drawn when the report, the range or the width changes, and not when the cursor moves. */
+/** Drawn again when the report, the range or the width changes, but not when the cursor moves. */
 const Drawing = memo(function Drawing({ report, from, to, width, height }: CurveProps) {
   return (
     <svg width={width} height={height + COST_HEIGHT + AXIS_HEIGHT} aria-hidden="true">
@@ -105,12 +105,12 @@ const Drawing = memo(function Drawing({ report, from, to, width, height }: Curve
 
 interface CursorProps {
   readonly x: number
-  /** Where a drag began; null while there is none. */
+  /** Position at which a drag began; null without a drag. */
   readonly dragX: number | null
   readonly height: number
 }
 
-/** A layer above the drawing: the browser moves it without painting the drawing again. */
+/** A separate layer above the drawing, which the browser can move without repainting the drawing. */
 function Cursor({ x, dragX, height }: CursorProps) {
   return (
     <>
@@ -130,7 +130,7 @@ function Cursor({ x, dragX, height }: CursorProps) {
   )
 }
 
-/** Returns where a key moves the cursor; null for other keys. */
+/** Returns the position to which a key moves the cursor; null for other keys. */
 function moveCursor(key: string, cursor: number, { from, to }: ChartRange): number | null {
   const page = Math.max(1, Math.round((to - from) / 10))
   const moves: Readonly<Record<string, number>> = {
@@ -153,7 +153,7 @@ function describeRequest({ requests }: PageReport, index: number): string {
   return `Request ${index + 1}: ${formatTokens(tokens)} tokens, ${formatPercent(usage.cacheRead / Math.max(1, tokens))} from the cache, ${cost}`
 }
 
-/** The width of the element that the chart stands in, followed while it changes. */
+/** Returns the width of the element around the chart, updated when it changes. */
 export function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
@@ -293,7 +293,7 @@ interface CostStripProps extends Omit<CurveProps, 'height'> {
   readonly top: number
 }
 
-/** What each request cost, with the part for tokens that were not in the cache. */
+/** Draws the cost of each request, and the part of it for tokens that were not in the cache. */
 function CostStrip({ report, from, to, width, top }: CostStripProps) {
   const strip = useMemo(
     () => layOutCosts(report.requests, { width, height: COST_HEIGHT, from, to }),

@@ -1,4 +1,4 @@
-/** The tide chart of a session: what filled the context at each request, and what each request was like. */
+/** Shows the tide chart of a session: what filled the context at each request, and the details of the request under the cursor. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { PageReport, SessionPage } from 'tidemark/report'
@@ -16,7 +16,7 @@ import { TideChart } from './tide-chart.tsx'
 interface TideViewProps {
   readonly source: PageSource
   readonly page: SessionPage
-  /** The request that the cursor stands at first, as an index; null for the newest. */
+  /** Index of the request at which the cursor starts; null for the newest. */
   readonly request: number | null
 }
 
@@ -28,7 +28,7 @@ export function TideView({ source, page, request }: TideViewProps) {
   const [opened, setOpened] = useState<number | null>(null)
   const section = useRef<HTMLElement>(null)
   useEffect(() => {
-    // Whoever follows a link to a request wants to see it, and what the card below the chart says about it.
+    // A user who follows a link to a request wants to see the chart and the card below it.
     if (request !== null) section.current?.scrollIntoView()
   }, [request])
   const open = useCallback((request: number) => setOpened(request), [])
@@ -108,7 +108,7 @@ interface RangeBarProps {
   readonly onRange: (range: ChartRange | null) => void
 }
 
-/** Buttons for what can also be done by dragging over the chart. */
+/** Buttons for selecting a range, which can also be selected by dragging over the chart. */
 function RangeBar({ range, count, onRange }: RangeBarProps) {
   const { from, to } = range
   const size = to - from
@@ -153,7 +153,7 @@ interface RequestCardProps {
   readonly onOpen: ((request: number) => void) | null
 }
 
-/** The request under the cursor. */
+/** Details of the request under the cursor. */
 function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
   const request = report.requests[index]
   const flags = useMemo(() => listFlags(report), [report])

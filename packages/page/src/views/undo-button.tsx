@@ -1,4 +1,4 @@
-/** Undoes the newest compaction or clearing after a question. Off, with the reason, where it cannot be undone from here. */
+/** Undoes the newest compaction or clearing after a confirmation. Disabled, with the reason, if the page cannot undo it. */
 import { useRef, useState } from 'preact/hooks'
 import type { SessionPage } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'
@@ -20,7 +20,7 @@ export function UndoButton({ source, page, onDone }: UndoButtonProps) {
   const undo = async (): Promise<void> => {
     dialog.current?.close()
     if (target === null) return
-    // The page may show the log with the undo before it has the answer.
+    // The log with the undo may be shown before the answer to this request arrives.
     setBusy(true)
     const outcome = await source
       .undo(page.id, target.id)

@@ -19,7 +19,7 @@ interface WhatIfViewProps {
   readonly replays: Replays
 }
 
-/** The policies by name, with what each does. */
+/** The policies by name, with a description of each. */
 const POLICIES: readonly { readonly name: string; readonly title: string; readonly about: string }[] = [
   {
     name: 'default',
@@ -66,7 +66,7 @@ export function useReplays(source: PageSource, id: string): Replays {
   const set = (name: string, outcome: Outcome): void =>
     setOutcomes((before) => new Map([...before, [name, outcome]]))
   const run = async (): Promise<void> => {
-    // One after the other: a replay takes seconds of one core, and each result is shown when it is there.
+    // Run one after the other, because a replay occupies a core for seconds. Each result is shown at once.
     for (const { name } of POLICIES.filter((policy) => chosen.has(policy.name))) {
       if (!isOpen.current) return
       set(name, 'running')
@@ -157,7 +157,7 @@ function Results({
   )
 }
 
-/** Dollars side by side: as recorded, what of it is compared, and each policy. */
+/** Bars with the recorded dollars, the part that is compared, and the dollars of each policy. */
 function OutcomeBars({
   report,
   results,
@@ -253,7 +253,7 @@ interface CurvesProps {
   readonly results: readonly NamedResult[]
 }
 
-/** The size of each request as recorded and under each policy. */
+/** Curves with the size of each request, as recorded and under each policy. */
 function Curves({ report, results }: CurvesProps) {
   const [box, width] = useWidth()
   const recorded = report.requests.map(({ tokens }) => tokens)
@@ -318,13 +318,13 @@ function CurveAxes({ size, count }: { readonly size: CurveSize; readonly count: 
 interface CurveSize {
   readonly width: number
   readonly height: number
-  /** The value at the upper edge. */
+  /** The value at the upper edge of the drawing. */
   readonly most: number
 }
 
 const COLUMN_PIXELS = 2
 
-/** A curve as path data: with more values than pixels, the largest of each column. */
+/** Returns a curve as path data. If there are more values than pixels, each column shows its largest value. */
 function drawCurve(values: readonly number[], { width, height, most }: CurveSize): string {
   const size = Math.max(1, Math.ceil(values.length / Math.max(1, Math.floor(width / COLUMN_PIXELS))))
   const vertices: string[] = []

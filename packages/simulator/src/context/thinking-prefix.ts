@@ -1,7 +1,6 @@
 /**
- * Computes the prefix that a thinking block is bound to: `system`, the tools that are not deferred, and all earlier
- * messages as the client sent them, without thinking. The prefixes are stored in a tree, so that an error can name
- * the first block that differs.
+ * Computes the prefix that a thinking block is bound to: `system`, the tools that are not deferred, and all earlier messages as the client
+ * sent them, except thinking. The prefixes are stored in a tree, so that an error can name the first block that differs.
  */
 
 import { isToolInPrompt } from '../prompt-cache/cache-key.ts'

@@ -1,6 +1,6 @@
 /**
- * The servers that speak Chat Completions, and how each departs from OpenAI: what it reports and refuses, what comes back
- * with reasoning, and what it does when the prompt is longer than the window.
+ * The servers that speak Chat Completions, and how each differs from OpenAI: what it reports and refuses, what must be sent back with
+ * reasoning, and what it does with a prompt that is longer than the window.
  */
 import { invalidParameter, type OpenaiError, openaiError } from './openai-error.ts'
 
@@ -12,29 +12,29 @@ export interface Dialect {
   readonly isLenient: boolean
   /** Context window of models that the catalogue does not have. */
   readonly window: number
-  /** Field of a message in which reasoning is sent; null if it stays hidden. */
+  /** Message field in which reasoning is returned; null if it is not returned. */
   readonly reasoningField: 'reasoning_content' | 'reasoning' | null
-  /** True if the reasoning of a message with tool calls must come back, or the next request is refused. */
+  /** True if the reasoning of a message with tool calls must be sent back; otherwise the next request is refused. */
   readonly needsReasoningBack: boolean
   /**
    * How cached tokens are reported: as OpenAI does, in DeepSeek's own fields as well, or not at all.
    */
   readonly cacheReport: 'details' | 'hit-and-miss' | 'none'
   readonly cache: PrefixCacheRules
-  /** True if a prompt over the window loses its oldest messages, and the answer is 200 all the same. */
+  /** True if the server drops the oldest messages of a prompt over the window and still answers with status 200. */
   readonly truncatesSilently: boolean
   describeOverflow(tokens: number, window: number): OpenaiError
 }
 
-/** How an implicit prefix cache counts what two prompts have in common. */
+/** How an implicit prefix cache counts the tokens that two prompts share. */
 export interface PrefixCacheRules {
-  /** Shortest prefix that counts, in tokens. */
+  /** Shortest prefix that can be read, in tokens. */
   readonly minimum: number
   /** Cached tokens are a multiple of this. */
   readonly step: number
   /** True if only whole messages match. */
   readonly wholeMessages: boolean
-  /** True if the answer of the model is cached together with its prompt. */
+  /** True if the model's answer is cached with its prompt. */
   readonly keepsAnswers: boolean
 }
 

@@ -61,7 +61,7 @@ export function createOpenaiErrorAnswer(error: OpenaiError, headers: HttpAnswer[
   return createJsonAnswer(error.status, body, { ...headers, ...error.headers })
 }
 
-/** Creates the `error` event of a Responses stream, with the error in a field of its own as the provider sends it. */
+/** Creates the `error` event of a Responses stream. The error is in a field of the event, as the provider sends it. */
 function createResponsesErrorEvent(error: OpenaiError, sequenceNumber: number): string {
   const data = { type: 'error', error: toErrorFields(error), sequence_number: sequenceNumber }
   return `event: error\ndata: ${JSON.stringify(data)}\n\n`
@@ -84,7 +84,7 @@ const DEFAULT_CODES: Readonly<Record<number, string>> = {
   503: 'server_is_overloaded',
 }
 
-/** Creates the error that a fault asks for. `errorType` of the fault is the `code`, by which clients tell errors apart. */
+/** Creates the error that a fault asks for. The fault's `errorType` becomes the `code`, by which clients distinguish errors. */
 function createFaultError(fault: {
   readonly status: number
   readonly errorType?: string

@@ -1,6 +1,6 @@
 /**
- * Functions that check the shape of a request body with the texts and codes of OpenAI's APIs. A check returns the first
- * error, or null. Written apart from every codec, so that a mistake in one does not hide in the other.
+ * Functions that check the shape of a request body, with the error texts and codes of OpenAI's APIs. A check returns the first error, or
+ * null. They share no code with the codecs, so that a mistake in one of the two is found by the other.
  */
 import { isObject } from '../protocol/api.ts'
 import { invalidParameter, type OpenaiError } from './openai-error.ts'

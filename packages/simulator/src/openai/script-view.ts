@@ -1,13 +1,13 @@
 /**
- * The view of a request that scripts get, whichever API was called: system blocks, tools with their schemas, and messages
- * of text, thinking, calls and results.
+ * The view of a request for scripts, the same for every API: system blocks, tools with their schemas, and messages of text, thinking, calls
+ * and results.
  */
 import { type Block, isObject, type Json, type JsonObject, type MessageParam } from '../protocol/api.ts'
 import type { JsonFields } from './openai-shape.ts'
 
 export interface ToolView {
   readonly tools: readonly JsonObject[]
-  /** Names of tools that take free text. */
+  /** Names of custom tools, whose input is free text. */
   readonly custom: ReadonlySet<string>
   /** The namespace of each tool that has one. */
   readonly namespaces: ReadonlyMap<string, string>
@@ -25,7 +25,7 @@ const TEXT_SCHEMA: JsonObject = {
   required: ['input'],
 }
 
-/** Describes the tools of a request as scripts know them. Tools that the provider runs itself are left out. */
+/** Describes the tools of a request for scripts. Tools that the provider runs are left out. */
 export function createToolView(declared: readonly JsonFields[]): ToolView {
   const tools: JsonObject[] = []
   const custom = new Set<string>()
@@ -34,7 +34,7 @@ export function createToolView(declared: readonly JsonFields[]): ToolView {
     const members =
       tool.type === 'namespace' && Array.isArray(tool.tools) ? tool.tools.filter(isObject) : [tool]
     for (const member of members) {
-      // Chat Completions has the definition in a field that is named by the type.
+      // Chat Completions has the definition in a field whose name is the type of the tool.
       const nested = member[String(member.type)]
       const definition = isObject(nested) ? nested : member
       const { name, description } = definition
@@ -57,7 +57,7 @@ type ViewRole = MessageParam['role']
 
 export interface ViewBuilder {
   addSystem(text: string): void
-  /** Adds a message. System and developer messages before all others are part of the system prompt. */
+  /** Adds a message. System and developer messages at the beginning become part of the system prompt. */
   addMessage(role: ViewRole | 'developer', blocks: readonly Block[]): void
   addCall(id: string, name: string, input: JsonObject): void
   addResult(id: string, content: readonly Block[]): void
@@ -65,7 +65,7 @@ export interface ViewBuilder {
   finish(tools: ToolView): ScriptView
 }
 
-/** Creates an empty view. Blocks of one role that follow each other become one message. */
+/** Creates an empty view. Successive blocks of one role become one message. */
 export function createViewBuilder(): ViewBuilder {
   const system: Block[] = []
   const messages: { readonly role: ViewRole; readonly content: Block[] }[] = []

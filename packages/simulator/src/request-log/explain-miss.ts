@@ -119,9 +119,8 @@ function explainEntryMiss(
 }
 
 /**
- * The earlier request that this request continues: of those that left something to read, the one with which it has
- * the most message blocks in common, whatever their tools and system prompts. If several have, the one with the longest
- * common prefix; then the newest.
+ * The earlier request that this request continues. Of the requests that left cache entries, it is the one with the most common message
+ * blocks, ignoring tools and system prompts; then the one with the longest common prefix; then the newest.
  */
 interface PreviousRequest {
   readonly request: ComparableRequest
@@ -171,9 +170,9 @@ function isSameMessageBlock(one: Prompt, other: Prompt, index: number): boolean 
 }
 
 /**
- * Checks whether a request belongs to the conversation of an earlier one: their first or second message block is equal,
- * or, after a compaction by the client, the first tool call that was kept is in the earlier prompt or its response.
- * Tools and system prompt are ignored, because different conversations may share them.
+ * Checks whether two requests belong to one conversation: the first or second message block is equal, or, after a compaction by the client,
+ * the earlier prompt or its response has the first tool call that was kept. Tools and system prompt are ignored, because different
+ * conversations may share them.
  */
 function isSameConversation(prompt: Prompt, earlier: ComparableRequest): boolean {
   if ([0, 1].some((index) => isSameMessageBlock(prompt, earlier.prompt, index))) return true

@@ -47,7 +47,7 @@ export interface RequestRecord {
   readonly compactions: readonly TokenUsage[]
 }
 
-/** Tokens by price. Writes for 30 minutes count as `write5m`, those for 12 hours as `write1h`, as their prices do. */
+/** Tokens by price class. On OpenAI's APIs, writes for 30 minutes count as `write5m` and writes for 12 hours as `write1h`. */
 export interface TokenUsage {
   readonly input: number
   readonly cacheRead: number
@@ -159,7 +159,7 @@ export interface RequestLog {
 
 const MAX_COMPARABLE_REQUESTS = 64
 
-/** Characters of request bodies that are kept, however many requests are. */
+/** Maximum characters of request bodies that are kept, however many requests there are. */
 export const MAX_KEPT_BODY_LENGTH = 64 * 1_048_576
 
 const NO_USAGE: TokenUsage = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }

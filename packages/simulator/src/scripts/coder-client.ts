@@ -1,6 +1,6 @@
 /**
- * The coder at work with the tools of a real client, such as Claude Code, opencode or pi: translates its calls into the
- * tools that the request declares, with paths in a folder of its own, and repairs what a failed call left undone.
+ * Lets the coder work with the tools of a real client, such as Claude Code, opencode or pi. Translates the coder's calls into calls of the
+ * tools that the request declares, in a folder of its own, and repeats what a failed call left undone.
  */
 import type { Block, JsonObject, MessageParam } from '../protocol/api.ts'
 import { type CallPlace, parseCallPlace } from './coder-position.ts'
@@ -21,7 +21,7 @@ import {
   type ToolResult,
 } from './script.ts'
 
-/** The folder in the working directory of the client that has all files of the coder. */
+/** The folder for all files of the coder, in the client's working directory. */
 const CODER_FOLDER = 'tidemark-coder'
 
 export interface CoderClient {
@@ -63,8 +63,8 @@ interface ClientCall {
 }
 
 /**
- * Translates a call of the coder for a client. Without a tool of its own, a call becomes a command of the shell, and an
- * edit writes the whole file. Returns null if that is impossible too.
+ * Translates a call of the coder for a client. If the client lacks the tool, a call becomes a shell command, and an edit becomes a write of
+ * the whole file. Returns null if that is impossible, too.
  *
  * @param after The files after the step of the call.
  */
@@ -102,7 +102,7 @@ function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepos
   }
 }
 
-/** Writes the notes again. For a step none of whose calls the client has a tool for, since a step without calls ends the turn. */
+/** Returns a call that writes the notes again. Replaces a step whose calls the client cannot run, which would end the turn. */
 export function toIdleCall(client: CoderClient, repository: SimulatedRepository): ClientCall | null {
   return toClientCall(writeWholeFile(NOTES_PATH, repository), client, repository)
 }
@@ -137,10 +137,9 @@ function writeWholeFile(path: string, files: SimulatedRepository): StepCall {
   return { name: 'Write', input: { file_path: path, content: files.get(path) ?? '' } }
 }
 
-// Repairs. A failed call on a file (not read before, changed meanwhile, deleted) is repaired with two responses: the
-// first reads the file, the second edits it again, or writes it whole if it does not have the expected text. The ids
-// of calls say which call they repair, so nothing has to be remembered. A response that broke off may lack calls of its
-// step: they are made now.
+// Repairs. A call that failed on a file (not read before, changed meanwhile, deleted) is repaired with two responses: the first reads the
+// file; the second repeats the edit, or writes the whole file if the expected text is missing. Call ids tell which call they repair, so no
+// state is needed. If a response broke off, its missing calls are made now.
 
 interface RepairCall {
   readonly place: CallPlace
@@ -148,9 +147,8 @@ interface RepairCall {
 }
 
 /**
- * Lists the calls that are left to do of a step: those that a broken response lacks, and the next repair of each file
- * whose last attempt failed. A repair that failed is not repaired, so that the coder goes on; one that was interrupted is
- * begun again.
+ * Lists the remaining calls of a step: those that a broken-off response lacks, and the next repair of each file whose last attempt failed.
+ * A failed repair is not repaired again, so that the coder continues; an interrupted repair is repeated.
  *
  * @param last The last step. If a compaction may have removed its results, all its changes are looked at.
  */
@@ -188,7 +186,7 @@ function listAttempts(messages: readonly MessageParam[], index: number): readonl
   return calls.map(({ id, place }) => ({ place, result: results.find((each) => each.id === id) }))
 }
 
-/** Returns the next repair of one file of a call, after its last attempt. */
+/** Returns the next repair of one file of a call, given the last attempt. */
 function listNextRepairs(
   { place, result, file }: Attempt & { readonly file: number },
   call: StepCall,
@@ -229,7 +227,7 @@ function listSecondRepairs(
   return [{ place: { ...place, repair: 'again' }, call: isEditable ? call : writeWholeFile(path, after) }]
 }
 
-/** Checks whether a file, as a tool prints it, has these lines. A line may have its number before it. */
+/** Checks whether the printed text of a file contains these lines. Each printed line may begin with its number. */
 function hasLines(printed: string, lines: string): boolean {
   const rows = printed.split('\n')
   return lines.split('\n').every((line) => rows.some((row) => row.trimEnd().endsWith(line)))

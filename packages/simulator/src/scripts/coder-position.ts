@@ -1,6 +1,6 @@
 /**
- * Where the coder stands: it finds its last step in the conversation, from its tool call ids and from phrases such as
- * `Step 3 of 24` in its texts. After a compaction only a summary may be left, which may not contain the phrases.
+ * Finds the coder's last step in the conversation, from its tool call ids and from phrases such as `Step 3 of 24` in its texts. After a
+ * compaction there may be only a summary, which may lack the phrases.
  */
 import { type Block, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
 
@@ -52,16 +52,16 @@ export function formatCallId({ index, number, repair, file }: CallPlace, tag: st
   return `toolu_coder_${index.toString(36)}_${number}_${tag}${suffix}`
 }
 
-/** What a call id says: the step and the number of the call in it, and for a repair which part of it the call is. */
+/** The content of a call id: the step, the number of the call in the step and, for a repair, which part of the repair it is. */
 export interface CallPlace {
   readonly index: number
   readonly number: number
   readonly repair: 'look' | 'again' | null
-  /** Which of the files of the call a repair is about. */
+  /** Index of the file of the call that a repair is for. */
   readonly file: number
 }
 
-/** Returns what a call id says; null if the coder did not create it. */
+/** Parses a call id; null if the coder did not create it. */
 export function parseCallPlace(id: string): CallPlace | null {
   const [, index, number, repair, file] =
     /^toolu_coder_([0-9a-z]+)_(\d+)_.*?(?:_(look|again)(\d+))?$/.exec(id) ?? []

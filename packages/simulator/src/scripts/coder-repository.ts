@@ -51,7 +51,7 @@ export function formatFunctionName(module: string, number: number): string {
   return `${module}Total${number}`
 }
 
-/** Returns the source line that defines the limit of a function, which is the constant that edits change. */
+/** Returns the source line that defines the limit of a function. Edits change the constant in this line. */
 export function formatLimitLine(number: number, limit: number | string): string {
   return `  const limit${number} = ${limit}`
 }
@@ -74,7 +74,7 @@ export function createSimulatedRepository({ seed, files, fileTokens }: Repositor
 /** Approximate size of one function in bytes when its file is read with line numbers. */
 const FUNCTION_BYTES = 260
 
-/** Creates one random limit (the constant in the source code) for each function of a module. */
+/** Creates a random limit for each function of a module. The limit is the constant in the source code. */
 function createLimits(seed: string, module: string, fileTokens: number): readonly number[] {
   const random = createSeededRandom(`${seed}/limits/${module}`)
   const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))

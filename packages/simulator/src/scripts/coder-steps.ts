@@ -30,15 +30,15 @@ interface StepOptions {
    * of a client, so the first steps write them, and the tests are commands that any shell can run.
    */
   readonly place: 'simulated' | 'client'
-  /** `each-job`: each job begins with reads of its files. `unseen`: it does not. */
+  /** `each-job`: each job begins by reading its files. `unseen`: it does not. */
   readonly reads: 'each-job' | 'unseen'
 }
 
-/** A tool call in the terms of the coder's own tools, and `Write`. */
+/** A tool call, named like the coder's own tools or `Write`. */
 export interface StepCall {
   readonly name: string
   readonly input: JsonObject
-  /** Files that are wrong if this call fails, although the call does not read or write them itself. */
+  /** Files that are wrong if this call fails, although the call itself does not read or write them. */
   readonly checks?: readonly string[]
 }
 
@@ -115,7 +115,7 @@ interface JobMove {
   readonly calls: readonly StepCall[]
 }
 
-/** Creates the steps that write all files on the disk of a client. */
+/** Creates the steps that write all files to a client's disk. */
 function createSetupSteps(files: SimulatedRepository, options: StepOptions): readonly CoderStep[] {
   const calls = [...files].map(([path, content]) => writeCall(path, content))
   return createSteps([{ intent: 'I write the files that I work on', calls }], new Map(), options).steps
@@ -197,8 +197,8 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
 }
 
 /**
- * Runs the tests of a module. On the disk of a client, where the functions cannot be run, the test is that source and
- * test have the same limit, after the test file has been printed so that the result has the size of a test run.
+ * Runs the tests of a module. On a client's disk, functions cannot be run. There, the call prints the test file, so that the result has the
+ * size of a test run, and then compares the limits in source and test.
  */
 function testCall({ module, function: which, to }: LimitJob, { place }: StepOptions): StepCall {
   const [source, test] = [toSourcePath(module), toTestPath(module)]
@@ -212,7 +212,7 @@ function testCall({ module, function: which, to }: LimitJob, { place }: StepOpti
   })
 }
 
-// A file that grows with each job, and one for each module that each job on the module writes anew.
+// Two kinds of notes: one file that grows with each job, and one file per module that each job on the module rewrites.
 
 export const NOTES_PATH = 'NOTES.md'
 const NEXT_NOTE = '<!-- next note -->'
@@ -235,10 +235,7 @@ function chooseWrongLimit({ number, from, to }: LimitJob): string | number {
   return number % 2 === 0 ? `raise(${from}, ${to})` : to - 1
 }
 
-/**
- * Lists calls that read the module, its test and other modules: at most as many as one response may have, but at
- * least two.
- */
+/** Lists at least two calls that read the module, its test and other modules; no more than one response may have. */
 function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOptions): readonly StepCall[] {
   const others = Array.from({ length: files - 1 }, (_, index) =>
     formatModuleName((number + index + 1) % files),
@@ -248,8 +245,8 @@ function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOp
 }
 
 /**
- * Lists the files that a step edits and whose lines to edit are in none of the texts. The line before them counts, too,
- * because two modules may have the same limit.
+ * Lists the files that a step edits although none of the texts shows the lines to edit, together with the line before them: two modules may
+ * have the same limit.
  */
 export function listUnseenFiles(
   { calls, repository }: CoderStep,

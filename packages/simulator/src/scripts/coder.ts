@@ -60,9 +60,8 @@ export interface CoderOptions {
   /** Maximum number of tool calls in one response. Default: 3. */
   readonly parallel?: number
   /**
-   * `each-job`: each job begins with reads of its files, whether the request shows them or not. `unseen`: a file is read
-   * only if the request does not show the lines to edit, with a response more; only with the coder's own tools. Default:
-   * `each-job`.
+   * `each-job`: each job begins by reading its files, even if the request shows them. `unseen`: a file is read, with an extra response,
+   * only if the request does not show the lines to edit; only with the coder's own tools. Default: `each-job`.
    */
   readonly reads?: 'each-job' | 'unseen'
   /** The task that the final text mentions. Default: the user prompt. */
@@ -206,14 +205,14 @@ function hasOwnTools(tools: readonly JsonObject[]): boolean {
   return tools.some(({ name }) => CODER_TOOLS.some((own) => own.name === name))
 }
 
-/** Checks whether the coder's own tools are declared, and none that writes files. */
+/** Checks whether the coder's own tools are declared, but no tool that writes files. */
 function hasOnlyOwnTools(tools: readonly JsonObject[]): boolean {
   return hasOwnTools(tools) && findDeclaredTools(tools).write === undefined
 }
 
 /**
- * Answers a request that declares no tools the coder could work with, such as one for the title of a conversation: with
- * JSON if the request has a schema for it, otherwise with the beginning of the prompt.
+ * Answers a request without tools for the coder, such as one for the title of a conversation. The answer is JSON if the request has a
+ * schema for it, otherwise the beginning of the prompt.
  */
 function createSideReply({ messages, body }: ScriptRequest): Reply {
   const format: unknown = body.output_config?.format ?? body.output_format
@@ -246,7 +245,7 @@ function replyForStep(position: CoderPosition, stage: Stage): Reply {
   return { blocks: [...thinkingBlocks(settings, index), ...texts, ...calls] }
 }
 
-/** Creates the part of call ids that differs from request to request. */
+/** Creates the part of call ids that is different in each request. */
 function createTag({ request, context, settings }: Stage): string {
   return hashText(`${settings.seed}/${readSessionKey(request)}/${context.index}`).slice(0, 8)
 }
@@ -295,7 +294,7 @@ function createRepairReply(
   return { blocks: [...thinkingBlocks(stage.settings, index), text, ...calls] }
 }
 
-/** Creates a response that reads the files of the next edits, if the request does not show the lines to edit; else null. */
+/** Creates a response that reads the files of the next edits. Null if the request already shows the lines to edit. */
 function createLookReply({ task, step }: CoderPosition, stage: Stage): Reply | null {
   const { settings, request } = stage
   const index = toStepIndex({ task, step }, settings.turns)

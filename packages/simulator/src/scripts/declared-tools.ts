@@ -1,6 +1,6 @@
 /**
- * Finds among the tools that a request declares those that read, write, edit and search files, run commands and keep a
- * todo list, by the words in their names and the fields of their schemas. Creates inputs that are valid for the schemas.
+ * Finds the declared tools that read, write, edit and search files, run commands and keep a todo list, by words in their names and by
+ * fields of their schemas. Creates inputs that are valid for their schemas.
  */
 import { isObject, type Json, type JsonObject } from '../protocol/api.ts'
 
@@ -13,10 +13,10 @@ interface DeclaredTool {
 
 export type DeclaredTools = Partial<Readonly<Record<ToolRole, DeclaredTool>>>
 
-/** The meaning of a field, whatever a client calls it: `file_path`, `filePath` and `path` are all `path`. */
+/** The meaning of a field, whatever its name in a client: `file_path`, `filePath` and `path` all mean `path`. */
 type FieldMeaning = keyof typeof FIELD_NAMES
 
-/** Names of fields, in lower case and without separators. */
+/** Possible names of fields, in lower case and without separators. */
 const FIELD_NAMES = {
   path: ['path', 'filepath', 'file', 'filename', 'absolutepath', 'targetfile'],
   content: ['content', 'contents', 'filetext', 'filecontent', 'text'],
@@ -102,15 +102,13 @@ function findMeaning(field: string): FieldMeaning | null {
   return entry === undefined ? null : (entry[0] as FieldMeaning)
 }
 
-/**
- * The value of a field. A list of values stands for a list of objects with these fields, such as the edits of one call.
- */
+/** The value of a field. A list stands for a list of objects, such as the edits of one call. */
 type FieldValue = string | number | readonly FieldValues[]
 export type FieldValues = Partial<Readonly<Record<FieldMeaning, FieldValue>>>
 
 /**
- * Creates an input for a schema: the given values in the fields that mean them, and any valid value in other fields
- * that are required. Values for which the schema has no field are left out.
+ * Creates an input for a schema: the given values in the fields with their meaning, and any valid value in other required fields. Values
+ * without a field in the schema are left out.
  */
 export function createInput(schema: JsonObject, values: FieldValues): JsonObject {
   const required = Array.isArray(schema.required) ? schema.required : []
@@ -130,10 +128,10 @@ function toFieldJson(field: JsonObject, value: FieldValue): Json {
   return choices.length === 0 || choices.includes(value) ? value : (choices[0] ?? value)
 }
 
-/** Numbers for required fields that must not be chosen too small: lines to read, milliseconds to wait. */
+/** Values for required number fields that must not be too small: lines to read, milliseconds to wait. */
 const LEAST_NUMBERS: Partial<Record<FieldMeaning, number>> = { limit: 2_000, timeout: 60_000 }
 
-/** Creates a value that a schema accepts: null or the default if possible, otherwise the simplest one of its type. */
+/** Creates a valid value for a schema: null or the default if possible, otherwise the simplest value of its type. */
 export function createAnyValue(schema: JsonObject, meaning: FieldMeaning | null = null): Json {
   const variants = [schema.anyOf, schema.oneOf].flatMap((list) =>
     Array.isArray(list) ? list.filter(isSchema) : [],

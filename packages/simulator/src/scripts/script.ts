@@ -34,7 +34,7 @@ export interface ScriptRequest {
   readonly system: readonly Block[]
   readonly tools: readonly JsonObject[]
   readonly messages: readonly MessageParam[]
-  /** The body of the API request as sent; on OpenAI's APIs, what is in it in the fields of the Messages API. */
+  /** The body of the request as sent. For OpenAI's APIs, its content in the fields of the Messages API. */
   readonly body: MessagesBody
   readonly headers: Readonly<Record<string, string>>
 }
@@ -183,20 +183,20 @@ export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' 
   return headers[SESSION_HEADER] ?? headers['x-claude-code-session-id'] ?? user
 }
 
-/** System prompts whose whole task is a summary: those that opencode and pi send for a compaction. */
+/** Matches system prompts of requests whose whole task is a summary, as opencode and pi send them for a compaction. */
 const SUMMARIZER_ROLE = /\byou are an? [\w\s]*\b(?:summari[sz]ation assistant|tasked with summari[sz]ing)\b/i
 
 /**
- * Requests for a summary that name no `<summary>` tags: those of opencode and pi, which put the conversation into
- * `<conversation>` tags, and those of older versions of opencode.
+ * Matches requests for a summary without `<summary>` tags: those of opencode and pi, which put the conversation into `<conversation>` tags,
+ * and those of older versions of opencode.
  */
 const SUMMARY_DEMAND =
   /<\/conversation>[\s\S]*\bsummar|\banchored summary\b|\bprompt for continuing our conversation\b/i
 
 /**
- * Checks whether a request asks for a summary. True for the provider's own compaction. Also true if the last text of
- * the client contains `<summary>`, and either `<analysis>` or words that ask to summarize a conversation; and for the
- * compaction requests of opencode and pi, which declare no tools and are known by their system prompt or last text.
+ * Checks whether a request asks for a summary. True for the provider's own compaction. Also true if the last text of the client contains
+ * `<summary>`, and either `<analysis>` or words that ask to summarize a conversation; and for compaction requests of opencode and pi, which
+ * declare no tools and are recognized by their system prompt or last text.
  */
 export function isSummaryRequest(
   request: Pick<ScriptRequest, 'kind' | 'messages'> & Partial<Pick<ScriptRequest, 'system' | 'tools'>>,

@@ -1,5 +1,5 @@
 /**
- * The summarizer: a script that writes a summary in the sections that are asked for. The same messages always give the same summary.
+ * The summarizer: a script that writes a summary in the sections that the request asks for. The same messages always give the same summary.
  * Options make the summary worse, to test whether a client notices.
  */
 import { createFillerText } from './filler-text.ts'
@@ -26,7 +26,7 @@ interface SummarizerOptions {
   readonly omit?: readonly SummarySectionNumber[]
   /** True to write an `<analysis>` section before the summary. Default: true if the prompt asks for one. */
   readonly analysis?: boolean
-  /** Default: `closed`, or `none` if the client asks for a summary and names no `<summary>` tags. */
+  /** Default: `closed`. For a client that asks for a summary without naming `<summary>` tags: `none`. */
   readonly tags?: 'closed' | 'unclosed' | 'none'
   /** Tokens of filler text after the last section. */
   readonly paddingTokens?: number
@@ -109,7 +109,7 @@ function writeSectionBodies(
       keep(previousSummaries.map((summary) => summary[number]).filter((body) => !isEmptyBody(body))),
     ),
   ]
-  // What only the end of a conversation tells is taken from the newest summary that has it.
+  // Sections about the end of the conversation come from the newest summary that has them.
   const orNewest = (lines: readonly string[] | null, number: SummarySectionNumber): readonly string[] =>
     lines === null ? before(number).slice(-1) : keep(lines)
   const prompts = keep(matter.prompts)
@@ -140,7 +140,7 @@ function isEmptyBody(body: string): boolean {
   return body === '' || /^none\.?$/i.test(body)
 }
 
-/** Marks the open problems of an earlier summary as solved if the command that they name has succeeded since. */
+/** Marks open problems of an earlier summary as solved if their command has succeeded since. */
 function settleEntries(body: string, calls: SummaryFacts['calls']): string {
   const solved = new Set(calls.filter(({ result }) => result?.isError === false).map(describeClearedError))
   return body.replaceAll(/^- open: (.*)$/gm, (entry, text) =>
@@ -148,7 +148,7 @@ function settleEntries(body: string, calls: SummaryFacts['calls']): string {
   )
 }
 
-/** Puts new entries behind those of earlier summaries, without repeating one. */
+/** Adds new entries after those of earlier summaries, without repeating any. */
 function joinEntries(before: readonly string[], added: readonly string[]): readonly string[] {
   const old = before.flatMap((body) => body.split(/\n(?=- )/))
   return [...new Set(old)].filter((entry) => !added.includes(entry)).concat(added)
@@ -156,7 +156,7 @@ function joinEntries(before: readonly string[], added: readonly string[]): reado
 
 const FILE_ENTRY = /^- (\S+) \((?:read|changed)\)(?:\n```\n[\s\S]*?\n```)?$/gm
 
-/** Puts the files of earlier summaries behind the new ones, the newest first, each once; a change wins over a read. */
+/** Adds the files of earlier summaries after the new ones, newest first, each once. A changed file is not listed as read. */
 function joinFiles(added: readonly string[], before: readonly string[]): readonly string[] {
   const bodies = [added.join('\n'), ...before.toReversed()]
   const foreign = before.filter((body) => body.replaceAll(FILE_ENTRY, '').trim() !== '')
@@ -179,7 +179,7 @@ function formatNextStep({ isAnswered, calls }: SummaryFacts, prompt: string): st
     : `The first open todo: ${todo}`
 }
 
-/** Says what the user wants of the summary, and quotes what fits it. */
+/** Formats the user's wishes for the summary, with the lines of the conversation that match them. */
 function formatWanted({ wanted }: SummaryFacts): readonly string[] {
   if (wanted === null) return []
   return [`- Wanted in this summary: ${wanted.text}`, ...wanted.lines.map((line) => `  - ${line}`)]
@@ -187,7 +187,7 @@ function formatWanted({ wanted }: SummaryFacts): readonly string[] {
 
 const TOOL_LINE = /^- Tools used: (.*)$/
 
-/** Names the tools that were used, those of earlier summaries first. Other lines of earlier summaries are kept. */
+/** Lists the names of the used tools, with those of earlier summaries first. Other lines of earlier summaries are kept. */
 function formatTools(calls: SummaryFacts['calls'], before: readonly string[]): readonly string[] {
   const lines = before.flatMap((body) => body.split('\n'))
   const earlier = lines.flatMap((line) => TOOL_LINE.exec(line)?.[1]?.split(', ') ?? [])

@@ -23,11 +23,11 @@ export interface SummaryFacts {
   readonly calls: readonly AnsweredCall[]
   /** The last text of the assistant; empty if there is none. */
   readonly lastText: string
-  /** True if the assistant ended its turn: its last message calls no tool and nothing but the summary prompt follows. */
+  /** True if the assistant ended its turn: its last message calls no tool, and only the summary prompt follows. */
   readonly isAnswered: boolean
   /** The sections of each summary in the conversation, oldest first; several if a client joins summaries. */
   readonly previousSummaries: readonly SectionRecord<string>[]
-  /** What the user wants of this summary, and lines of the conversation that fit it; null if nothing was said. */
+  /** What the user wants in this summary, and matching lines of the conversation; null if the user wants nothing special. */
   readonly wanted: { readonly text: string; readonly lines: readonly string[] } | null
 }
 
@@ -94,13 +94,13 @@ function parseCallText(text: string): readonly ToolCall[] {
   }
 }
 
-/** What clients write before the user's instructions for a summary. */
+/** Matches the text that clients write before the user's instructions for a summary. */
 const INSTRUCTIONS =
   /(?:the following is wanted as well|additional instructions):\s*([\s\S]*?)(?=\n\n(?:remember|important)\b|$)/i
 const MOST_WANTED_LINES = 12
 const WANTED_CHARACTERS = 200
 
-/** Finds lines with words of the instructions; those with figures if the instructions ask for numbers. */
+/** Finds lines that contain words of the instructions, or numbers if the instructions ask for numbers. */
 function findWantedLines(prompt: string, texts: readonly string[]): SummaryFacts['wanted'] {
   const text = INSTRUCTIONS.exec(prompt)?.[1]?.trim() ?? ''
   if (text === '') return null
@@ -123,15 +123,15 @@ const COMMON_WORDS = new Set(
 )
 
 /**
- * Lists the user's prompts in a conversation that the summary prompt contains as text in `<conversation>` tags, with a
- * label such as `[User]:` before each part, as opencode and pi send it.
+ * Lists the user's prompts in a conversation that is part of the summary prompt. opencode and pi send it in `<conversation>` tags, with a
+ * label such as `[User]:` before each part.
  */
 function listTranscribedPrompts(prompt: string): readonly string[] {
   const parts = readTranscript(prompt).split(/^(?=\[?(?:user|assistant|tool)\b[^\]\n:]*\]?:)/im)
   return parts.flatMap((part) => /^\[?user\]?:\s*([\s\S]*\S)/i.exec(part)?.[1] ?? [])
 }
 
-/** Finds the summaries in a message. The text that asks for a summary lists the same nine sections and is none. */
+/** Finds the summaries in a message. The summary prompt lists the same nine sections, but is not a summary. */
 function findSummaries({ role, content }: MessageParam, prompt: string): readonly SectionRecord<string>[] {
   return toBlocks(content)
     .map((block) => readPossibleSummary(role, block))
@@ -147,10 +147,10 @@ function readTranscript(prompt: string): string {
   return /<conversation>([\s\S]*)<\/conversation>/.exec(prompt)?.[1] ?? ''
 }
 
-/** How clients begin the message that stands in the place of an earlier part of the conversation. */
+/** Matches the beginning of a client's message that replaces an earlier part of the conversation. */
 const CONTINUED = /^This session (?:continues one|is being continued)\b/
 
-/** Lists the messages of the user that such a message quotes, if it has no nine sections: `[1] …` below a heading. */
+/** Lists the user messages that such a message quotes as `[1] …` below a heading. Only if it does not have the nine sections. */
 function listQuotedMessages(text: string): readonly string[] {
   const [, list = ''] = /^User messages, word for word:\n([\s\S]*)$/m.exec(text) ?? []
   const [quoted = ''] = list.split(/\n\n(?!\[\d+\] )/)
@@ -173,7 +173,7 @@ function isHostNote(text: string): boolean {
   return HOST_NOTES.some((pattern) => pattern.test(text)) || isPlaceholder(text)
 }
 
-/** Checks whether a text stands in the place of one that was cleared, such as `[Old tool result content cleared]`. */
+/** Checks whether a text is a placeholder for a cleared one, such as `[Old tool result content cleared]`. */
 function isPlaceholder(text: string): boolean {
   return /^\[[^\]\n]*\bcleared\b[^\]\n]*\]/i.test(text.trim())
 }
@@ -197,7 +197,7 @@ function isFileChange({ name }: ToolCall): boolean {
 interface TouchedFile {
   readonly path: string
   readonly isChanged: boolean
-  /** Start of the text that the newest change inserted into the file; empty if there is none. */
+  /** Beginning of the text that the newest change inserted into the file; empty if there was no change. */
   readonly snippet: string
 }
 
@@ -249,13 +249,13 @@ function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
 
-/** Describes an error whose text was cleared, by its call. Calls with the same name and command have the same text. */
+/** Describes an error whose text was cleared by its call, so that calls with the same name and command get the same text. */
 export function describeClearedError({ name, input }: ToolCall): string {
   const target = input.command ?? input.file_path ?? ''
   return `${name}${typeof target === 'string' && target !== '' ? ` (${takeCharacters(target, 200)})` : ''} failed; its output was cleared`
 }
 
-/** Checks whether two calls do the same. A command is the same however it is described. */
+/** Checks whether two calls do the same. The descriptions of commands are ignored. */
 function isSameCall(one: ToolCall, other: ToolCall): boolean {
   if (one.name !== other.name) return false
   const { command } = one.input
@@ -315,8 +315,8 @@ interface SectionHeading {
 }
 
 /**
- * Finds the section headings in order; null if one is missing, except that of the user's messages, which some clients
- * write themselves. Numbered lists inside a section do not count as headings.
+ * Finds the section headings in order; null if one is missing, except the heading of the user's messages, which some clients write
+ * themselves. Numbered lists inside a section do not count as headings.
  */
 function findHeadings(text: string, start = 0): readonly SectionHeading[] | null {
   const headings: SectionHeading[] = []
@@ -358,7 +358,7 @@ export function readSummarySections(text: string): SectionRecord<string> | null 
   return listSummaries(text)[0] ?? null
 }
 
-/** Lists the section bodies of each summary in a text. What a client puts into a frame is the model's; the rest is not. */
+/** Lists the section bodies of each summary in a text. If a client puts the model's summary into a tag, other text is ignored. */
 function listSummaries(given: string): readonly SectionRecord<string>[] {
   const text = /<(model-notes(?:-\d+)?)>\n([\s\S]*?)\n<\/\1>/.exec(given)?.[2] ?? given
   const summaries: SectionRecord<string>[] = []
@@ -368,7 +368,7 @@ function listSummaries(given: string): readonly SectionRecord<string>[] {
     const next = findHeadings(text, all.at(-1)?.end)
     const bodies = all.map(({ number, end }, index) => {
       const body = text.slice(end, all[index + 1]?.start ?? next?.[0]?.start ?? text.length).trim()
-      // Behind the last section come notes of the client, or the name of the next part.
+      // After the last section there may be notes of the client, or the title of the next part.
       return [number, number === 9 ? (body.split(/\n\s*\n/)[0] ?? '') : body]
     })
     summaries.push({ ...EMPTY_SECTIONS, ...Object.fromEntries(bodies) })

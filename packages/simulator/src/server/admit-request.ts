@@ -33,8 +33,8 @@ export interface AdmittedRequest {
 }
 
 /**
- * Validates a request and prepares its prompt, in steps, since a large one must not hold up others. If a rejected request would have continued a response of a message
- * thread, that response can be continued again.
+ * Validates a request and prepares its prompt, in steps, so that a large request does not block others. If the request is rejected, the
+ * response of a message thread that it would have continued can be continued again.
  */
 export function* admitRequest(
   state: SimulatorState,

@@ -1,6 +1,6 @@
 /**
- * Creates the answer to an accepted request to OpenAI's APIs: reads the prompt cache, calls the script that plays the
- * model, and builds the response, the completion or the compaction with its usage.
+ * Creates the response to an accepted request to OpenAI's APIs: reads the prompt cache, calls the script that plays the model, and builds a
+ * response, completion or compaction with its usage.
  */
 import type { Fault } from '../faults/fault.ts'
 import { readCacheOptions } from '../openai/cache/breakpoint-cache.ts'
@@ -44,7 +44,7 @@ export interface OpenaiCall {
   readonly headers: RequestHeaders
 }
 
-/** What a script generated, with what the cache did for it. */
+/** What a script generated, and the result of the prompt cache. */
 interface GeneratedAnswer {
   readonly cache: UnitCacheResult
   readonly output: ModelOutput
@@ -55,9 +55,9 @@ interface GeneratedAnswer {
 interface AnswerBase extends Omit<GeneratedAnswer, 'output'> {
   readonly outputTokens: number
   readonly stopReason: string
-  /** What the model generated, as units of a later prompt. */
+  /** The model's output, as units of later prompts. */
   readonly answerUnits: readonly PromptUnit[]
-  /** Tokens of a summary that the provider made before the answer; null if it made none. */
+  /** Tokens of a summary that the provider made before the response; null if it made none. */
   readonly summary: { readonly cache: UnitCacheResult; readonly outputTokens: number } | null
 }
 
@@ -72,7 +72,7 @@ export interface ChatAnswer extends AnswerBase {
   readonly completion: Completion
 }
 
-/** Finds what a request reads from the cache, and what it will write. */
+/** Determines what a request reads from the cache, and what it will write. */
 function applyCache(
   { openai }: SimulatorState,
   prepared: PreparedOpenai,
@@ -88,7 +88,7 @@ function applyCache(
   return openai.prefixes.apply({ prompt, scope, rules: dialect.cache, lifetimeMs, now })
 }
 
-/** Calls the script with a neutral view of the request, and limits what it generates. */
+/** Calls the script with the API-independent view of the request, and limits its output. */
 async function generate(
   state: SimulatorState,
   prepared: PreparedOpenai,
@@ -129,7 +129,7 @@ async function generate(
   const limits = {
     stopSequences: readStopSequences(body),
     maxTokens,
-    // A server that truncates also forgets the oldest tokens while it generates.
+    // A server that truncates also drops the oldest tokens while it generates.
     windowTokensLeft: prepared.dialect.truncatesSilently
       ? maxTokens
       : Math.max(0, model.window - inputTokens),
@@ -138,7 +138,7 @@ async function generate(
   return { cache, output, delays: written.delays ?? {}, fault: written.fault ?? null }
 }
 
-/** Describes the request in the fields of the Messages API, which scripts read for the session and the output format. */
+/** Describes the request in the fields of the Messages API, from which scripts read the session and the output format. */
 function toScriptBody({ body, view, maxTokens }: PreparedOpenai): MessagesBody {
   const user = body.prompt_cache_key ?? body.safety_identifier ?? body.user
   const format = readJsonSchema(body)
@@ -153,7 +153,7 @@ function toScriptBody({ body, view, maxTokens }: PreparedOpenai): MessagesBody {
   }
 }
 
-/** Returns the schema that the answer must have; null if the request asks for none. */
+/** Returns the JSON schema for the response; null if the request has none. */
 function readJsonSchema(body: JsonFields): unknown {
   const text = isObject(body.text) ? body.text : {}
   if (isObject(text.format) && text.format.type === 'json_schema') return text.format.schema
@@ -186,7 +186,7 @@ const NO_OUTPUT: ModelOutput = {
   thinkingTokens: 0,
 }
 
-/** Answers a request to `/v1/responses`. A compaction comes first if the request asks for it or reached its threshold. */
+/** Answers a request to `/v1/responses`. If the request asks for a compaction or has reached its threshold, compacts first. */
 export async function answerResponses(
   state: SimulatorState,
   prepared: PreparedResponses,
@@ -206,7 +206,7 @@ export async function answerResponses(
   return finishResponses(state, shorter, call, { generated: await generate(state, shorter, call), summary })
 }
 
-/** Returns the tokens from which the provider compacts by itself. */
+/** Returns the number of tokens at which the provider compacts automatically. */
 function readThreshold(body: JsonFields): number {
   const list = Array.isArray(body.context_management) ? body.context_management : []
   const found: unknown = list.find((each) => isObject(each) && each.type === 'compaction')
@@ -219,7 +219,7 @@ interface SummaryResult {
   readonly generated: GeneratedAnswer
 }
 
-/** Has the script write a summary, and seals it into a compaction item. */
+/** Lets the script write a summary, and encrypts it into a compaction item. */
 async function summarize(
   state: SimulatorState,
   prepared: PreparedResponses,
@@ -247,7 +247,7 @@ function toPlaced(item: JsonFields): PlacedItem {
   return { item, path: 'compaction' }
 }
 
-/** Lists the messages of the user, which a compaction keeps. */
+/** Lists the user's messages, which a compaction keeps. */
 function listUserItems(items: readonly PlacedItem[]): readonly PlacedItem[] {
   return items.filter(({ item }) => item.role === 'user')
 }
@@ -268,7 +268,7 @@ function replaceItems(
 /** What a response is made of. */
 interface ResponseParts {
   readonly generated: GeneratedAnswer
-  /** The summary that came before the answer, if one did. */
+  /** The summary that the provider made before the response, if any. */
   readonly summary?: SummaryResult
   /** Items before those that the script generated. */
   readonly front?: readonly JsonFields[]

@@ -40,7 +40,7 @@ export function createControlRoutes(state: SimulatorState): Hono {
   return routes
 }
 
-/** About 31 years: far beyond every lifetime, and far from the end of dates. */
+/** About 31 years: longer than every lifetime, but within the range of dates. */
 const MAX_ADVANCE_MS = 1e12
 
 function addRequestLogRoutes(routes: Hono, { log }: SimulatorState): void {
@@ -80,7 +80,7 @@ function addRequestLogRoutes(routes: Hono, { log }: SimulatorState): void {
   }
 }
 
-/** Reads a whole number from a query; `otherwise` if it is not given, null if it is something else. */
+/** Reads a whole number from a query. Returns `otherwise` if it is missing, null if it is invalid. */
 function readWholeNumber(text: string | undefined, otherwise: number): number | null {
   if (text === undefined) return otherwise
   return /^\d{1,15}$/.test(text) ? Number(text) : null
@@ -132,8 +132,8 @@ type ControlBody =
   | { readonly ok: false; readonly refusal: Response }
 
 /**
- * Reads the body of a request to the control API. Its type must be JSON: a form of a web page can send other types
- * without the browser asking the simulator first.
+ * Reads the body of a request to the control API. Its content type must be JSON, because a web page can send forms of other types without
+ * the browser asking the simulator first.
  */
 async function readControlBody(context: Context): Promise<ControlBody> {
   const type = context.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()

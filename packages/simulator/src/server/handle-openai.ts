@@ -101,7 +101,7 @@ export async function handleOpenaiRequest(
   return logRequest(state, request, { answer, error: null, counted: tokens })
 }
 
-/** Turns an error that the Messages API and OpenAI's have in common into the latter's. */
+/** Converts an error that both providers have to OpenAI's format. */
 function translateError({ status, message, headers }: ApiError, sent: LoggedRequest['headers']): OpenaiError {
   const more = headers === undefined ? {} : { headers }
   if (status === 401 && sent.authorization === undefined)
@@ -132,7 +132,7 @@ function toLoggedError({ type, code, message }: OpenaiError): {
   return { type: code ?? type, message }
 }
 
-/** Refuses a request. A prompt over the window can be refused in the stream, as the provider sometimes does. */
+/** Refuses a request. For a prompt over the window, the error may come inside the stream, as from the real provider. */
 function refuse(
   exchange: OpenaiExchange,
   { error, tooLong }: Extract<AdmissionResult<PreparedOpenai>, { readonly ok: false }>,
@@ -167,7 +167,7 @@ function createLateError(
   }
 }
 
-/** Answers an accepted request. The cache and stored responses change when the first byte of the answer is sent. */
+/** Answers an accepted request. Cache and stored responses change when the first byte of the response is sent. */
 async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai): Promise<ExchangeResult> {
   const { state, request, endpoint } = exchange
   const { number, now, incoming } = request
@@ -212,7 +212,7 @@ async function respond(
   }
 }
 
-/** Makes what an answer leaves behind visible to later requests. */
+/** Makes the cache entries and stored responses of an answer visible to later requests. */
 function commitAnswer(
   state: SimulatorState,
   prepared: PreparedOpenai,

@@ -25,7 +25,7 @@ import { isObject } from '../protocol/api.ts'
 import type { RequestHeaders } from './accounts.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-/** What a request to either API has in common once it is accepted. */
+/** What accepted requests to both APIs have in common. */
 interface PreparedPrompt {
   readonly account: Account
   readonly model: OpenaiModel
@@ -57,7 +57,7 @@ interface OpenaiRequest {
   readonly now: number
 }
 
-/** A refusal, with the model and the body if the prompt was only too long: the error can then come in the stream. */
+/** A refusal. If only the prompt was too long, it includes model and body, because the error may then be sent in a stream. */
 export type AdmissionResult<Prepared> =
   | { readonly ok: true; readonly prepared: Prepared }
   | { readonly ok: false; readonly error: OpenaiError; readonly tooLong?: Prepared }
@@ -150,12 +150,12 @@ export function admitChat(
   return { ok: false, error: dialect.describeOverflow(prompt.tokens, model.maxInput), tooLong: prepared }
 }
 
-/** Removes reasoning from a message, which a server that keeps its own does not read. */
+/** Removes reasoning from a message, for a server that does not return reasoning and ignores it in requests. */
 function dropReasoning({ reasoning_content: _ignored, ...message }: ChatMessage): ChatMessage {
   return message
 }
 
-/** A single message over the window is cut too where a server truncates: no more than the window is counted. */
+/** Counts at most the window on a server that truncates, where even a single message over the window is cut. */
 function limitUnits(
   prompt: UnitPrompt,
   { truncatesSilently }: Dialect,
@@ -194,7 +194,7 @@ interface FingerprintInput {
   readonly items: readonly PlacedItem[]
 }
 
-/** Describes a request by what its prompt cache depends on. */
+/** Returns the data of a request on which its prompt cache depends. */
 function createFingerprint({
   body,
   model,
@@ -219,7 +219,7 @@ function createFingerprint({
       item.type === 'compaction' ? [String(item.id ?? item.encrypted_content)] : [],
     ),
     tools,
-    // The texts of the units are not kept with a fingerprint.
+    // Fingerprints do not keep the texts of the units.
     prompt: { chains: prompt.chains, ends: prompt.ends, tokens: prompt.tokens },
   }
 }

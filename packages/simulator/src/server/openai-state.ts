@@ -1,4 +1,4 @@
-/** What the simulator of OpenAI's APIs keeps between requests. */
+/** What the simulator of OpenAI's APIs stores between requests. */
 import { type BreakpointCache, createBreakpointCache } from '../openai/cache/breakpoint-cache.ts'
 import {
   createPromptDiagnostics,

@@ -21,8 +21,8 @@ export interface SimulatorOptions {
   /** Clock that the simulator uses. Default: the system clock. */
   readonly clock?: Clock
   /**
-   * Seed for ids, signatures and random numbers. The same seed gives the same values. Without one, `createSimulator`
-   * always gives the same values; `serve` gives ids that no other server has given, because clients keep them.
+   * Seed for ids, signatures and random numbers. The same seed gives the same values. Without a seed, `createSimulator` always gives the
+   * same values, but `serve` gives unique ids, because clients keep them.
    */
   readonly seed?: string
   /** The accepted API keys and their accounts. Default: every key is accepted. */
@@ -92,7 +92,7 @@ export interface SimulatorSettings
   readonly cacheKey: CacheKeySettings
   readonly binding: BindingSettings
   readonly rules: RuleSettings
-  /** Seed for ids. Signatures do not depend on it, so that a restarted server accepts those it made before. */
+  /** Seed for ids. Signatures do not depend on it, so that a restarted server accepts its earlier signatures. */
   readonly idSeed: string
 }
 

@@ -1,4 +1,4 @@
-/** Builds the record of a request to OpenAI's APIs: usage, cost, what the cache did, and why it was missed. */
+/** Builds the record of a request to OpenAI's APIs: usage, cost, what happened in the cache, and the cause of a cache miss. */
 import { encodeBytes } from '../faults/fault.ts'
 import { BREAKPOINT_MINIMUM } from '../openai/cache/breakpoint-cache.ts'
 import { comparePrompts, countCommonUnits } from '../openai/cache/diagnose-prompt.ts'
@@ -55,7 +55,7 @@ function toUsage({ split }: UnitCacheResult, output: number): TokenUsage {
   return { input, cacheRead: read, write5m: write30m, write1h: write12h, output }
 }
 
-/** Describes usage in the fields by which the catalogue's prices are applied. */
+/** Converts usage to the fields that the catalogue's prices apply to. */
 function toPricedUsage(usage: TokenUsage, { body }: PreparedOpenai): JsonObject {
   return {
     input_tokens: usage.input,
@@ -71,8 +71,8 @@ function toPricedUsage(usage: TokenUsage, { body }: PreparedOpenai): JsonObject 
 }
 
 /**
- * Counts the output tokens up to where a fault breaks a stream: the model stops there, so that no more is billed. An
- * answer that is no stream was generated as a whole.
+ * Counts the output tokens up to the point where a fault breaks a stream. The model stops there, so later tokens are not billed. Without a
+ * stream, all output was generated.
  */
 function countSentOutput(outputTokens: number, { headers, chunks }: HttpAnswer): number {
   if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
@@ -84,7 +84,7 @@ function countSentOutput(outputTokens: number, { headers, chunks }: HttpAnswer):
   return Math.min(outputTokens, Math.max(1, countTextTokens(deltas.join(''))))
 }
 
-/** Returns the generated text in the data of an event or a chunk. Data that was cut has none. */
+/** Returns the generated text in the data of an event or chunk; nothing for data that was cut. */
 function readDeltas(data: string): readonly string[] {
   let value: unknown
   try {
@@ -97,7 +97,7 @@ function readDeltas(data: string): readonly string[] {
   return Array.isArray(value.choices) ? listGenerated(value.choices[0]?.delta) : []
 }
 
-/** The fields of a chunk that have what the model generated. */
+/** The fields of a chunk that contain generated text. */
 const GENERATED_FIELDS = [
   'content',
   'refusal',
@@ -138,10 +138,10 @@ function analyzeUnits(
   }
 }
 
-/** Tokens that may be missing without a cause: implicit caches count in steps. */
+/** Tokens that may be uncached without a cause, because implicit caches count in steps. */
 const STEP_TOLERANCE = 128
 
-/** Explains why a request read less than the most similar earlier request had left; null if it read as much. */
+/** Explains why a request read less than the most similar earlier request had left in the cache; null if it read as much. */
 function explainUnitMiss(
   recent: readonly RecentPrompt[],
   now: number,
@@ -166,10 +166,7 @@ function explainUnitMiss(
   return { reason: 'expired', why: `the entry expired (${minutes} minutes)`, ...found }
 }
 
-/**
- * Returns the request that has most of the start of its prompt in common with this one; of several, one with the same
- * settings, and of those the latest.
- */
+/** Returns the earlier request with the longest common prefix; of several, one with equal settings; of those, the newest. */
 function findMostSimilar(
   recent: readonly RecentPrompt[],
   request: PreparedOpenai['fingerprint'],

@@ -1,4 +1,4 @@
-/** Builds the record of a request for the request log, with an analysis of what the cache did. */
+/** Builds the record of a request for the request log, with an analysis of its cache reads and writes. */
 
 import { toBlocks } from '@tidemark/core/log/block'
 import {
@@ -27,7 +27,7 @@ import { countOutputTokens } from './call-script.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-/** What the request log needs of a request, to whichever API. */
+/** What the request log needs of a request, for every API. */
 export interface LoggedRequest extends Pick<IncomingRequest, 'headers' | 'value' | 'text' | 'bodyBytes'> {
   /** The path of the request, such as `/v1/messages`. */
   readonly path: string
@@ -129,8 +129,8 @@ export function recordResponse(
 }
 
 /**
- * Counts the output tokens up to where a fault breaks a stream: the model stops there, so that no more is billed. An
- * answer that is no stream was generated as a whole.
+ * Counts the output tokens up to the point where a fault breaks a stream. The model stops there, so later tokens are not billed. Without a
+ * stream, all output was generated.
  */
 function countSentTokens({ outputTokens }: ModelResponse, { headers, chunks }: HttpAnswer): number {
   if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
@@ -146,7 +146,7 @@ function countSentTokens({ outputTokens }: ModelResponse, { headers, chunks }: H
   return Math.min(outputTokens, Math.max(1, tokens))
 }
 
-/** Returns the usage of a response with other output tokens, also in the list of its iterations. */
+/** Returns the usage of a response with a changed number of output tokens, in its iterations as well. */
 function withOutputTokens({ usage }: ModelResponse, tokens: number): JsonObject {
   const iterations = Array.isArray(usage.iterations)
     ? usage.iterations.map((each) =>
@@ -167,7 +167,7 @@ function toTokenUsage({ split, outputTokens }: ModelCallTokens): TokenUsage {
   return { input, cacheRead: read, write5m, write1h, output: outputTokens }
 }
 
-/** Describes what the prompt cache did with a request. `seen` is kept to explain cache misses of later requests. */
+/** Describes what happened in the prompt cache. `seen`: data that is kept to explain cache misses of later requests. */
 export function analyzeCache(
   { log, store }: SimulatorState,
   { prompt, key, scope, model }: PreparedRequest,

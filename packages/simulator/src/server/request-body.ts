@@ -63,12 +63,12 @@ function encodingError(kind: 'unsupported' | 'invalid', message: string): ApiErr
 }
 
 interface BodyText {
-  /** The text as it came, in pieces: decoding a large body at once would take as long as parsing it. */
+  /** The received text in pieces. Decoding a large body at once would take as long as parsing it. */
   readonly pieces: readonly string[]
   readonly bytes: number
 }
 
-/** Reads a text, or a stream of UTF-8, of at most `limit` bytes. If there are more, the rest is not read and the result is null. */
+/** Reads a text, or a stream of UTF-8, of at most `limit` bytes. Null if there are more; the rest is then not read. */
 export async function readLimitedText(
   source: ReadableStream<Uint8Array> | string | null,
   limit: number,
@@ -108,17 +108,17 @@ function* parseBody({ pieces, bytes }: BodyText): Steps<RequestBody> {
   }
 }
 
-/** Returns why the provider would not read a body that JavaScript has parsed; null if it would. */
+/** Returns why the provider would reject a body although JavaScript has parsed it; null if it would accept it. */
 function findUnreadableValue(value: unknown, text: string): string | null {
   return findDeepNesting(value) ?? (SURROGATE_ESCAPE.test(text) ? findLoneSurrogate(text) : null)
 }
 
 /**
- * Returns the provider's error for half a surrogate pair in a string, which its JSON parser refuses although JavaScript
- * writes and reads it; null if there is none.
+ * Returns the provider's error for half a surrogate pair in a string; null if there is none. The provider's JSON parser refuses such a
+ * string, although JavaScript writes and reads it.
  */
 function findLoneSurrogate(text: string): string | null {
-  // Each match is one escape sequence, so that the second backslash of an escaped backslash begins none.
+  // Each match is a whole escape sequence, so the second backslash of `\\` does not begin another one.
   for (const { 0: sequence, index } of text.matchAll(ESCAPES)) {
     const [, high, low] = SURROGATES.exec(sequence) ?? []
     if (high === undefined || low !== undefined) continue
@@ -129,7 +129,7 @@ function findLoneSurrogate(text: string): string | null {
   return null
 }
 
-/** The text itself is well-formed, so that only an escape sequence can make half a pair. */
+/** The text itself is well-formed, so only an escape sequence can create half a pair. */
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/
 const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)/gs
 const SURROGATES = /^\\u(d[89a-f]..)(?:\\u(....))?$/i

@@ -28,7 +28,7 @@ export interface RequestBindings {
    * with the request.
    */
   readonly signal?: AbortSignal
-  /** The body, if it is a text that was not put into the `Request` object; otherwise null. */
+  /** The body if it is a text outside the `Request` object; otherwise null. */
   readonly bodyText?: string | null
   /** Host name or address on which the server listens. Requests may use it as their `Host`. */
   readonly host?: string
@@ -105,7 +105,7 @@ async function answerOpenai(
   return sendExchange(state, context, await handleOpenaiRequest(state, incoming))
 }
 
-/** Sends a stored response, or deletes it. */
+/** Returns or deletes a stored response. */
 function sendStored(state: SimulatorState, context: AppContext, act: 'get' | 'delete'): Response {
   const identity = authenticateApiKey(readHeaders(context), state.settings.accounts)
   const id = context.req.param('id') ?? ''
@@ -163,13 +163,12 @@ function sendError(state: SimulatorState, error: ApiError): Promise<Response> {
   })
 }
 
-// Web pages. A page of another site in a browser on this machine could otherwise plant faults, use up scheduled ones, or
-// read requests with everything in them.
+// Requests from web pages. Otherwise a page in a browser on this machine could add faults, use up scheduled faults, or read whole requests.
 
 /**
- * Returns an error text if a request comes from a web page of another site; otherwise null. There are two marks: an
- * `Origin` other than the simulator's own, and a `Host` that somebody else's DNS could point to this machine (DNS
- * rebinding). `ownHost` is the host on which the server listens. A request without these headers is not from a page.
+ * Returns an error text if a request comes from a web page of another site; otherwise null. There are two signs: an `Origin` other than the
+ * simulator's own, and a `Host` that somebody else's DNS could point to this machine (DNS rebinding). `ownHost` is the host on which the
+ * server listens. A request without these headers is not from a page.
  */
 function findForeignCaller(headers: Headers, ownHost: string | undefined): string | null {
   const host = headers.get('host')
@@ -195,7 +194,7 @@ function isOwnHost(header: string, ownHost: string | undefined): boolean {
 
 // Responses of `GET /v1/models`.
 
-/** Both APIs have this path. Clients of the Messages API name its version. */
+/** Both APIs have this path. Only clients of the Messages API send a version header. */
 function isOpenaiClient(context: AppContext): boolean {
   const headers = readHeaders(context)
   return headers['anthropic-version'] === undefined && headers.authorization !== undefined

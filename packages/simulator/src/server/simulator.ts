@@ -40,7 +40,7 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
   return createSimulatorFrom(resolveSettings(options))
 }
 
-/** A simulator with settings of its own, such as ids that differ from those of another with the same seed. */
+/** Creates a simulator from complete settings, for example with ids that differ from those of other simulators. */
 export function createSimulatorFrom(settings: SimulatorSettings): Simulator {
   const state = createSimulatorState(settings)
   const app: SimulatorApp = createRoutes(state)
@@ -64,8 +64,8 @@ export function createSimulatorFrom(settings: SimulatorSettings): Simulator {
 }
 
 /**
- * Creates a request. A body that is a text stands beside it, as the signal does: as a part of the request it would be
- * encoded and decoded again, which takes longer than most of what is done with it.
+ * Creates a request. The text of the body is kept beside it, like the signal. Inside the `Request` object, the text would be encoded and
+ * decoded again, which takes longer than most of the processing.
  */
 function createRequest(
   input: string | URL | Request,
@@ -98,7 +98,7 @@ async function withAbort(answer: Promise<Response>, signal: AbortSignal): Promis
   }
 }
 
-/** Returns a body that fails once the signal is aborted. A pipe would do the same in four times the time. */
+/** Returns a body that fails when the signal is aborted. Piping the stream would take four times as long. */
 function breakAtAbort(body: ReadableStream<Uint8Array>, signal: AbortSignal): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let abort = (): void => undefined

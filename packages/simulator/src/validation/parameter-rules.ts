@@ -99,10 +99,7 @@ export const checkOutputLength: RequestRule = ({ body, model, endpoint }) => {
   )
 }
 
-/**
- * Rejects parameters that cannot be combined with `max_tokens: 0`, which writes the prompt to the cache and generates
- * nothing.
- */
+/** Rejects parameters that conflict with `max_tokens: 0`, which only writes the prompt to the cache. */
 export const checkCacheWarming: RequestRule = ({ body, endpoint }) => {
   if (endpoint !== 'messages' || body.max_tokens !== 0) return null
   const clash = findCacheWarmingClash(body)
@@ -158,7 +155,7 @@ export const checkDeferredToolCount: RequestRule = ({ body }) => {
       )
 }
 
-/** Checks that a request with tool calls or results in its history declares `tools`, even if no new call is wanted. */
+/** Checks that a request whose messages have tool calls or results declares `tools`, even if no new call is wanted. */
 export const checkToolsDeclared: RequestRule = ({ body, pieces }) => {
   if ((body.tools ?? []).length > 0) return null
   const used = pieces.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result')
@@ -181,10 +178,7 @@ export const checkStopSequences: RequestRule = ({ body }) => {
   return blank < 0 ? null : invalidRequest('stop_sequences: each stop sequence must contain non-whitespace')
 }
 
-/**
- * Rejects blocks that API version 2026-10-21 does not accept any more. Removed top-level fields are rejected by the
- * shape of the request body.
- */
+/** Rejects blocks that API version 2026-10-21 no longer accepts. Removed top-level fields are rejected by the shape of the body. */
 export const checkRemovedBlocks: RequestRule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null
   for (const piece of pieces) {

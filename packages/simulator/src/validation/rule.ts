@@ -30,7 +30,7 @@ export interface RuleSettings {
   readonly firstRole: 'user' | 'any'
 }
 
-/** What a pass over all blocks costs for each of them, in characters that are read in the same time. */
+/** Cost of visiting one block in a pass over all blocks, in characters that take the same time to read. */
 export const CHARACTERS_PER_BLOCK = 20
 
 export type RequestRule = (request: RuleContext) => ApiError | null

@@ -5,7 +5,7 @@
  */
 import { isObject } from '../protocol/api.ts'
 
-/** The betas, API version and extensions of a request, which decide the fields and blocks it may use. */
+/** The betas, API version and extensions of a request. They decide which fields and blocks the request may use. */
 export interface ApiFeatures {
   readonly betas: ReadonlySet<string>
   readonly version: ApiVersion
@@ -109,7 +109,7 @@ export function listShape(
   }
 }
 
-/** Creates a shape that accepts any string, or a value of the other shape. */
+/** Creates a shape that accepts any string, or a value that the other shape accepts. */
 export function stringOrShape(shape: ValueShape): ValueShape {
   return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }

@@ -135,10 +135,9 @@ function hasServerResult(turn: ConversationTurn | undefined, call: RequestBlock)
 }
 
 /**
- * Returns the state of a server tool call that has no result in its own turn. `waiting`: the conversation ends before
- * the result. `answered`: a turn with client tool results follows, and the assistant turn after it has the result; so it
- * is if that turn calls client tools again, as code does that calls them, or holds a compaction, after which the
- * provider pauses. `broken`: the result is missing.
+ * Returns the state of a server tool call without a result in its own turn. `waiting`: the conversation ends before the result. `answered`:
+ * the next turn has client tool results, and the assistant turn after it has the result, or calls client tools again (as code does), or
+ * holds a compaction, after which the provider pauses. `broken`: the result is missing.
  */
 function serverCallState(
   turns: readonly ConversationTurn[],
@@ -167,7 +166,7 @@ function hasServerTool(
 ): boolean {
   if (block.type !== 'server_tool_use') return true
   const name = readTextField(block, 'name')
-  // Several tool names, such as `bash_code_execution`, belong to the one tool `code_execution`.
+  // The tool `code_execution` has several call names, such as `bash_code_execution`.
   if (name.endsWith('code_execution')) return tools.some((tool) => tool.name === 'code_execution')
   return tools.some((tool) => tool.name === name)
 }

@@ -1,18 +1,18 @@
 /**
- * One sentence for each thing that was done to the context or went wrong: the same on the screen, in a resumed session, with
- * `-p` and in `tidemark watch`.
+ * One sentence for each event in which the context was changed or something went wrong. Used by the screen, by resumed sessions, by `-p`
+ * and by `tidemark watch`.
  */
 import type { EventOf, SessionEvent } from 'tidemark'
 import { formatCount, formatTokens } from './format-numbers.ts'
 import { sanitizeText } from './text.ts'
 
-/** What a user must know of an event. `warning`: something went wrong, or cost more than expected. */
+/** The text of an event for the user. `warning`: something went wrong, or cost more than expected. */
 interface EventText {
   readonly tone: 'good' | 'quiet' | 'warning'
   readonly text: string
 }
 
-/** Returns what an event says to the user, safe for a terminal; null for an event that needs no word. */
+/** Returns the text of an event for the user, safe for a terminal; null for an event that is not shown. */
 export function describeEvent(event: SessionEvent): EventText | null {
   const [tone, text] = chooseWords(event)
   return text === null ? null : { tone, text: sanitizeText(text) }
@@ -67,7 +67,7 @@ function chooseOtherWords(event: SessionEvent): Words {
       ]
     }
     case 'sm-compact-refused': {
-      // Other reasons say that there are no notes yet, or are in the refusal itself.
+      // The other reasons are not shown: there are no notes yet, or the refusal itself names the reason.
       const isTold = event.reason === 'refused' || event.reason === 'error'
       return ['quiet', isTold ? `The notes are not used: ${event.message}` : null]
     }
@@ -97,15 +97,15 @@ function chooseOtherWords(event: SessionEvent): Words {
   }
 }
 
-/** How a server that drops the beginning of prompts gets a larger window. */
+/** How the user can get a larger window from a server that drops the beginning of prompts. */
 const LARGER_WINDOW =
   'Give it a larger window: with Ollama, `num_ctx` in a Modelfile or OLLAMA_CONTEXT_LENGTH for the server, since its /v1 addresses ignore `num_ctx` in a request.'
 
-/** The name of the hook by which the agent asks for permission. */
+/** The name of the hook with which the agent asks for permission. */
 export const PERMISSION_HOOK = 'permission'
 
 function describeHookFailure({ hook, message }: EventOf<'hook-failed'>): string | null {
-  // A question that the user broke off has not failed, and is no hook for the user.
+  // A permission question that the user aborted is not a failure, and users do not see it as a hook.
   if (hook === PERMISSION_HOOK && message.endsWith(' was aborted.')) return null
   return message.startsWith(`The hook ${hook} `) ? message : `The hook ${hook} failed: ${message}`
 }
@@ -129,10 +129,10 @@ export const SUMMARY_NAMES: Readonly<Record<Summarizer, string>> = {
   local: 'a summary made from the log, without a model',
 }
 
-/** The figures of a compaction, as an event or the record of a log has them. */
+/** The figures of a compaction, from an event or from the record in a log. */
 interface CompactionFigures {
   readonly tokensBefore: number
-  /** Undefined if the log does not say. */
+  /** Undefined if the log does not have it. */
   readonly tokensAfter: number | undefined
   readonly summarizer: Summarizer
   readonly cause: string | undefined
@@ -150,7 +150,7 @@ export function formatCompaction({
   return `${what}: ${formatTokens(tokensBefore)} → ${after} tokens, with ${SUMMARY_NAMES[summarizer]}`
 }
 
-/** What a clearing took out of the context, as its record names it. */
+/** What a clearing removed from the context, with the names in its record. */
 interface ClearedContent {
   readonly compactedToolIds: readonly string[]
   readonly clearedInputs?: readonly unknown[] | undefined
@@ -168,7 +168,7 @@ export function formatClearing(content: ClearedContent, freedTokens: number): st
     [clearedThinking.length, 'response of its thinking', 'responses of their thinking'],
   ] as const
   const named = parts.filter(([count]) => count > 0)
-  // The thinking that goes with a clearing is not worth a word; alone, it is all that there is.
+  // Cleared thinking is mentioned only if nothing else was cleared.
   const shown = named.length > 1 ? named.filter(([, one]) => !one.endsWith('thinking')) : named
   const what = shown.map(([count, one, many]) => formatCount(count, one, many)).join(' and ')
   const freed = freedTokens > 0 ? `: ${formatTokens(freedTokens)} tokens freed` : ''

@@ -1,8 +1,8 @@
-/** JSON for the terminal. What a terminal would execute or show in another order is written as a code; the value is the same. */
+/** JSON for the terminal. Characters that a terminal would execute or reorder are written as codes; the value is the same. */
 
 /**
- * Characters that JSON leaves as they are: controls of the second set (C1), marks that change the direction of the text,
- * marks without a width, line separators, and tags.
+ * Characters that JSON.stringify does not escape: C1 control characters, marks that change the text direction, marks without a width, line
+ * separators, and tag characters.
  */
 const UNSAFE_CHARACTER =
   /[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu

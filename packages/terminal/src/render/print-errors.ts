@@ -42,12 +42,12 @@ export function printThrownError(error: unknown, terminal: Terminal): number {
   return code
 }
 
-/** By name: the command and the agent may hold a copy of the library each. */
+/** Compared by name, because the command and the agent may each have their own copy of the library. */
 function isTidemarkError(error: unknown): error is TidemarkError {
   return error instanceof Error && error.name === 'TidemarkError'
 }
 
-/** Prints the lines that a command gave with its error for the user to copy. */
+/** Prints the lines that come with an error, for the user to copy. */
 function printAdvice(lines: unknown, terminal: Terminal): void {
   if (Array.isArray(lines)) for (const line of lines) terminal.warn(`  ${line}\n`)
 }

@@ -92,7 +92,7 @@ export function chooseSymbols(env: Readonly<Record<string, string | undefined>>)
   return supportsUnicode(env) ? UNICODE : ASCII
 }
 
-/** Terminals that have no Unicode, unless the locale says otherwise: consoles and what emulates old hardware. */
+/** Terminals without Unicode unless the locale says otherwise: consoles, and emulations of old hardware. */
 const OLD_TERMINAL = /^(linux|vt\d|ansi|cons\d|sun)/
 
 /**

@@ -89,9 +89,8 @@ export function alignRight(text: string, width: number): string {
 }
 
 /**
- * Wraps a text between words; a word that is too long for a line continues on the next one, but a path or an address
- * stays whole, so that it can be copied and found. The first line begins with `mark`; the other lines are indented by the
- * width of `mark`.
+ * Wraps a text between words; a word that is too long for a line is continued on the next line, but a path or an address stays whole, so
+ * that it can be copied. The first line begins with `mark`; the other lines are indented by the width of `mark`.
  */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(textWidth(mark))
@@ -111,7 +110,7 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
 
 const LIST_OR_QUOTE = /^\s*(?:(?:>\s?)+|(?:[-*+]|\d+[.)]) )/
 
-/** Wraps a line of Markdown. A quotation is quoted on every line of it, and an item of a list is indented below its mark. */
+/** Wraps a line of Markdown. Quotations are marked on every line; list items continue indented below their text. */
 export function wrapMarkdownLine(line: string, columns: number, indent = ''): readonly string[] {
   const mark = LIST_OR_QUOTE.exec(line)?.[0] ?? ''
   const [first = '', ...others] = wrapText(line.slice(mark.length), columns - textWidth(indent + mark))
@@ -132,8 +131,8 @@ function breakWord(word: string, room: number): readonly string[] {
 }
 
 /**
- * Returns the beginning of a text on one line; `more` stands for the rest. Control characters are replaced by spaces,
- * since a terminal would execute them.
+ * Returns the beginning of a text on one line, with `more` in place of the rest. Control characters are replaced by spaces, because a
+ * terminal would execute them.
  */
 export function toOneLinePreview(text: string, width: number, more = '…'): string {
   const line = text
@@ -166,24 +165,24 @@ export function sanitizeLines(text: string): string {
     stripVTControlCharacters(text.replaceAll('\r\n', '\n'))
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
       .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
-      // Removes characters that show a text in another order than it has.
+      // Removes characters that change the order in which text is shown.
       .replace(/[\u202a-\u202e\u2066-\u2069]/g, '')
   )
 }
 
 /**
- * Characters that a terminal executes or does not show, or that change the order of others: in a text that the user
- * decides about, each is written as its code. Emoji keep the joiners that belong to them.
+ * Characters that a terminal executes or hides, or that change the order of others. In a text that the user must approve, each is written
+ * as its code. Emoji keep their joiners.
  */
 const HIDDEN_CHARACTER =
   /(?<!\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)|(?! |\n|\u3000|\u200d|\ufe0f)[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
-/** Shows a text whole on one line, for a user who decides about it: what a terminal would hide is written as a code. */
+/** Shows a whole text on one line, for a user who must approve it: hidden characters are written as codes. */
 export function showExactly(text: string): string {
   return showSpaces(showCodes(text), 9).replaceAll('\n', '\\n')
 }
 
-/** Shows lines whole, for a user who decides about them, as `showExactly` does. A tab becomes four spaces. */
+/** Shows whole lines, for a user who must approve them, as `showExactly` does. A tab becomes four spaces. */
 export function showExactLines(text: string): string {
   return showSpaces(showCodes(text.replaceAll('\t', '    ')), 40)
 }
@@ -200,7 +199,7 @@ function showCodes(text: string): string {
   )
 }
 
-/** Writes runs of at least `least` spaces as a count, because they could move what follows out of sight. */
+/** Replaces runs of at least `least` spaces by their count, because they could move the following text off the screen. */
 function showSpaces(text: string, least: number): string {
   return text.replaceAll(new RegExp(` {${least},}`, 'g'), (spaces) => ` [${spaces.length} spaces] `)
 }

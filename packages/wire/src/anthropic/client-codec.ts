@@ -1,6 +1,6 @@
 /**
- * Requests of clients of the Messages API: which they are and whose; read as a whole with system prompt, tools, parameters,
- * betas and conversation, and with the client's own cache markers taken off the messages and listed; answered in its shape.
+ * Handles requests of clients of the Messages API: tells their kind and session; reads system prompt, tools, parameters, betas and
+ * conversation, with the client's cache markers removed and listed; and writes answers in the format of the API.
  */
 import { type Block, isBlock, isToolUse, type MessageContent } from '@tidemark/core/log/block'
 import {
@@ -37,7 +37,7 @@ export const messagesClient: ClientCodec = {
     if (path.endsWith('/v1/messages')) return 'reply'
     return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
   },
-  // A token of this provider must not reach another one, whatever its client leaves out.
+  // A credential of Anthropic must not reach another provider, even if the client omits the version header.
   knowsClient: (headers) =>
     headers.get(VERSION_HEADER) !== null ||
     headers.get('x-api-key') !== null ||
@@ -65,7 +65,7 @@ function writeRequest(engine: EncodedRequest, { ownFields }: ClientRequest): Wri
   return { text, headers: { [BETA_HEADER]: null, ...engine.headers } }
 }
 
-/** A conversation begins with a request that may go on: with tools, an answer or cache markers. */
+/** True if the request begins no conversation: it has no tools, no answer of the model and no cache markers. */
 function isSideCall({ tools, messages, ttl, continues }: ClientRequest): boolean {
   if (continues !== null) return true
   const hasTools = tools !== null && tools.length > 0
@@ -95,7 +95,7 @@ function readConversationNames(headers: HeaderReader, body: JsonObject): readonl
 /** Returns the body of an error response as the data of an error event, in one line. */
 function toErrorData(text: string): string {
   const body = parseJson(text)
-  // Other texts are errors of something between here and the provider.
+  // Text that is not an error of the API comes from a proxy between here and the provider.
   return JSON.stringify(
     isObject(body) && body.type === 'error'
       ? body
@@ -105,12 +105,12 @@ function toErrorData(text: string): string {
 
 const OWN_FIELDS: ReadonlySet<string> = new Set(['stream', 'metadata'])
 
-/** Betas of message threads, which would keep a request from being rewritten; the conversation is in the log anyway. */
+/** Betas of message threads. They are removed, because a request of a thread cannot be rewritten; the log has the conversation. */
 const THREAD_BETA = /^message-threads-/
 
 /**
- * Returns the parts of a request body, with the betas of its header among the parameters; null if it is no Messages request
- * that the engine can take.
+ * Returns the parts of a request body, with the betas of the header among the parameters. Null if the body is not a Messages request that
+ * the engine can handle.
  */
 function readMessagesRequest({ body, headers, text }: ReceivedRequest): ClientRequest | null {
   const betas = splitBetas(headers.get(BETA_HEADER) ?? '')
@@ -168,7 +168,7 @@ function readMessages(messages: unknown): readonly ClientMessage[] | null {
     : null
 }
 
-/** Lists the cache markers of a request: that of the request itself, then in the order of the prompt. */
+/** Lists the cache markers of a request: the top-level marker first, then those on blocks in the order of the prompt. */
 function listMarkers(
   automatic: unknown,
   tools: unknown,
@@ -196,12 +196,12 @@ function listMarkers(
   return markers
 }
 
-/** Returns a marker as the client spelt it, with what it asks for. */
+/** Returns a marker as the client wrote it, with the lifetime and scope that it requests. */
 function toMarker(control: JsonObject): Pick<ClientMarker, 'ttl' | 'scope' | 'control'> {
   return { ...anthropicSpelling.readMarker(control), control }
 }
 
-/** Returns the marker of a block, or the last one of the blocks in a tool result; null if there is none. */
+/** Returns the marker of a block, or the last marker inside a tool result; null if there is none. */
 function findControl(block: Readonly<Record<string, unknown>>): JsonObject | null {
   const { cache_control: control, type, content } = block
   if (isObject(control)) return control as JsonObject
@@ -226,12 +226,12 @@ function splitBetas(text: string): readonly string[] {
     .filter((name) => name !== '')
 }
 
-// The exact text of tool calls in the body of a request. Parsing and stringifying change numbers such as `1.0`, long integers
-// and repeated keys in their inputs; a client that sends them by itself would send them as they are.
+// The exact text of tool calls in the body of a request. Parsing and stringifying their inputs would change numbers such as `1.0`, long
+// integers and repeated keys, which the client itself would send unchanged.
 
 /**
- * Returns a function that finds the exact text of a call in the text of a body, as `findExactBlock` of a request. It is
- * fastest for calls near the end, and for calls that are asked for in order.
+ * Returns a function that finds the exact text of a call in the text of a body, as `findExactBlock` of a request. It is fastest for calls
+ * near the end, and for calls in the order of the body.
  */
 function createExactBlocks(body: string): (block: Block) => string | undefined {
   let last = -1
@@ -242,12 +242,12 @@ function createExactBlocks(body: string): (block: Block) => string | undefined {
     const at = later === -1 ? findIdMember(body, id, body.length, 'lastIndexOf') : later
     if (at === -1) return undefined
     last = at
-    // Most clients write what JSON.stringify writes.
+    // Fast path: most clients write the same text as JSON.stringify.
     const plain = `"input":${JSON.stringify(block.input)}`
     if (body.slice(at, at + plain.length + NAME_ROOM).includes(plain)) return undefined
     const input = splitJsonMembers(body, at).findLast(({ key }) => key === 'input')?.text
     if (input === undefined || findUnstableJsonText(input) === undefined) return undefined
-    // The same id may stand in another object, and what is not well-formed text was replaced.
+    // Another object may have the same id, and invalid Unicode may have been replaced, so the values are compared.
     if (JSON.stringify(parseJson(input)) !== JSON.stringify(block.input)) return undefined
     return formatJsonObject(withJsonMember(splitJsonObject(JSON.stringify(block)), 'input', input))
   }
@@ -255,7 +255,7 @@ function createExactBlocks(body: string): (block: Block) => string | undefined {
 
 const ID_KEY = /"id"\s*:\s*$/
 
-/** Returns where the member `id` with this value begins; -1 if there is none. In a string, its quotes would be escaped. */
+/** Returns where the member `id` with this value begins; -1 if there is none. Text inside a string cannot match: its quotes are escaped. */
 function findIdMember(body: string, id: string, from: number, search: 'indexOf' | 'lastIndexOf'): number {
   const step = search === 'indexOf' ? 1 : -1
   for (let at = body[search](id, from); at !== -1; at = at + step < 0 ? -1 : body[search](id, at + step)) {
@@ -266,8 +266,8 @@ function findIdMember(body: string, id: string, from: number, search: 'indexOf' 
   return -1
 }
 
-/** Characters from the id of a call to its input, with a name between them. */
+/** Maximum characters between the id of a call and its input. The name of the tool is between them. */
 const NAME_ROOM = 200
 
-/** Characters before the value in which its key is looked for. */
+/** Characters before the value that are searched for its key. */
 const MOST_SPACE = 60

@@ -1,4 +1,4 @@
-/** The Messages API as a codec: what the files beside this one do, in the one shape that every provider has. */
+/** The Messages API as a codec: the functions of the files in this folder, in the interface that every provider has. */
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { ProviderCodec, ReplyDecoder } from '../providers/provider-codec.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'

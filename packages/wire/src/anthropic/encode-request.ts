@@ -18,9 +18,7 @@ import {
 } from '@tidemark/core/log/json'
 import type { PlannedMarker } from '@tidemark/core/request/cache-markers'
 
-/**
- * Exact JSON texts of values that parsing and stringifying would change, by the position of the value in the request.
- */
+/** Exact JSON texts of values that parsing and stringifying would change, by their place in the request. */
 export interface ExactJsonTexts {
   readonly parameters?: ReadonlyMap<string, string>
   readonly tools?: ReadonlyMap<number, string>

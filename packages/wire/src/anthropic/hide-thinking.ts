@@ -1,4 +1,4 @@
-/** Takes the thinking out of responses of the Messages API, for clients that could not send it back to the provider. */
+/** Removes thinking from responses of the Messages API, for clients that could not send it back to the provider. */
 import { isBlock, isThinkingBlock } from '@tidemark/core/log/block'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { decodeSse, encodeSseFrame, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
@@ -17,7 +17,7 @@ interface FilterState {
   readonly hidden: ReadonlySet<number>
 }
 
-/** Takes the thinking out of the chunks of a stream; the blocks after it move up. */
+/** Removes thinking from the chunks of a stream. Later blocks get lower indexes. */
 export const thinkingFilter: StreamFilter<FilterState> = {
   initial: { sse: initialSseState, hidden: new Set() },
   step(state, chunk) {

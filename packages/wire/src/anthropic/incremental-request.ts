@@ -47,8 +47,8 @@ interface IncrementalMessages extends MarkedTexts {
 }
 
 /**
- * The joined texts of successive frozen messages without a cache marker, from the index `from` up to, but not
- * including, the index `to`. The next request appends to this text. JavaScript engines do not copy the texts for that.
+ * The joined texts of successive frozen messages without a cache marker, from the index `from` up to, but not including, the index `to`.
+ * The next request appends to this text, for which JavaScript engines need not copy it.
  */
 interface JoinedStretch {
   readonly from: number
@@ -74,13 +74,13 @@ interface ExtendRequestOptions {
   readonly fields?: JsonObject
   /** The previous request. Its message texts are reused if the new request only appends messages. */
   readonly previous?: IncrementalRequest | undefined
-  /** Texts of the messages of other requests, for one that does not extend the previous request. */
+  /** Texts of messages of other requests, for a request that does not extend the previous one. */
   readonly texts?: MessageTexts
 }
 
 /**
- * A cache of message texts. It may forget a text at any time: a request holds the texts of its own messages. A `WeakMap`
- * would hold those of all messages that are still in use, also of requests that will not be sent again.
+ * A cache of message texts. It may drop a text at any time, because each request keeps the texts of its own messages. A plain `WeakMap`
+ * would keep the text of every message object still in use, even if no later request needs it.
  */
 export interface MessageTexts {
   get(message: TracedMessage): MessageText | undefined
@@ -100,7 +100,7 @@ export function* encodeModelCall(
     })
     return { text: joinIncrementalRequest(request), headers: toBetaHeader(request.betas), state: request }
   }
-  // Without a request of the engine there are no cached message texts to reuse.
+  // A call without `request` has no cached message texts, so the payload is encoded whole.
   const { payload, raw } = call
   const encoded = encodeRequest(
     { ...payload, ...fields },
@@ -158,7 +158,7 @@ function joinMessages(messages: IncrementalMessages): string {
     }),
   )
   const joined = new Map([...stretches.map(({ from, text }) => [from, text] as const), ...tail, ...overlays])
-  // `join` would copy every text, and `+` does not.
+  // String concatenation is used because `join` would copy every text.
   return [...joined]
     .sort(([one], [other]) => one - other)
     .reduce((before, [index, text]) => (index === 0 ? text : `${before},${text}`), '')

@@ -1,6 +1,6 @@
 /**
- * How the Messages API spells what the engine asks for: settings, context edits, diagnostics, summaries; and which of its
- * parameters the prompt cache depends on. The meaning of each act is in core (`policy/provider-spelling.ts`).
+ * How the Messages API spells what the engine asks for: settings, context edits, diagnostics, summaries. Also lists which parameters the
+ * prompt cache depends on. `core/policy/provider-spelling.ts` defines the meaning of each function.
  */
 import { isToolResult } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
@@ -165,7 +165,7 @@ const readEdits: AnthropicSpelling['readEdits'] = (response, { contextEdits }) =
 
 // The provider's explanation of a cache miss.
 
-/** Ids of responses that the provider gave. A response from a client's list has an id of the log, which it does not know. */
+/** Matches ids of responses from the provider. A response from a client's list has an id of the log, which the provider does not know. */
 const RESPONSE_ID = /^msg_/
 
 function askDiagnosis(previousId: string | null): JsonObject {
@@ -218,7 +218,7 @@ const addReference: AnthropicSpelling['addReference'] = (block) => {
   return isNew ? { ...block, cache_reference: block.tool_use_id } : block
 }
 
-// Summaries that the provider writes. It refuses context edits beside the request for one.
+// Summaries that the provider writes. A request for a summary must not contain context edits.
 
 const requestSummary: AnthropicSpelling['requestSummary'] = (given, instructions) => {
   const { [EDITS]: _, ...parameters } = given

@@ -37,7 +37,7 @@ import {
 } from '@tidemark/core/validate/content-rules'
 import type { RuleSet } from '@tidemark/core/validate/findings'
 
-/** What the checks keep between two messages. */
+/** The state that the checks keep from one message to the next. */
 interface CheckState {
   readonly cache: CacheMarkerState
   readonly summary: SignedCompactionPath
@@ -180,7 +180,7 @@ function checkThinkingBudget(
   }
 }
 
-// The functions below check `context_management`: the context edits that the provider shall make.
+// The functions below check `context_management`: the context edits that the request asks the provider to make.
 
 const EDITS_PATH = 'context_management.edits'
 

@@ -66,7 +66,7 @@ function readCustomModel(
 /** Names of price classes in files that were written for earlier versions. */
 const FORMER_NAMES: Readonly<Record<string, string>> = { write5m: 'writeShort', write1h: 'writeLong' }
 
-/** Returns prices with the present names of their classes, also in their tiers. */
+/** Returns prices with the present names of the price classes, also inside price tiers. */
 export function renamePriceClasses<Prices extends object>(prices: Prices): Prices {
   const { tiers } = prices as InputFields
   const entries = Object.entries(prices).map(([name, value]) => [FORMER_NAMES[name] ?? name, value])
@@ -134,7 +134,7 @@ function applyFields(
   }
   const doubts = base.doubts.filter(({ field }) => !hasField(facts, field.split('.')))
   const { pastPrices, ...lasting } = base
-  // The prices of a user hold on every day: those of the list in the past would be paid at another scale.
+  // The user's prices apply to every day. The catalogue's past prices are dropped, because they have another scale.
   const start = fields.prices === undefined ? base : lasting
   // The cast is safe, because every field was checked against `MODEL_FIELDS`.
   return {

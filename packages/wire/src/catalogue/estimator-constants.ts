@@ -4,7 +4,7 @@
  */
 import type { CalibrationStart, CharacterClass } from '@tidemark/core/tokens/estimator'
 
-/** One set for texts of every kind: sets of their own for tool inputs and results did no better. */
+/** One set for texts of every kind: separate sets for tool inputs and results gave no better estimates. */
 export interface FittedConstants {
   readonly characters: Readonly<Record<CharacterClass, number>>
   readonly runs: Readonly<Record<CharacterClass, number>>
@@ -14,7 +14,7 @@ export interface FittedConstants {
   readonly perToolResult: number
   readonly perSignatureCharacter: number
   readonly signatureLess: number
-  /** Tokens of a reminder that the host sends and does not log. */
+  /** Tokens of a reminder that the host sends with requests but does not log. */
   readonly reminder: number
   readonly start: CalibrationStart
 }

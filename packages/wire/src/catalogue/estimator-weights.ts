@@ -66,9 +66,9 @@ export function createFittedWeights(fitted: FittedConstants, policy: TokenEstima
 }
 
 /**
- * How many times as many tokens the tokenizer of Claude 4.7 and later counts as the older one. No sessions were
- * available to fit, so the factors are derived from published measurements on Opus 4.7 and 4.8: 2.4 instead of 3.3
- * characters per token in tool inputs, 2.1 instead of 2.9 in tool results. Calibration by reported usage corrects them.
+ * Tokens that the tokenizer of Claude 4.7 and later counts, divided by those of the older one. No recorded sessions were available, so the
+ * ratios are derived from published measurements on Opus 4.7 and 4.8: 2.4 instead of 3.3 characters per token in tool inputs, 2.1 instead
+ * of 2.9 in tool results. Calibration by reported usage corrects them.
  */
 const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 

@@ -141,7 +141,7 @@ function parseDate(value: string | undefined): number | undefined {
 
 const TIMEOUT_CODES = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 
-/** What `fetch` says of an address that it never sends a request to, such as one with the port of another service. */
+/** Messages of `fetch` for an address to which it never sends a request, such as one with the port of another service. */
 const REFUSED_BY_FETCH = /^(?:bad port|unknown scheme|invalid url|failed to parse url.*)$/i
 
 /**

@@ -26,7 +26,7 @@ import { DIALECTS, type Dialect } from './dialects.ts'
 import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
 import { toCallBlock, withOwnArguments } from './output-blocks.ts'
 
-/** Asks a server for usage at the end of a stream, which it leaves out otherwise. */
+/** Asks a server to report usage at the end of a stream. Without this field, there is none. */
 const USAGE_OPTIONS: JsonObject = { stream_options: { include_usage: true } }
 
 export function createChatCodec(dialect: Dialect): ProviderCodec {
@@ -98,7 +98,7 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
   }
 }
 
-/** Tool messages and the message of the user after them are one message of the user. */
+/** Joins tool messages and the user message after them to one message with the role `user`. */
 function joinSides(
   messages: readonly JsonObject[],
   exactCalls: Map<string, string>,
@@ -138,7 +138,7 @@ function readParts(content: Json | undefined): readonly Block[] {
   return Array.isArray(content) ? content.filter(isJsonObject).map(readPart) : []
 }
 
-/** A part that has more than its text goes back as it came. */
+/** Reads a content part. A part with fields besides its text is kept whole, so that it is sent again unchanged. */
 function readPart(part: JsonObject): Block {
   const { type, text, image_url: image } = part
   if (type === 'text' && typeof text === 'string' && Object.keys(part).length === 2)
@@ -180,7 +180,7 @@ function readAnswer(
   return [...reasoning, ...said, ...answered]
 }
 
-/** A call of a tool that takes free text. */
+/** Reads a call of a custom tool, whose input is free text. */
 function toCustomCall(call: JsonObject, { name, input }: JsonObject): Block {
   return {
     type: 'tool_use',
@@ -191,7 +191,7 @@ function toCustomCall(call: JsonObject, { name, input }: JsonObject): Block {
   }
 }
 
-// A reply that the engine gives itself, in the shape of a completion.
+// Writes a reply that the engine itself gives, as a chat completion.
 
 function toCompletion({ message }: Reply): JsonObject {
   const { id, model, usage } = message

@@ -1,6 +1,6 @@
 /**
- * Encodes a model call as a request of Chat Completions. A run of responses is one message, and each tool result is a
- * message of its own directly after the calls, as the API demands.
+ * Encodes a model call as a request of Chat Completions. Successive responses become one message. Each tool result is a separate message
+ * right after the calls, as the API requires.
  */
 import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'
@@ -49,7 +49,7 @@ function createSpelling(dialect: Dialect): BodySpelling {
   }
 }
 
-/** Returns the responses from `index` on that no other message stands between. */
+/** Returns the responses from `index` on, up to the next message that is not a response. */
 function listRun(
   messageAt: (index: number) => TracedMessage | undefined,
   index: number,
@@ -89,7 +89,7 @@ function joinTexts(blocks: readonly Block[]): string {
   return blocks.map((block) => (isTextBlock(block) ? block.text : JSON.stringify(block))).join('\n\n')
 }
 
-/** Tool results come first: the API takes nothing between a call and its result. */
+/** Tool results come first, because the API accepts nothing between a call and its result. */
 function toInputMessages(
   { role, content }: TracedMessage['message'],
   dialect: Dialect,
@@ -109,7 +109,7 @@ function toToolMessage({ tool_use_id: id, content = '', is_error: isError }: Too
   return { role: 'tool', tool_call_id: id, content: (isError === true ? FAILED_NOTE : '') + text }
 }
 
-/** A tool message has text only, so images of a result follow in a message of the user. */
+/** Lists the images of a tool result. A tool message can only have text, so they follow in a user message. */
 function listMedia({ content }: ToolResultBlock): readonly Block[] {
   return Array.isArray(content) ? content.filter(isMedia) : []
 }
@@ -167,7 +167,7 @@ function toCall(block: ToolUseBlock, raw: string | undefined): JsonObject {
   return { id, type: 'function', function: { name, arguments: exact ?? JSON.stringify(input) } }
 }
 
-/** Returns the fields with which reasoning goes back, byte for byte, to the server that wrote it. */
+/** Returns the fields in which reasoning is sent back, byte for byte, to the server that created it. */
 function toReasoning(blocks: readonly Block[], dialect: Dialect): JsonObject {
   const { name, reasoning, details, returnsReasoning } = dialect
   if (!returnsReasoning || reasoning === null) return {}

@@ -1,7 +1,6 @@
 /**
- * Decodes the chunks of Chat Completions into reply events, as a pure function `(state, frame) → [state, events]`. A chunk
- * may have a piece of reasoning, of text and of several calls. Every reply ends with exactly one `reply-ended` or
- * `reply-failed`.
+ * Decodes the chunks of Chat Completions into reply events, as a pure function `(state, frame) → [state, events]`. A chunk may have pieces
+ * of reasoning, text and several calls. Every reply ends with exactly one `reply-ended` or `reply-failed`.
  */
 import {
   addReplyEvent,
@@ -30,7 +29,7 @@ interface ChatStream {
   readonly next: number
   /** Index of the open block of each kind: `thinking`, `text`, and `call N` for the provider's call N. */
   readonly blocks: ReadonlyMap<string, number>
-  /** Opaque reasoning so far, as it came. */
+  /** Opaque reasoning received so far, unchanged. */
   readonly details: readonly Json[]
   readonly finish: string | null
   readonly usage: JsonObject | null
@@ -63,7 +62,7 @@ export function createChatDecoder(dialect: Dialect): ReplyDecoder<ChatStream> {
       const { rest } = finishSse(state.sse)
       const [last, events] = rest === null ? [state, []] : decodeFrames(state, [rest], dialect)
       if (last.isClosed) return events
-      // Some servers leave out the last line, `[DONE]`.
+      // Some servers omit the last line, `[DONE]`.
       if (last.finish !== null) return [...events, ...end(last, dialect)[1]]
       const cut = createFailure('network', 'The connection ended before the reply was complete')
       return [...events, ...fail(last, cut)[1]]
@@ -75,7 +74,7 @@ function decodeFrames(state: ChatStream, frames: readonly SseFrame[], dialect: D
   return runSteps(state, frames, (next, frame) => decodeFrame(next, frame, dialect))
 }
 
-/** Applies one step after the other, and returns all their events. */
+/** Applies the steps in order, and returns all their events. */
 function runSteps<T>(
   state: ChatStream,
   items: readonly T[],
@@ -134,7 +133,7 @@ function grow(state: ChatStream, delta: JsonObject, dialect: Dialect): ChatStep 
   })
 }
 
-/** What tells a call of a tool that takes free text. */
+/** The origin that marks a call of a custom tool, whose input is free text. */
 export const CUSTOM_ORIGIN: { readonly vendor: string; readonly item: JsonObject } = {
   vendor: OPENAI,
   item: { type: 'custom' },
@@ -222,7 +221,7 @@ function fail(state: ChatStream, failure: ModelFailure): ChatStep {
   return [{ ...state, isClosed: true }, [{ type: 'reply-failed', failure, reply }]]
 }
 
-/** Decodes a completion that is one JSON body: as a stream of one chunk. */
+/** Decodes a completion that is one JSON body, as if it were a stream of one chunk. */
 export function decodeChatBody(text: string, dialect: Dialect): DecodedBody {
   const body = parseJson(text)
   const [choice] = isJsonObject(body) && Array.isArray(body.choices) ? body.choices.filter(isJsonObject) : []

@@ -1,4 +1,4 @@
-/** What requests of clients of both of OpenAI's APIs have in common: whose conversation they are, and their own fields. */
+/** What the codecs of OpenAI's two APIs share for clients' requests: the names of conversations, and fields of one request. */
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientList, ClientMessage, ClientRequest } from '../providers/client-request.ts'
@@ -11,7 +11,7 @@ import type {
 import { OPENAI } from './openai-errors.ts'
 import { SYSTEM_ROLE } from './request-settings.ts'
 
-/** Fields of one request, which no later request repeats. */
+/** Fields that belong to one request and are not repeated by later ones. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   'stream',
   'stream_options',
@@ -20,7 +20,7 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
   'safety_identifier',
 ])
 
-/** Splits the fields beside model, tools and messages into those of this request and those of the conversation. */
+/** Splits fields other than model, tools and messages into those of this request only and those of the whole conversation. */
 export function splitFields(rest: JsonObject): Pick<ClientRequest, 'parameters' | 'ownFields'> {
   const fields = Object.entries(rest)
   return {
@@ -29,14 +29,14 @@ export function splitFields(rest: JsonObject): Pick<ClientRequest, 'parameters' 
   }
 }
 
-/** Returns the parameter for the role of a client's system prompt; empty if it is the usual one. */
+/** Returns a parameter with the role of the client's system prompt. Empty if the role is the usual one. */
 export function readSystemRole(first: Json | undefined, usual: string): JsonObject {
   const role = isJsonObject(first) ? first.role : undefined
   const isOther = (role === 'system' || role === 'developer') && role !== usual
   return isOther ? { [SYSTEM_ROLE]: role } : {}
 }
 
-/** Returns the blocks of a message of the system within a conversation; they keep its role if it is not the usual one. */
+/** Returns the blocks of a system message within a conversation. If its role is not the usual one, the blocks keep it. */
 export function withSystemRole(blocks: readonly Block[], role: string, usual: string): readonly Block[] {
   if (role === usual) return blocks
   return blocks.map((block) =>
@@ -46,15 +46,15 @@ export function withSystemRole(blocks: readonly Block[], role: string, usual: st
   )
 }
 
-/** Splits a client's list as it wrote it where its system prompt ends, which has a message for each item. */
+/** Splits a client's list at the end of its system prompt, which has as many items as `system`. Items stay as written. */
 export function splitList(items: readonly JsonObject[] | string, system: readonly string[]): ClientList {
   if (typeof items === 'string') return { system: [], items }
   return { system: items.slice(0, system.length), items: items.slice(system.length) }
 }
 
 /**
- * The messages of the system at the beginning are the system prompt. What a part has beside its text, such as an image or a mark
- * for the cache, goes back with the client's own list.
+ * Splits off the system messages at the beginning as system prompt. Only their text is read. Other content, such as an image or a cache
+ * breakpoint, is kept in the client's own list, which is sent.
  */
 export function splitSystem(
   messages: readonly ClientMessage[],
@@ -69,7 +69,7 @@ function readPlainText({ content }: ClientMessage): string {
   return content.map((block) => (isTextBlock(block) ? String(block.text) : `[${block.type}]`)).join('\n')
 }
 
-/** A conversation begins with a request that may go on: with tools or an answer. */
+/** True if the request begins no conversation: it has neither tools nor an answer of the model. */
 export function isSideCall({ tools, messages, continues }: ClientRequest): boolean {
   if (continues !== null) return true
   const hasTools = tools !== null && tools.length > 0
@@ -93,13 +93,13 @@ export function writeRequest(engine: EncodedRequest, { ownFields }: ClientReques
   return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
 }
 
-/** Every client of these APIs sends a bearer token, as do clients of other providers, which are asked before. */
+/** True for any bearer token. Clients of other providers may send one, too, so the codecs of those are asked first. */
 export function hasAuthorization(headers: HeaderReader): boolean {
   return (headers.get('authorization') ?? '') !== ''
 }
 
-/** A comment of the stream: SDKs skip it, where an event that they do not know may make them throw. */
+/** A comment in the stream, which SDKs ignore. An event of an unknown type may make an SDK throw. */
 export const PING = ': ping\n\n'
 
-/** Reasoning stays where it is: the client decides what it sends back. */
+/** Does not remove reasoning: a client of these APIs decides itself what it sends back. */
 export const KEEPS_BYTES: StreamFilter<null> = { initial: null, step: (state, chunk) => [state, chunk] }

@@ -1,6 +1,6 @@
 /**
- * Reads the input items of a client of the Responses API as messages, the inverse of `input-items.ts`: items of one side
- * that follow each other are one message. What no block describes is carried whole.
+ * Reads the input items of a client of the Responses API as messages; the inverse of `input-items.ts`. Successive items of one role become
+ * one message. Content that no block describes is kept as a whole item.
  */
 import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
@@ -13,7 +13,7 @@ interface ReadItems {
   readonly messages: readonly ClientMessage[]
   /** Exact texts of calls, by their id. */
   readonly exactCalls: ReadonlyMap<string, string>
-  /** True if an item only names another one. */
+  /** True if an item only refers to a stored item by its id. */
   readonly namesItems: boolean
 }
 
@@ -32,7 +32,7 @@ export function readInputItems(input: Json | undefined): ReadItems | null {
     for (const { block, raw } of blocks) if (raw !== undefined) exactCalls.set(String(block.id), raw)
     const last = messages.at(-1)
     const content = blocks.map(({ block }) => block)
-    // Each message of the system stands for itself.
+    // System messages are not joined.
     if (last?.role === role && role !== 'system') last.content.push(...content)
     else messages.push({ role, content })
   }
@@ -77,7 +77,7 @@ function toReference(item: JsonObject, refersTo: string): Block {
   return { type: PROVIDER_ITEM, origin: { vendor: OPENAI, item, refersTo } }
 }
 
-/** Items that come from the client; the others are of the model. */
+/** Returns true for types of items that the client creates; all others are created by the model. */
 function isInputType(type: string): boolean {
   return type.endsWith('_output') || INPUT_TYPES.has(type)
 }
@@ -94,7 +94,7 @@ function readParts(content: Json | undefined): readonly Block[] {
   return Array.isArray(content) ? content.filter(isJsonObject).map(readPart) : []
 }
 
-/** A part that has more than its text goes back as it came. */
+/** Reads a content part. A part with fields besides its text is kept whole, so that it is sent again unchanged. */
 function readPart(part: JsonObject): Block {
   const origin = { origin: { vendor: OPENAI, item: part } }
   const { type, text, image_url: url, file_data: data, filename } = part
@@ -108,7 +108,7 @@ function readPart(part: JsonObject): Block {
   return { type: 'document', source: toSource(data ?? part.file_url), ...title, ...origin }
 }
 
-/** Returns the source of an image or document: data of an address that has them, else the address. */
+/** Returns the source of an image or document: the data if the URL contains it, else the URL. */
 function toSource(url: Json | undefined): JsonObject {
   const address = typeof url === 'string' ? url : ''
   const [, media, data] = /^data:([^;,]+);base64,(.*)$/s.exec(address) ?? []

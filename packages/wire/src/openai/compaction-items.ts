@@ -1,11 +1,11 @@
 /**
- * The `compaction` items that Tidemark answers with if a client of the Responses API asks for a compaction: each names the
- * place in the log up to which it stands for the conversation. Clients treat them as opaque and send them back.
+ * The `compaction` items with which Tidemark answers a client of the Responses API that asks for a compaction. An item names a record in
+ * the log, and stands for the conversation up to that record. Clients treat items as opaque and send them back.
  */
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { CompactedPlace, CompactionAnswer } from '../providers/client-request.ts'
 
-/** What tells our items and ids from those of the provider, which only it can read. */
+/** Prefixes of Tidemark's items and ids. Items and ids of the provider, which only the provider can read, do not have them. */
 const ITEM_MARK = 'tidemark.'
 const ID_MARK = 'resp_tidemark_'
 
@@ -13,17 +13,17 @@ export function createCompactionItem(place: CompactedPlace): JsonObject {
   return { id: `cmp_${place.record}`, type: 'compaction', encrypted_content: ITEM_MARK + writePlace(place) }
 }
 
-/** Returns the place that an item of ours names; null for all other items. */
+/** Returns the place that an item of Tidemark names; null for other items. */
 export function readCompactedPlace({ type, encrypted_content: content }: JsonObject): CompactedPlace | null {
   return type === 'compaction' ? readPlace(content, ITEM_MARK) : null
 }
 
-/** Returns the id of the answer that brings a compaction: a client may continue it by its id alone. */
+/** Returns the id of the response with a compaction item. A client may continue that response by its id alone. */
 export function createCompactionId(place: CompactedPlace): string {
   return ID_MARK + writePlace(place)
 }
 
-/** Returns the place that the id of an answer of ours names; null for all other ids. */
+/** Returns the place that the response id names if Tidemark created it; null for other ids. */
 export function readCompactedId(id: Json | undefined): CompactedPlace | null {
   return readPlace(id, ID_MARK)
 }
@@ -54,7 +54,7 @@ export function isCompactionTrigger(item: Json | undefined): boolean {
   return isJsonObject(item) && item.type === 'compaction_trigger'
 }
 
-/** No model was asked, so that nothing is billed. */
+/** The usage of a compaction without a model call: nothing is billed. */
 export const NO_USAGE: JsonObject = {
   input_tokens: 0,
   input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
@@ -63,7 +63,7 @@ export const NO_USAGE: JsonObject = {
   total_tokens: 0,
 }
 
-/** Returns the answer to `/responses/compact`: the messages of the user, as the provider keeps them, and the item. */
+/** Returns the response of `/responses/compact`: the user's messages, as the provider keeps them, and the compaction item. */
 export function createCompactionBody({ place, body }: CompactionAnswer): JsonObject {
   const id = createCompactionId(place)
   const { input } = body

@@ -1,20 +1,20 @@
 /**
- * Servers that speak Chat Completions, one row each: which fields they want back, what they report, how they name things.
- * A new server is a new row.
+ * Servers that speak Chat Completions, one row for each: which fields they require, what they report, and their names for fields. A new
+ * server needs only a new row.
  */
 export type DialectName = 'openai' | 'openrouter' | 'deepseek' | 'kimi' | 'vllm' | 'ollama' | 'llama.cpp'
 
 export interface Dialect {
   readonly name: DialectName
-  /** What sentences call the server. */
+  /** The name of the server in messages. */
   readonly title: string
-  /** Field of a message that has the model's reasoning; null if the server keeps it to itself. */
+  /** Message field with the model's reasoning; null if the server does not return it. */
   readonly reasoning: 'reasoning_content' | 'reasoning' | null
-  /** Field of a message with opaque reasoning, which goes back as it came; null if there is none. */
+  /** Message field with opaque reasoning, which is sent back unchanged; null if there is none. */
   readonly details: 'reasoning_details' | null
-  /** Whether the reasoning of a response goes back with its tool calls. */
+  /** Whether the reasoning of a response is sent back with its tool calls. */
   readonly returnsReasoning: boolean
-  /** Name of the field for the largest output. */
+  /** Name of the field for the output limit. */
   readonly maxOutput: 'max_completion_tokens' | 'max_tokens'
   /** Name of the field for the effort; null if there is none. */
   readonly effort: 'reasoning_effort' | null

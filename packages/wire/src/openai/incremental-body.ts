@@ -1,6 +1,6 @@
 /**
- * Builds the bodies of OpenAI's APIs by extending the one before, so that only new messages are encoded. Everything else
- * comes first in the body: appending a message only appends to it.
+ * Builds the bodies of OpenAI's APIs by extending the previous body, so that only new messages are encoded. All other fields come first in
+ * the body, so appending a message only appends text.
  */
 import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'
@@ -12,13 +12,13 @@ import type { ClientList } from '../providers/client-request.ts'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT } from './input-items.ts'
 
-/** What comes before the messages of a request, in the neutral form. */
+/** The parts of a request before its messages, in the neutral form. */
 export interface RequestFront {
   readonly model: string
   readonly parameters: JsonObject
   readonly tools: readonly JsonObject[]
   readonly system: readonly Block[]
-  /** Indexes of the system blocks at which the prompt shall be cached. */
+  /** Indexes of the system blocks that end a prefix to be cached. */
   readonly markedSystem: ReadonlySet<number>
 }
 
@@ -26,15 +26,15 @@ export interface RequestFront {
 export interface BodySpelling {
   /** The name of the list of messages in the body. */
   readonly list: string
-  /** Returns all fields of the body but the list. */
+  /** Returns all fields of the body except the list of messages. */
   toFields(front: RequestFront): JsonObject
   /** Returns the items of the system prompt, which come first in the list. */
   toSystemItems(front: RequestFront): readonly JsonObject[]
-  /** Returns the items of the message at `index`. They may depend on messages before it and on the run it is part of. */
+  /** Returns the items of the message at `index`. They may depend on earlier messages, and on the run of responses around it. */
   toItems(messageAt: (index: number) => TracedMessage | undefined, index: number): readonly JsonObject[]
 }
 
-/** The messages that no later request changes, as one text that the next request appends to. */
+/** The joined texts of the messages that no later request changes. The next request appends to them. */
 interface JoinedMessages {
   readonly frozen: AppendList<TracedMessage>
   readonly count: number
@@ -46,7 +46,7 @@ const NOTHING_JOINED: JoinedMessages = { frozen: AppendList.of(), count: 0, text
 /** Characters that are encoded in one step. */
 const STEP_CHARACTERS = 100_000
 
-/** Parts of a client's own list go out as the client wrote them. */
+/** Encodes a request body. Parts of a client's own list are sent as the client wrote them. */
 export function* encodeBody(
   call: ModelCall,
   { fields = {}, previous, list = ENGINES }: EncodeOptions,
@@ -71,7 +71,7 @@ export function* encodeBody(
 
 const ENGINES: ClientList = { system: null, items: null }
 
-/** Marks the end of a client's system prompt for the cache as that of a session is, unless the client marks places itself. */
+/** Sets a cache breakpoint at the end of the client's system prompt, as in other sessions. Not if the client sets its own. */
 function withBreakpoint(
   { system, items }: ClientList,
   { markedSystem }: RequestFront,
@@ -106,7 +106,7 @@ function* joinItems(opening: string, items: readonly JsonObject[]): Steps<string
   return text
 }
 
-/** Joins all messages; `joined` holds those that no later request changes. */
+/** Joins the texts of all messages. `joined`: those that no later request changes. */
 function* joinMessages(
   { frozen, tail }: ReadCall,
   before: JoinedMessages,
@@ -134,7 +134,7 @@ function join(text: string, items: readonly JsonObject[]): string {
   return items.reduce((all, item) => (all === '' ? '' : `${all},`) + JSON.stringify(item), text)
 }
 
-/** A run of responses at the end may still grow, and some APIs take a run as one message. */
+/** Returns the number of messages that cannot change. A run of responses at the end may grow, and some APIs encode a run as one message. */
 function countStable(frozen: AppendList<TracedMessage>): number {
   let count = frozen.length
   while (count > 0 && frozen.at(count - 1)?.message.role === 'assistant') count -= 1

@@ -1,6 +1,6 @@
 /**
- * Encodes messages as the input items of the Responses API. Each message gives the same items whatever comes after it, so
- * that appending a message only appends items. Items that OpenAI made go back as they came.
+ * Encodes messages as input items of the Responses API. The items of a message do not depend on later messages, so appending a message only
+ * appends items. Items that OpenAI created are sent back unchanged.
  */
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import {
@@ -24,8 +24,8 @@ interface ExactMessage {
 }
 
 /**
- * Returns the input items of a message. `before`: the message before it, which has the calls that its results answer.
- * `marked`: indexes of the blocks at which the prompt shall be cached.
+ * Returns the input items of a message. `before`: the previous message, which has the calls of its results. `marked`: indexes of the blocks
+ * that end a prefix to be cached.
  */
 export function toInputItems(
   { message, raw }: ExactMessage,
@@ -59,7 +59,7 @@ const NO_MARKS: ReadonlySet<number> = new Set()
 export const BREAKPOINT_FIELD = 'prompt_cache_breakpoint'
 export const EXPLICIT_BREAKPOINT: JsonObject = { mode: 'explicit' }
 
-/** Returns content parts of a user or developer message. A block that the API has no part for is sent as JSON text. */
+/** Returns content parts of a user or developer message. A block without a counterpart in the API is sent as JSON text. */
 function toInputParts(block: Block, isMarked: boolean): readonly JsonObject[] {
   const marker = isMarked ? { [BREAKPOINT_FIELD]: EXPLICIT_BREAKPOINT } : {}
   return [{ ...toInputPart(block), ...marker }]
@@ -86,13 +86,13 @@ function toFilePart({ title }: Block, source: JsonObject, url: string | null): J
   return { type: 'input_file', filename, file_data: url ?? '' }
 }
 
-/** Returns the address of an image or a document: its URL, or its data as one. */
+/** Returns the URL of an image or a document; for data, a `data:` URL. */
 export function toDataUrl({ type, url, data, media_type: media }: JsonObject): string | null {
   if (type === 'url' && typeof url === 'string') return url
   return typeof data === 'string' && typeof media === 'string' ? `data:${media};base64,${data}` : null
 }
 
-/** What stands before the result of a call that failed: the API has no field for it. */
+/** Text before the result of a failed call, because the API has no field for failure. */
 export const FAILED_NOTE = '[The call failed]\n'
 
 function toOutputOf(result: ToolResultBlock, calls: readonly ToolUseBlock[]): JsonObject {
@@ -110,7 +110,7 @@ function toOutput({ content = '', is_error: isError }: ToolResultBlock): string 
   return note === '' ? parts : [{ type: 'input_text', text: note.trim() }, ...parts]
 }
 
-/** Returns the items of a response. Calls have no id of their own: without their reasoning, the API would refuse it. */
+/** Returns the items of a response. Calls are sent without ids: the API refuses a call with an id whose reasoning is missing. */
 function toOutputItems(
   blocks: readonly Block[],
   raw: ReadonlyMap<number, string> | undefined,
@@ -136,7 +136,7 @@ function toCallItem(block: ToolUseBlock, raw: string | undefined): JsonObject {
   return { type: 'function_call', ...own, call_id: id, name, arguments: text }
 }
 
-/** A tool that takes free text has it as the field `input`, as in Codex's logs. */
+/** Returns the input of a custom tool, which is free text. It is in the field `input`, as in Codex's logs. */
 export function readFreeText(input: unknown): string {
   return isObject(input) && typeof input.input === 'string' ? input.input : JSON.stringify(input)
 }
@@ -146,13 +146,13 @@ function toOwnItem(block: Block): readonly JsonObject[] {
   return item === null ? [] : [item]
 }
 
-/** Returns the item of OpenAI that a block stands for; null if it has none, or another provider made it. */
+/** Returns the OpenAI item that a block was read from; null if it has none or came from another provider. */
 export function readOwnItem(block: Block): JsonObject | null {
   const origin = readBlockOrigin(block)
   return origin?.vendor === OPENAI ? (origin.item ?? null) : null
 }
 
-/** Returns the role that a client gave a message of the system; null if it is the usual one. */
+/** Returns the role that a client gave a system message; null if it is the usual one. */
 export function findRole(blocks: readonly Block[]): string | null {
   const role = blocks[0] === undefined ? undefined : readOwnItem(blocks[0])?.role
   return typeof role === 'string' ? role : null

@@ -4,7 +4,7 @@ import type { JsonObject } from '@tidemark/core/log/json'
 import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
 
-/** The name of the vendor in the origin of blocks. */
+/** OpenAI's vendor name in the origin of blocks. */
 export const OPENAI = 'openai'
 
 const QUOTA_ERROR = 'insufficient_quota'
@@ -26,7 +26,7 @@ const KIND_BY_CODE: ReadonlyMap<string, ModelFailureKind> = new Map([
   ['invalid_prompt', 'invalid-request'],
 ])
 
-/** Messages that no code tells apart. */
+/** Patterns for error messages that have no code of their own. */
 const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
   ['thinking-binding', /encrypted content .*could not be (?:verified|decrypted)/i],
   ['thinking-binding', /without its required '?reasoning'? item/i],
@@ -63,7 +63,7 @@ const TYPE_BY_STATUS: ReadonlyMap<number, string> = new Map([
   [429, 'rate_limit_error'],
 ])
 
-/** Returns an error in the provider's shape. Clients know a quota that is used up by its code. */
+/** Returns an error in the provider's format. Clients recognize an exhausted quota by the code of the error. */
 export function toErrorBody(status: number, message: string): JsonObject {
   const type = TYPE_BY_STATUS.get(status) ?? (status >= 500 ? 'server_error' : 'invalid_request_error')
   return { error: { message, type, param: null, code: type === QUOTA_ERROR ? QUOTA_ERROR : null } }

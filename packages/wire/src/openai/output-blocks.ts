@@ -1,6 +1,6 @@
 /**
- * Converts output items of the Responses API to content blocks. A block keeps what it does not describe itself as the item
- * of its origin, so that the item can go back as it came.
+ * Converts output items of the Responses API to content blocks. What a block cannot express is kept as the item of its origin, so that the
+ * item can be sent back unchanged.
  */
 import { type Block, PROVIDER_ITEM, readBlockOrigin } from '@tidemark/core/log/block'
 import {
@@ -23,7 +23,7 @@ export interface DecodedBlock {
   readonly cutInput?: string
 }
 
-/** Whose items are read. `account`: its name, to which encrypted items are bound. */
+/** The origin of items. `account`: name of the account to which encrypted items are bound. */
 interface ItemSource {
   readonly account?: string | undefined
   /** True if the provider stores the items. */
@@ -34,7 +34,7 @@ export function toDecodedBlocks(
   given: JsonObject,
   { account, isStored = false }: ItemSource = {},
 ): readonly DecodedBlock[] {
-  // The state of an item is over once it is read, and clients send it back or not.
+  // The status of a finished item is dropped, because only some clients send it back.
   const { status: _, ...item } = given
   const decoded = decodeItem(item, account)
   const { id } = item
@@ -64,7 +64,7 @@ function withOrigin(item: JsonObject, account: string | undefined): JsonObject {
   return { origin: { vendor: OPENAI, ...(account === undefined ? {} : { account }), item } }
 }
 
-/** The phase says whether a message is a remark or the answer; models that set it want it back. */
+/** `phase` tells a remark from the final answer. Models that set it want it sent back. */
 function toTextBlocks({ content, phase }: JsonObject): readonly DecodedBlock[] {
   const parts: Json = typeof content === 'string' ? [{ text: content }] : (content ?? [])
   const own = typeof phase === 'string' ? { origin: { vendor: OPENAI, item: { phase } } } : {}
@@ -75,7 +75,7 @@ function toTextBlocks({ content, phase }: JsonObject): readonly DecodedBlock[] {
 }
 
 function toThinking(item: JsonObject, account: string | undefined): Block {
-  // Clients leave out what is empty.
+  // Clients omit empty fields, so these are dropped here, too.
   const kept = Object.entries(item).filter(([, value]) => value !== null && !isEmptyList(value))
   const whole = { summary: [], ...Object.fromEntries(kept) }
   return { type: 'thinking', thinking: readReasoningText(item), ...withOrigin(whole, account) }
@@ -85,7 +85,7 @@ function isEmptyList(value: Json): boolean {
   return Array.isArray(value) && value.length === 0
 }
 
-/** Returns what a reasoning item tells: its text, or the summary of it. */
+/** Returns the text of a reasoning item, or of its summary. */
 function readReasoningText({ content, summary }: JsonObject): string {
   return (
     [content, summary]
@@ -115,7 +115,7 @@ export function toCallBlock(call: Block, written: string): DecodedBlock {
   if (written.trim() === '') return { block: call }
   const input = parseJson(written)
   if (input === undefined) return { block: call, cutInput: written }
-  // A tool is called with an object. Other values go back as they came, from the origin of the block.
+  // The input of a tool call must be an object. Other values are kept in the origin of the block and sent back unchanged.
   if (!isJsonObject(input)) return { block: { ...call, input: { value: input } } }
   const block = { ...call, input }
   const members = withJsonMember(splitJsonObject(JSON.stringify(block)), 'input', written)
@@ -123,13 +123,13 @@ export function toCallBlock(call: Block, written: string): DecodedBlock {
   return raw === undefined ? { block } : { block, raw }
 }
 
-/** Keeps a text of arguments that is no JSON object, so that it goes back as it came. */
+/** Keeps arguments that are not a JSON object, so that they are sent back unchanged. */
 export function withOwnArguments(call: Block, written: string): Block {
   if (isJsonObject(parseJson(written))) return call
   return { ...call, origin: { vendor: OPENAI, item: { arguments: written } } }
 }
 
-/** A tool that takes free text is called with an object that has it, as every tool is. */
+/** Converts a call of a custom tool. Its free text becomes the field `input` of an object. */
 function toCustomCall(item: JsonObject, account: string | undefined): DecodedBlock {
   const { id: _, call_id: call, name, input, ...rest } = item
   const text = typeof input === 'string' ? input : ''

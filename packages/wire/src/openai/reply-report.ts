@@ -1,4 +1,4 @@
-/** Reads usage and end of replies of both APIs, and of servers that speak like them, into neutral terms. */
+/** Converts usage and stop reason of both APIs, and of compatible servers, to the neutral form. */
 import { isObject } from '@tidemark/core/log/json'
 import type { ModelReport, ReplyStop, TokenUsage } from '@tidemark/core/log/model-report'
 import { toTokenCount } from '@tidemark/core/tokens/usage'
@@ -13,8 +13,8 @@ export function readResponsesReport(response: ResponseFields): ModelReport {
 }
 
 /**
- * Returns the neutral form of a usage object; null if it has no counts. The provider's input includes what was read from
- * the cache and written to it. Models before GPT-5.6 cache by themselves and report no writes.
+ * Returns the neutral form of a usage object; null if it has no counts. The provider's input count includes cache reads and writes. Models
+ * before GPT-5.6 cache automatically and report no writes.
  */
 function readResponsesUsage(raw: unknown, tier?: unknown): TokenUsage | null {
   if (!isObject(raw) || typeof raw.input_tokens !== 'number') return null
@@ -40,7 +40,7 @@ function readStop({ status, incomplete_details: details, output }: ResponseField
   return items.some(({ type }) => CALL_TYPES.has(String(type))) ? 'tools' : 'done'
 }
 
-/** Items that the client answers. */
+/** Types of items whose results the client must send. */
 const CALL_TYPES: ReadonlySet<string> = new Set(['function_call', 'custom_tool_call'])
 
 // Chat Completions.
@@ -59,7 +59,7 @@ const STOPS: ReadonlyMap<unknown, ReplyStop> = new Map([
   ['content_filter', 'refused'],
 ])
 
-/** Returns the neutral form of a usage object; null if it has no counts. All tokens of the prompt are in one count. */
+/** Returns the neutral form of a usage object; null if it has no counts. One count covers all prompt tokens. */
 function readChatUsage(raw: unknown): TokenUsage | null {
   if (!isObject(raw) || typeof raw.prompt_tokens !== 'number') return null
   const details = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {}

@@ -1,13 +1,13 @@
 /**
- * The settings of a request in the words of OpenAI's APIs: largest output, effort, choice of tool, tools. What is already
- * in OpenAI's words, as a client sends it, stays as it is.
+ * Converts the settings of a request to OpenAI's fields: output limit, effort, tool choice, tools. Settings that already have OpenAI's
+ * form, as clients send them, stay unchanged.
  */
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 
-/** Parameter with the role of the system prompt, if a client gives it another one than a session does. It is not sent. */
+/** Parameter with the role of the client's system prompt, if it is not the usual one. Never sent as a parameter. */
 export const SYSTEM_ROLE = 'system_role'
 
-/** Fields of the neutral form that have no counterpart: the encoder leaves them out. */
+/** Fields of the neutral form that these APIs do not have; the encoder omits them. */
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   'max_tokens',
   'thinking',
@@ -33,7 +33,7 @@ interface NeutralSettings {
   readonly others: JsonObject
 }
 
-/** Reads parameters in the neutral form. A tool choice in OpenAI's own words is among the other fields. */
+/** Reads parameters in the neutral form. A tool choice in OpenAI's form is one of the `others`. */
 export function readSettings(parameters: JsonObject): NeutralSettings {
   const { max_tokens: most, thinking, output_config: output, tool_choice: choice } = parameters
   const isNeutralChoice = isJsonObject(choice) && NEUTRAL_CHOICES.has(choice.type)
@@ -52,7 +52,7 @@ export function readSettings(parameters: JsonObject): NeutralSettings {
 
 const NEUTRAL_CHOICES: ReadonlySet<Json | undefined> = new Set(['auto', 'any', 'tool', 'none'])
 
-/** `name`: how an API names one function to be called. */
+/** `name`: returns how the API names one function that must be called. */
 export function spellToolChoice(choice: JsonObject, name: (tool: string) => JsonObject): JsonObject {
   const parallel = choice.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
   if (choice.type === 'tool') return { tool_choice: name(String(choice.name)), ...parallel }
@@ -60,7 +60,7 @@ export function spellToolChoice(choice: JsonObject, name: (tool: string) => Json
   return { ...(word === undefined || word === 'auto' ? {} : { tool_choice: word }), ...parallel }
 }
 
-/** The parts of a tool definition; null for a tool in OpenAI's own words, which is sent as it is. */
+/** Returns the parts of a tool definition; null for a definition in OpenAI's form, which is sent unchanged. */
 export function readTool(tool: JsonObject): JsonObject | null {
   const { name, description, input_schema: schema, type } = tool
   if (type !== undefined && type !== 'custom') return null

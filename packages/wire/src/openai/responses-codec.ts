@@ -93,7 +93,7 @@ export function createResponsesCodec(account?: string): ProviderCodec {
 
 export const responsesCodec: ProviderCodec = createResponsesCodec()
 
-/** Requests that name a conversation at the provider hold messages that were never seen. */
+/** Reads a request. Null if it names a conversation at the provider, whose messages were never seen here. */
 function readRequest({ body }: ReceivedRequest): ClientRequest | null {
   const clean = replaceLoneSurrogates(body) as JsonObject
   const { model, input, tools, previous_response_id: previous, ...rest } = clean
@@ -101,7 +101,7 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
   const listed = asks ? input.slice(0, -1) : input
   const at = Array.isArray(listed) ? listed.findLastIndex(isOurCompaction) : -1
   if (Array.isArray(listed) && at !== -1) return readCompactedRequest(clean, listed, at, asks)
-  // A compaction of a stored response may bring nothing new.
+  // A request to compact a stored response may have no input.
   const read = readInputItems(listed ?? (typeof previous === 'string' ? [] : undefined))
   const isToolList =
     tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
@@ -139,7 +139,7 @@ function isOurCompaction(item: Json): boolean {
   return isJsonObject(item) && readCompactedPlace(item) !== null
 }
 
-/** Reads a request whose list has an item of ours at `at`, which stands for what the log has up to a place. */
+/** Reads a request with a compaction item of Tidemark at `at`, which stands for the log up to a record. */
 function readCompactedRequest(
   body: JsonObject,
   items: readonly Json[],
@@ -176,7 +176,7 @@ function toErrorEvent(text: string): JsonObject {
   return { type: 'error', sequence_number: 0, code, message: message ?? text, param }
 }
 
-// A reply that the engine gives itself, in the shape of a response.
+// Writes a reply that the engine itself gives, in the format of a response.
 
 function toResponse({ message }: Reply): JsonObject {
   const items = toInputItems(
@@ -205,7 +205,7 @@ function createResponse(id: string, model: string, items: readonly JsonObject[])
   }
 }
 
-/** Returns the events of a stream that brings a whole response at once. */
+/** Returns the events of a stream with a response that is already complete. */
 function writeEvents(response: JsonObject): string {
   const output = (response.output as readonly JsonObject[]) ?? []
   const events: readonly JsonObject[] = [

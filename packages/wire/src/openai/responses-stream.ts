@@ -1,7 +1,6 @@
 /**
- * Decodes the event stream of the Responses API into reply events, as a pure function `(state, frame) → [state, events]`.
- * Blocks are started as their items begin and ended with the complete item. Every reply ends with exactly one
- * `reply-ended` or `reply-failed`.
+ * Decodes the event stream of the Responses API into reply events, as a pure function `(state, frame) → [state, events]`. A block starts
+ * when its item begins and ends with the complete item. Every reply ends with exactly one `reply-ended` or `reply-failed`.
  */
 import {
   addReplyEvent,
@@ -26,7 +25,7 @@ interface ResponseStream {
   readonly assembly: ReplyAssembly
   /** Index of the next block of the reply. */
   readonly next: number
-  /** Index of the block that a part of an item fills, by the item's place in the output and the part's in the item. */
+  /** Index of the block for a content part, keyed by the item's index in the output and the part's index in the item. */
   readonly blocks: ReadonlyMap<string, number>
   /** True if the provider stores the response. */
   readonly isStored: boolean
@@ -108,7 +107,7 @@ function start(state: ResponseStream, response: JsonObject): StreamStep {
   return emit(begun, [{ type: 'reply-started', message: { id, role: 'assistant', model, content: [] } }])
 }
 
-/** Blocks whose content arrives in pieces; all others are whole when their item is done. */
+/** Starts the block of an item whose content is streamed. Other items are read when they are complete. */
 function startItem(state: ResponseStream, { output_index: at, item }: JsonObject): StreamStep {
   if (!isJsonObject(item)) return [state, []]
   const { type, call_id: id, name } = item
@@ -118,7 +117,7 @@ function startItem(state: ResponseStream, { output_index: at, item }: JsonObject
 }
 
 function startPart(state: ResponseStream, { output_index: at, content_index: part }: JsonObject): StreamStep {
-  // Reasoning has content parts too; they belong to the block of the item.
+  // Content parts of a reasoning item belong to the block of that item.
   if (state.blocks.has(`${at}`)) return [state, []]
   return startBlock(state, `${at}.${part}`, { type: 'text', text: '' })
 }

@@ -1,6 +1,6 @@
 /**
- * How OpenAI's APIs spell what the engine asks for: the largest output and the effort. Both cache by themselves, so hardly
- * any parameter matters to the cache, and neither edits the context on request.
+ * How OpenAI's APIs spell what the engine asks for: the output limit and the effort. Both APIs cache automatically, so few parameters
+ * affect the cache, and neither can edit the context on request.
  */
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
@@ -8,7 +8,7 @@ import type { CacheLevel, ProviderSpelling, ProviderZone } from '@tidemark/core/
 
 type OpenaiSpelling = ProviderSpelling<ProviderProfile>
 
-/** The names that differ between the APIs. */
+/** Field names that differ between the two APIs. */
 interface SettingNames {
   readonly maxOutput: string
   /** Returns the field that sets the effort; empty if the server has none. */
@@ -16,7 +16,7 @@ interface SettingNames {
   readEffort(parameters: { readonly [field: string]: unknown }): unknown
 }
 
-/** Parameters on which the cached prefix depends, with the first part of it that a change breaks. */
+/** Parameters that are part of the cached prefix, each with the first part of the prefix that a change invalidates. */
 const CACHE_LEVELS: ReadonlyMap<string, CacheLevel> = new Map([
   ['model', 'tools'],
   ['prompt_cache_key', 'tools'],
@@ -25,7 +25,7 @@ const CACHE_LEVELS: ReadonlyMap<string, CacheLevel> = new Map([
   ['response_format', 'system'],
 ])
 
-/** Requests have no fields beside those that the engine sets: what a caller adds, the provider judges. */
+/** No checks of provider fields: the engine sets none that could be wrong, and the provider checks those of the caller. */
 const NO_CHECKS: OpenaiSpelling['checks'] = {
   start: null,
   checkMessage: (state) => state,
@@ -69,7 +69,7 @@ function createSpelling({ maxOutput, spellEffort, readEffort }: SettingNames): O
     readDiagnosis,
     spellMarker: ({ ttl }) => ({ mode: 'explicit', ...(ttl === null ? {} : { ttl }) }),
     readMarker: ({ ttl }) => ({ ttl: typeof ttl === 'string' ? ttl : null }),
-    // Nothing can be deleted from the cached prefix, and profiles say so.
+    // Never called: profiles say that nothing can be deleted from the cached prefix.
     deleteResults: () => ({ type: 'text', text: '' }),
     addReference: (block) => block,
     requestSummary: (parameters) => ({ parameters, extra: {} }),
@@ -77,7 +77,7 @@ function createSpelling({ maxOutput, spellEffort, readEffort }: SettingNames): O
   }
 }
 
-/** Asks for a comparison with an earlier response, which models from GPT-5.6 on can make. */
+/** Returns the field that asks for a comparison with an earlier response. Models from GPT-5.6 on support it. */
 function askDiagnosis(previousId: string | null): JsonObject {
   if (previousId === null || !previousId.startsWith('resp_')) return {}
   return { prompt_cache_options: { comparison_response_id: previousId } }
@@ -114,7 +114,7 @@ export const chatSpelling: OpenaiSpelling = createSpelling({
   readEffort: ({ reasoning_effort: effort }) => effort,
 })
 
-/** Servers other than OpenAI have the older name, and the effort is a setting of the server or of the model. */
+/** Servers other than OpenAI use the older field name. Their effort is configured in the server or the model. */
 export const compatibleSpelling: OpenaiSpelling = createSpelling({
   maxOutput: 'max_tokens',
   spellEffort: () => ({}),

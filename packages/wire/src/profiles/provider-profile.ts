@@ -28,8 +28,8 @@ export function createProviderProfile(
 }
 
 /**
- * Returns the strictest profile with `overrides` applied, for a provider that speaks the Messages API, as all models do
- * for now. Throws as `defineProviderProfile` does.
+ * Returns the strictest profile with `overrides` applied, for a provider that speaks the Messages API. Throws as `defineProviderProfile`
+ * does.
  */
 export function defineMessagesProfile(overrides: ProviderProfileOverrides = {}): ProviderProfile {
   return defineProviderProfile({
@@ -59,7 +59,7 @@ const MESSAGES_COMPACTION: ProfilePart<'compaction'> = {
   notWithBlock: ['output_config.task_budget.remaining'],
 }
 
-/** Returns the rules of a model that is called with the Responses API. `account`: to which its reasoning is bound. */
+/** Returns the rules for the Responses API. `account`: to which encrypted reasoning is bound; null if only the vendor counts. */
 export function createResponsesProfile(model: ModelEntry, account: string | null): ProviderProfile {
   const rules = openaiProfile(model)
   return defineProviderProfile({
@@ -70,7 +70,7 @@ export function createResponsesProfile(model: ModelEntry, account: string | null
   })
 }
 
-/** Returns the rules of a model that is called with Chat Completions, at OpenAI or at a server that speaks like it. */
+/** Returns the rules of a model called with Chat Completions, at OpenAI or at a compatible server. */
 export function createChatProfile(model: ModelEntry, dialect: Dialect): ProviderProfile {
   const rules = openaiProfile(model)
   const isOpenai = dialect.name === OPENAI
@@ -78,14 +78,14 @@ export function createChatProfile(model: ModelEntry, dialect: Dialect): Provider
     ...rules,
     name: `${model.id} (${dialect.title})`,
     origin: { vendor: dialect.name, account: null },
-    // What such a server caches, it caches by itself: a request has no place for a marker.
+    // Such a server caches automatically: a request cannot contain a cache marker.
     cache: { ...rules.cache, ...(isOpenai ? {} : OWN_PREFIX_CACHE), maxMarkers: 0 },
     capabilities: UNSURE,
     spelling: isOpenai ? chatSpelling : compatibleSpelling,
   })
 }
 
-/** Both APIs are also those of servers on one's own machine, which the address of a client's request does not tell. */
+/** The same APIs are used for local servers, and the address of a client's request does not show which server answers. */
 const UNSURE: ProfilePart<'capabilities'> = { tooLong: 'unsure' }
 
 const OWN_PREFIX_CACHE: ProfilePart<'cache'> = {
@@ -253,10 +253,10 @@ function commonRules(model: ModelEntry): ProviderProfileOverrides {
 
 /** Idle seconds after which a prefix that was cached without a marker may be gone. */
 const SOFT_SECONDS = 300
-/** Tokens that such a prefix is read in multiples of, as OpenAI documents it. */
+/** Cached tokens of such a prefix are a multiple of this number, as OpenAI documents. */
 const STEP_TOKENS = 128
 
-/** Returns how a provider caches prompts by itself: next to markers, or instead of them. */
+/** Returns how a provider caches prompts automatically, beside cache markers or instead of them. */
 function ownCaching({ cache, vendor }: ModelEntry): ProfilePart<'cache'> {
   if (cache.markers !== 0) return { kind: 'breakpoints' }
   return {

@@ -1,6 +1,6 @@
 /**
- * A whole request as a client sends it with every call, read into the neutral form: blocks in the shape of the Messages
- * API. Each protocol reads its own requests into it.
+ * A whole request of a client in the neutral form, with blocks as in the Messages API. Each protocol has a function that reads its requests
+ * into this form.
  */
 import type { Block, MessageContent } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
@@ -15,11 +15,11 @@ export interface ClientMessage {
 
 export interface ClientRequest {
   readonly model: string
-  /** The texts of the blocks of the system prompt; null if the request has none because its thread has it. */
+  /** The texts of the system prompt's blocks; null if the request has none because its message thread has them. */
   readonly system: readonly string[] | null
   readonly tools: readonly JsonObject[] | null
   readonly messages: readonly ClientMessage[]
-  /** Fields that describe how the model answers. */
+  /** Parameters of the request that influence the answer of the model. */
   readonly parameters: JsonObject
   /** Fields of this one request, which no later request repeats, such as `stream` and `metadata`. */
   readonly ownFields: JsonObject
@@ -29,40 +29,40 @@ export interface ClientRequest {
   /** The lifetime that the client's last cache marker asks for; undefined if the request has no markers. */
   readonly ttl: string | undefined
   /**
-   * What the request continues if it has not all messages: the id of a response, or the uuid of the record in `compacted`.
-   * Null if it has all.
+   * What the request continues if it does not have all messages: the id of a response, or the uuid of the record in `compacted`. Null if it
+   * has all messages.
    */
   readonly continues: string | null
   /**
-   * The place in a log for which an item of the list, or the id that it continues, stands, from a compaction that the client asked
-   * for. The provider knows neither.
+   * The place in a log up to which the conversation was compacted on the client's request. The request names it by an item in its list or
+   * by the id that it continues. The provider knows neither.
    */
   readonly compacted?: CompactedPlace
-  /** True if the messages name items that the provider stores instead of having them. */
+  /** True if the messages refer to items stored by the provider, without their content. */
   readonly namesItems?: true
   /** True if the request asks for a compaction instead of an answer. */
   readonly asksCompaction?: true
   /**
-   * Returns the exact JSON text, in the neutral form, of a tool call in the messages whose arguments parsing and
-   * stringifying would change; undefined for all others. It is recorded in `rawBlocks` and sent as it came. Null if the
-   * text of the request is not known. It holds that text, so it must not outlive the request.
+   * Returns the exact JSON text, in the neutral form, of a tool call whose arguments parsing and stringifying would change; undefined for
+   * other blocks. That text is recorded in `rawBlocks` and sent unchanged. Null if the text of the request is not known. The function holds
+   * the whole text, so it must not outlive the request.
    */
   readonly findExactBlock: ((block: Block) => string | undefined) | null
-  /** The list as the client wrote it, for protocols in which it can go out so; absent if the request has not all messages. */
+  /** The list as the client wrote it, for protocols that can send it so. Absent if the request does not have all messages. */
   readonly list?: ClientList
 }
 
-/** A client's list, split where its system prompt ends. Null for a part that the engine writes in its own way. */
+/** A client's list, split at the end of its system prompt. Null for a part that the engine encodes itself. */
 export interface ClientList {
   readonly system: readonly JsonObject[] | null
-  /** A text is a list of one prompt. */
+  /** A text is a list with one prompt. */
   readonly items: readonly JsonObject[] | string | null
 }
 
-/** A place in the log of a session. `messages`: what the client's list has before the item that names the place. */
+/** A place in the log of a session. `messages`: the client's messages before the item that names the place. */
 export interface CompactedPlace {
   readonly session: string
-  /** uuid of the last record that the item stands for. */
+  /** uuid of the last record that the item replaces. */
   readonly record: string
   readonly messages?: readonly ClientMessage[]
 }
@@ -72,6 +72,6 @@ export interface CompactionAnswer {
   readonly place: CompactedPlace
   /** The body of the request. */
   readonly body: JsonObject
-  /** `reply`: the request was one for an answer, with an item that asks. `compact`: it had an address of its own. */
+  /** `reply`: a normal request with an item that asks for a compaction. `compact`: a request to the compaction endpoint. */
   readonly kind: 'reply' | 'compact'
 }

@@ -1,6 +1,6 @@
 /**
- * Reads `usage` and `stop_reason` of the Messages API, and of logs that have them. A log may contain any value: what cannot be a count
- * is read as 0.
+ * Reads `usage` and `stop_reason` as the Messages API and logs have them. A log may contain any value; a value that cannot be a count is
+ * read as 0.
  */
 import { isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type {
@@ -60,18 +60,18 @@ export function readAnthropicUsage(raw: unknown): TokenUsage | null {
   }
 }
 
-/** Returns true if a usage object has both totals, which the API sends with every complete response. */
+/** Returns true if a usage object has both token totals, as in every complete response of the API. */
 export function hasUsageTotals(usage: UsageFields): boolean {
   return typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
 }
 
-/** Servers that cache by themselves report what was read, and have no field for writes. */
+/** True for servers that cache automatically: they report cache reads and have no field for writes. */
 function hasReadsOnly(raw: UsageFields): boolean {
   const { cache_read_input_tokens: read, cache_creation_input_tokens: written, cache_creation: split } = raw
   return typeof read === 'number' && written === undefined && split === undefined
 }
 
-/** The iterations of the call: the totals of a response do not include compaction by the provider. */
+/** Lists the iterations of a call, because the totals of a response do not include the provider's compactions. */
 function listIterations(raw: UsageFields): readonly UsageFields[] {
   const listed: readonly unknown[] = Array.isArray(raw.iterations) ? raw.iterations : []
   return listed.filter(isObject)

@@ -1,6 +1,6 @@
 /**
- * The interface of one provider's protocol. Everything outside `wire` that depends on a provider's spelling asks a codec:
- * the connection to a model, and the drop-in under a client. All functions are pure; state is a value that is handed back.
+ * The interface of one provider's protocol. Code outside `wire` calls a codec for everything that depends on the provider: the connection
+ * to a model, and the drop-in. All functions are pure; state is passed in and returned.
  */
 import type { Payload } from '@tidemark/core/context/payload'
 import type { ModelCall } from '@tidemark/core/engine/ports'
@@ -15,9 +15,9 @@ export interface ProviderCodec {
   readonly name: string
   /** Name of the provider, as in telemetry. */
   readonly vendor: string
-  /** What sentences call the API, as in `the Messages API`. */
+  /** Name of the API in messages, such as `the Messages API`. */
   readonly title: string
-  /** Address of the provider itself, without the paths below. */
+  /** Base URL of the provider itself, without the paths below. */
   readonly baseUrl: string
   /** Path of each kind of request, from the base URL on. Only `reply` must exist. */
   readonly paths: Readonly<Partial<Record<RouteKind, string>> & { readonly reply: string }>
@@ -40,32 +40,32 @@ export interface ProviderCodec {
   /** Classifies an error response, or an error inside a stream. */
   toFailure(response: FailedCall): ModelFailure
 
-  /** What `tidemark.fetch` and the proxy need to stand between a client and the provider. */
+  /** What `tidemark.fetch` and the proxy need between a client and the provider. */
   readonly client: ClientCodec
 }
 
 /** How requests of a client are read and answered. */
 export interface ClientCodec {
-  /** Returns what a POST to this path asks for; null if it is no request of this protocol. */
+  /** Returns the kind of a POST to this path; null if the path does not belong to this protocol. */
   matches(path: string): RouteKind | null
   /**
-   * True if the headers show a client of this provider. Decides for paths that several providers have, such as that of the
-   * models: the first provider of the list that knows the client gets the request.
+   * True if the headers show a client of this provider. Decides for paths that several providers have, such as the model list. The first
+   * provider in the list for which this is true gets the request.
    */
   knowsClient(headers: HeaderReader): boolean
-  /** Returns a request in the neutral form; null if the engine cannot take it. */
+  /** Returns a request in the neutral form; null if the engine cannot handle it. */
   readRequest(given: ReceivedRequest): ClientRequest | null
-  /** Adds to the engine's request what the client's own has for itself, and says which headers change. */
+  /** Adds the client's fields for this one request to the engine's request. Also returns the headers to change. */
   writeRequest(engine: EncodedRequest, client: ClientRequest): WrittenRequest
-  /** Returns the body of a request to count tokens with these messages instead of its own. */
+  /** Returns the body of a request that counts the tokens of these messages instead of its own. */
   writeCount(body: JsonObject, messages: readonly ClientMessage[]): JsonObject
   /** Header that lists the betas of a request; null if the protocol has none. */
   readonly betaHeader: string | null
-  /** Headers of a request that describe its body, so that a call of the engine replaces those of the client. */
+  /** Headers that describe the body. For a call of the engine, its own replace those of the client. */
   readonly bodyHeaders: readonly string[]
   /**
-   * How clients send the arguments of a call back: as the `text` that they got, or as a `value`, which they parse and write
-   * in their own way.
+   * How clients send arguments of a call back: as the `text` that they got, or as a `value`, which they have parsed and write in their own
+   * spelling.
    */
   readonly argumentsAs: 'text' | 'value'
   /** Returns the names that a request gives its conversation, the most specific first. */
@@ -73,27 +73,27 @@ export interface ClientCodec {
   /** True if no conversation begins with the request, as with one for a title. */
   isSideCall(request: ClientRequest): boolean
 
-  /** True if the provider stores each response whose id a request can continue, with all that came before it. */
+  /** True if the provider stores each response that a request can continue, and everything before it. */
   readonly storesResponses?: true
-  /** True if a request may be refused within the stream of its answer, before anything was generated. */
+  /** True if the provider may refuse a request inside the response stream, before the model generates anything. */
   readonly mayRefuseInStream?: true
-  /** What keeps a stream alive before the reply begins, as bytes of the stream. */
+  /** Bytes that keep a stream alive before the reply begins. */
   readonly ping: string
-  /** Returns an error in the provider's shape, as a response body. 402: a limit of money or use is reached. */
+  /** Returns an error in the provider's format, as a response body. 402: a limit of money or use is reached. */
   refuse(status: number, message: string): JsonObject
-  /** Returns the body of an error response, in whatever shape, as bytes of a stream that has begun. */
+  /** Returns the body of an error response as bytes of a stream that has already begun. */
   writeErrorEvent(body: string): string
-  /** Returns a reply that the engine gives itself, as a response body or as the bytes of a stream. */
+  /** Returns a reply that the engine itself gives, as a response body or as the bytes of a stream. */
   writeReply(reply: Reply, isStream: boolean): string
-  /** Returns the answer to a request that asks for a compaction. Without it, clients of the protocol cannot ask for one. */
+  /** Returns the response to a request for a compaction. If absent, clients of the protocol cannot ask for compactions. */
   writeCompaction?(answer: CompactionAnswer): string
   /** Returns a response body without the model's thinking. */
   removeThinking(body: string): string
-  /** Takes the model's thinking out of the bytes of a stream. */
+  /** Removes the model's thinking from the bytes of a stream. */
   readonly thinkingFilter: StreamFilter
 }
 
-/** `reply`: an answer of the model. `count`: the tokens of a request. `compact`: a compaction by the provider. */
+/** `reply`: a response of the model. `count`: a count of tokens. `compact`: a compaction by the provider. */
 export type RouteKind = 'reply' | 'count' | 'compact'
 
 export type TextHeaders = Readonly<Record<string, string>>
@@ -104,7 +104,7 @@ export interface Credentials {
   readonly secret: string
 }
 
-/** The part of `Headers` that reads. */
+/** The method of `Headers` that codecs use. */
 export interface HeaderReader {
   get(name: string): string | null
 }
@@ -114,13 +114,13 @@ export interface EncodeOptions {
   readonly fields?: JsonObject
   /** `state` of the last body of this conversation, so that only new messages are encoded. */
   readonly previous?: unknown
-  /** Parts of the list that go out as a client wrote them. */
+  /** Parts of the list that are sent as a client wrote them. */
   readonly list?: ClientList
-  /** What the codec made of messages of earlier bodies, for requests that alternate. */
+  /** Encoded messages of earlier bodies, for requests that alternate between conversations. */
   readonly texts?: MessageCache
 }
 
-/** A cache by message, for the codec alone. It may forget at any time; a purely functional codec cannot have one itself. */
+/** A cache of encoded messages for the codec, which is pure and cannot keep one itself. It may drop entries at any time. */
 export interface MessageCache {
   get(message: object): unknown
   set(message: object, made: object): void
@@ -131,7 +131,7 @@ export interface EncodedRequest {
   readonly text: string
   /** The headers that the body needs. */
   readonly headers: TextHeaders
-  /** What the next call of `encode` gets as `previous`. */
+  /** The value for `previous` in the next call of `encode`. */
   readonly state: unknown
 }
 
@@ -142,7 +142,7 @@ export interface EncodedRequest {
 export interface ReplyDecoder<State = unknown> {
   readonly initial: State
   step(state: State, chunk: Uint8Array): readonly [State, readonly ReplyEvent[]]
-  /** Ends a reply whose connection has closed. `cause`: why; by default, that it closed too early. */
+  /** Ends a reply whose connection was closed. `cause`: the reason; by default, that it closed too early. */
   finish(state: State, cause?: ModelFailure): readonly ReplyEvent[]
 }
 

@@ -37,7 +37,7 @@ export function detectLogFormat(lines: Iterable<string>): FormatDetection {
   return { ok: false, message: describeUnknownFormat(isBlank, isJson) }
 }
 
-// Programs whose logs are known by name only, so that their logs are refused with the reason.
+// Programs whose logs are recognized but not supported, so that the refusal can name the program.
 
 /** A session of pi has a line `{type: "session", cwd}`, then `{type: "message", message: {role}}`. */
 function isPiLine(value: unknown): boolean {
@@ -91,15 +91,15 @@ const CODEX_LINE_TYPES = new Set([
   'rollout_reference',
 ])
 
-/** Items that are readable whatever their fields are, so that they do not tell which program wrote them. */
+/** Types of items that any fields make readable. They do not show which program wrote the line. */
 const SHAPELESS_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_search_call'])
 
-/** Types of content that a message of Codex has. Many programs write messages with plain text or with blocks of text. */
+/** Content types that show that Codex wrote a message. Many programs write messages with plain text or with blocks of text. */
 const CODEX_CONTENT_TYPES: ReadonlySet<unknown> = new Set(['input_text', 'input_image', 'output_text'])
 
 /**
- * A line of Codex, with or without the envelope. Without it, an item must be one that the reader can read, and a message
- * must have content as Codex writes it.
+ * Checks whether Codex wrote the line, with or without the envelope. Without it, the item must be readable, and a message must have content
+ * as Codex writes it.
  */
 function isCodexLine(value: JsonFields): boolean {
   const line = typeof value.uuid === 'string' ? null : parseCodexLine(value)

@@ -92,13 +92,13 @@ const EMPTY_META: LogMeta = {
   copiedFrom: null,
 }
 
-/** Metadata of the original log that its copy takes over; the copy has a session id and times of its own. */
+/** Metadata fields that a copy takes over from the original log. The copy has its own session id and times. */
 const RESTORED_FIELDS = ['cwd', 'version', 'forkedFrom', 'parentSessionId', 'agent'] as const
 
 /** Returns the field `copiedFrom` of the header of a copy. The reader of the copy restores the metadata from it. */
 export function createLogOrigin(format: LogFormat, meta: LogMeta): object {
   const { copiedFrom, project, endedAt, ...restored } = meta
-  // A copy of a copy has the records of the first log, so it names that one.
+  // A copy of a copy has the records of the first log, so it names the first log.
   return { format, ...restored, ...copiedFrom }
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a provider reported, in the log: records keep the provider's own fields, and the neutral form only if reading
- * those fields would not give it. So a log of the Messages API has the same bytes as one of Claude Code.
+ * Converts records between the log and memory. The log keeps the provider's own fields; the neutral form of usage and stop reason is stored
+ * only if it cannot be derived from them. So for the Messages API, records have the same bytes as those of Claude Code.
  */
 import { completeRecord } from '@tidemark/core/log/decode-record'
 import {
@@ -11,7 +11,7 @@ import {
 } from '@tidemark/core/log/record'
 import { readAnthropicReport, readAnthropicUsage, withAnthropicOutput } from '../providers/message-usage.ts'
 
-/** Returns a record of a log, complete with the neutral form of what the provider reported. */
+/** Returns a record from the log with the neutral form of the provider's fields added. */
 export function fromStoredRecord(record: SessionRecord): SessionRecord {
   return completeRecord(record, readAnthropicReport).record
 }
@@ -21,7 +21,7 @@ export function toStoredRecord(record: SessionRecord): SessionRecord {
   return storeRecord(record).stored
 }
 
-/** Returns a record as the log keeps it, and as it is read from there. */
+/** Returns a record in the form in which the log stores it, and in the form in which it is read back. */
 export function storeRecord(record: SessionRecord): {
   readonly stored: SessionRecord
   readonly read: SessionRecord
@@ -55,7 +55,7 @@ function toStoredCall(record: SystemRecord): SystemRecord {
   return { ...record, modelCall: usage === undefined ? modelCall : { ...call, usage } }
 }
 
-/** Returns true if both values are the same JSON, whatever the order of their fields. */
+/** Returns true if two JSON values are equal, ignoring the order of fields. */
 function isEqual(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false

@@ -1,7 +1,7 @@
 /**
- * The prompt cache of GPT-5.6 and later. A request writes up to four breakpoints: an implicit one at the end of the
- * prompt and the latest three explicit ones, or the latest four explicit ones. It reads the longest prefix that ends at
- * a breakpoint of the conversation; a shorter prefix without one is not read.
+ * The prompt cache of GPT-5.6 and later. A request writes up to four breakpoints: the latest four explicit ones, or the latest three and an
+ * implicit one at the end of the prompt. It reads the longest prefix that ends at a breakpoint of the conversation. Without such a
+ * breakpoint, nothing is read.
  */
 import { isObject } from '../../protocol/api.ts'
 import type { JsonFields } from '../openai-shape.ts'
@@ -110,8 +110,8 @@ function chooseWritten(
 }
 
 /**
- * Returns the last position that can be read: an explicit breakpoint of this request or, if implicit ones are on, one
- * that an earlier request of the conversation wrote. The latest 80 are considered.
+ * Returns the last position that can be read: an explicit breakpoint of this request or, if implicit breakpoints are on, a breakpoint that
+ * an earlier request of the conversation wrote. Only the latest 80 are searched.
  */
 function findLongest(
   { units, ends }: UnitPrompt,

@@ -1,6 +1,6 @@
 /**
- * Implements `prompt_cache_options.comparison_response_id`: says whether a request could read what an earlier one left
- * in the cache, and otherwise why not.
+ * Implements `prompt_cache_options.comparison_response_id`: reports whether a request could read what an earlier request wrote to the
+ * cache, and if not, why.
  */
 import type { UnitPrompt } from './prompt-units.ts'
 
@@ -24,7 +24,7 @@ export type PromptDiagnosis =
     }
   | { readonly type: 'cache_hit' | 'comparison_response_not_found' }
 
-/** What a comparison needs of a request: hashes and settings, no content. */
+/** The data of a request that a comparison needs: hashes and settings, no content. */
 export interface PromptFingerprint {
   readonly organization: string
   readonly at: number
@@ -43,7 +43,7 @@ export interface PromptFingerprint {
 
 export interface PromptDiagnostics {
   diagnose(comparedId: string, request: PromptFingerprint): PromptDiagnosis
-  /** Keeps a request under the id of its response, for later comparisons. */
+  /** Stores a request under the id of its response, for later comparisons. */
   remember(responseId: string, request: PromptFingerprint): void
 }
 
@@ -74,7 +74,7 @@ const COMPARED_SETTINGS = [
   ['format', 'text_format_changed'],
 ] as const
 
-/** Compares two requests: settings first, since a changed setting makes the whole prefix another one. */
+/** Compares two requests, settings first, because a changed setting changes the whole prefix. */
 export function comparePrompts(earlier: PromptFingerprint, request: PromptFingerprint): PromptDiagnosis {
   const reusable = earlier.prompt.tokens
   const miss = (reason: MissReason, missed: number): PromptDiagnosis => ({
@@ -93,7 +93,7 @@ export function comparePrompts(earlier: PromptFingerprint, request: PromptFinger
   return miss(isCompacted ? 'context_compacted' : 'input_changed', missed)
 }
 
-/** Counts the units that two prompts have in common at the start. Each hash covers all before it, so halving finds the end. */
+/** Counts the equal units at the start of two prompts. Binary search works because each hash covers all units before it. */
 export function countCommonUnits(one: readonly string[], other: readonly string[]): number {
   let low = 0
   let high = Math.min(one.length, other.length)

@@ -1,6 +1,6 @@
 /**
- * The implicit prefix cache of OpenAI's models before GPT-5.6, and of servers that speak Chat Completions. Every prompt
- * is kept, writes are free, and a later prompt reads what it has in common with any of them, in steps of tokens.
+ * The implicit prefix cache of OpenAI's models before GPT-5.6, and of servers that speak Chat Completions. Every prompt is stored, and
+ * writes are free. A later prompt reads the longest prefix that it shares with a stored prompt, rounded down to a step.
  */
 import type { PrefixCacheRules } from '../dialects.ts'
 import type { PromptUnit, UnitCacheResult, UnitPrompt } from './prompt-units.ts'
@@ -22,14 +22,14 @@ export interface PrefixCache {
 
 interface PrefixRequest {
   readonly prompt: UnitPrompt
-  /** What must be equal for two prompts to share anything: account, model, key and settings. */
+  /** What must be equal for two prompts to share a prefix: account, model, key and settings. */
   readonly scope: string
   readonly rules: PrefixCacheRules
   readonly lifetimeMs: number
   readonly now: number
 }
 
-/** Most characters of prompts that are kept. When there are more, the cache starts again from nothing. */
+/** Maximum characters of stored prompts. Above it, the whole cache is emptied. */
 const MAX_KEPT_LENGTH = 256 * 1_048_576
 
 export function createPrefixCache(): PrefixCache {
@@ -89,7 +89,7 @@ export function createPrefixCache(): PrefixCache {
 
 const NOTHING_SHARED = { tokens: 0, position: 0 }
 
-/** Returns how many tokens the prompt shares with a kept one, and the position of the last unit of which some is shared. */
+/** Returns how many tokens the prompt shares with a stored prompt, and the position of the last unit that is shared at least partly. */
 function findShared(
   root: PrefixNode,
   { units }: UnitPrompt,
@@ -110,7 +110,7 @@ function findShared(
   return { tokens, position: Math.max(0, units.length - 1) }
 }
 
-/** Returns how many tokens of a unit are also the start of a unit that was kept at the same place. */
+/** Returns how many tokens at the start of a unit are equal to those of a stored unit at the same place. */
 function findSharedPart({ children }: PrefixNode, { text, tokens }: PromptUnit, now: number): number {
   let longest = 0
   for (const [other, child] of children)

@@ -1,17 +1,17 @@
 /**
- * A prompt as a list of units, each a tool, the instructions, or a part of a message. A prompt cache compares the texts
- * of units, so that every prefix has an exact number of tokens.
+ * A prompt as a list of units. A unit is a tool, the instructions, or a part of a message. Prompt caches compare the texts of units, so
+ * every prefix has an exact number of tokens.
  */
 import { hashText } from '../../protocol/clock-and-ids.ts'
 
 export type BreakpointTtl = '30m' | '12h'
 
 export interface PromptUnit {
-  /** Where the unit stands in the request: `tools[0]`, `input[3].content[0]`. */
+  /** Path of the unit in the request: `tools[0]`, `input[3].content[0]`. */
   readonly path: string
   readonly text: string
   readonly tokens: number
-  /** The explicit breakpoint at the end of the unit; `ttl` is null if it takes that of the request. */
+  /** The explicit breakpoint at the end of the unit. `ttl` is null if the breakpoint has the TTL of the request. */
   readonly breakpoint?: { readonly ttl: BreakpointTtl | null }
 }
 
@@ -38,7 +38,7 @@ export function createUnitPrompt(units: readonly PromptUnit[]): UnitPrompt {
   return { units, chains, ends, tokens }
 }
 
-/** Tokens of a prompt by how they are billed. */
+/** Tokens of a prompt by price class. */
 export interface UnitTokenSplit {
   readonly read: number
   readonly write30m: number
@@ -48,7 +48,7 @@ export interface UnitTokenSplit {
 
 export interface UnitCacheResult {
   readonly split: UnitTokenSplit
-  /** Position of the last unit that was read, and of each breakpoint with what became of it. */
+  /** `hit`: position of the last unit that was read. `breakpoints`: what happened to each breakpoint. */
   readonly hit: number | null
   readonly breakpoints: readonly {
     readonly position: number
@@ -56,6 +56,6 @@ export interface UnitCacheResult {
     readonly tokens: number
     readonly fate: 'read' | 'refreshed' | 'written' | 'below-minimum'
   }[]
-  /** Makes what this request writes visible to others. `answer` is what the model generated. */
+  /** Makes the cache entries of this request visible to other requests. `answer`: what the model generated. */
   commit(answer: readonly PromptUnit[]): void
 }

@@ -1,6 +1,6 @@
 /**
- * Turns the messages of a Chat Completions request into what the prompt cache compares (units) and what a script sees.
- * Also drops the oldest messages as servers do that cut a prompt to the window without saying so.
+ * Converts the messages of a Chat Completions request to units for the prompt cache and to messages for a script. Also drops the oldest
+ * messages, as servers do that cut a prompt to the window without an error.
  */
 import { type Block, isObject, type JsonObject } from '../../protocol/api.ts'
 import {
@@ -41,8 +41,8 @@ export function buildChatPrompt({ tools, messages }: Pick<ChatBody, 'tools' | 'm
 }
 
 /**
- * Drops the oldest messages until the prompt has at most `window` tokens, as Ollama does: system messages and the last
- * message stay. `isCut` says whether any went.
+ * Drops the oldest messages until the prompt has at most `window` tokens, as Ollama does. System messages and the last message stay.
+ * `isCut`: true if any message was dropped.
  */
 export function dropOldestMessages(
   body: ChatBody,
@@ -107,7 +107,7 @@ function countPartTokens(part: JsonFields): number {
 interface ChatCall {
   readonly id: string
   readonly name: string
-  /** Arguments of a function as they were written, or the text for a custom tool. */
+  /** The arguments of a function as written, or the text for a custom tool. */
   readonly text: string
   readonly isCustom: boolean
 }

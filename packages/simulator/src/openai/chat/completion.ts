@@ -1,4 +1,4 @@
-/** The answer of Chat Completions: the message that a script generated, as one object or as chunks of a stream. */
+/** The response of Chat Completions: the message that a script generated, as one object or as chunks of a stream. */
 import { type Block, isObject, readTextField } from '../../protocol/api.ts'
 import type { UnitTokenSplit } from '../cache/prompt-units.ts'
 import type { Dialect } from '../dialects.ts'
@@ -19,7 +19,7 @@ export interface Completion {
   readonly serviceTier: string
 }
 
-/** Creates the message of an answer. Reasoning is part of it only where the server sends it. */
+/** Creates the message of a response. It contains reasoning only if the server's dialect sends it. */
 export function createChatMessage(
   { blocks, cutInputs, isRefusal }: GeneratedBlocks,
   { custom }: ToolView,
@@ -114,7 +114,7 @@ interface CompletionChunk {
   readonly delay: 'start' | 'block' | 'piece' | 'none'
 }
 
-/** Lists the chunks of an answer. The usage comes in a chunk of its own, and only if the request asked for it. */
+/** Lists the chunks of a response. Usage has a separate chunk, sent only if the request asked for usage. */
 export function listCompletionChunks(
   completion: Completion,
   { deltaSize, hasUsage }: { readonly deltaSize: number; readonly hasUsage: boolean },
@@ -180,5 +180,5 @@ export function encodeChunk({ data }: CompletionChunk): string {
   return `data: ${JSON.stringify(data)}\n\n`
 }
 
-/** What ends a stream of chunks. */
+/** The line that ends a stream of chunks. */
 export const END_OF_CHUNKS = 'data: [DONE]\n\n'

@@ -1,4 +1,4 @@
-/** Turns the blocks that a script generated into the output items of a response. */
+/** Converts the blocks that a script generated to the output items of a response. */
 import { type Block, isObject, readTextField } from '../../protocol/api.ts'
 import type { IdGenerator } from '../../protocol/clock-and-ids.ts'
 import { countTextTokens } from '../../protocol/tokenizer.ts'
@@ -10,7 +10,7 @@ export interface GeneratedBlocks {
   readonly blocks: readonly Block[]
   /** Calls whose input was cut off: index of the block, and the incomplete text. */
   readonly cutInputs: readonly { readonly index: number; readonly text: string }[]
-  /** True if the output ended before the model was done. */
+  /** True if the output ended before the model was finished. */
   readonly isCut: boolean
   readonly isRefusal: boolean
 }
@@ -24,7 +24,7 @@ interface OutputContext {
   readonly hasSummaries: boolean
 }
 
-/** Creates the output items, each with an id. Text that follows text is the same message. */
+/** Creates the output items, each with an id. Successive texts become one message. */
 export function createOutputItems(generated: GeneratedBlocks, context: OutputContext): readonly JsonFields[] {
   const { blocks, cutInputs, isCut } = generated
   return blocks.map((block, index) => {
@@ -77,7 +77,7 @@ function readNamespace(name: string, { namespaces }: ToolView): JsonFields {
   return namespace === undefined ? {} : { namespace }
 }
 
-/** Returns the text for a tool of free text: the field `input`, or what the script gave as JSON. */
+/** Returns the text input of a custom tool: the field `input`, or the script's whole input as JSON. */
 function readFreeText(input: unknown): string {
   if (isObject(input) && typeof input.input === 'string') return input.input
   return typeof input === 'string' ? input : JSON.stringify(input ?? {})
@@ -94,7 +94,7 @@ function createReasoning(
   return { id, type: 'reasoning', summary, encrypted_content: sealed }
 }
 
-/** Creates the item that a compaction leaves: a summary that only the provider can read. */
+/** Creates the item of a compaction: a summary that only the provider can read. */
 export function createCompactionItem(
   text: string,
   { ids, sealer, organization }: Pick<OutputContext, 'ids' | 'sealer' | 'organization'>,

@@ -18,7 +18,7 @@ export interface ResponseInfo {
   readonly diagnosis: PromptDiagnosis | null
 }
 
-/** Creates the fields that do not depend on what was generated. */
+/** Creates the fields that do not depend on the generated output. */
 function createHead({ id, createdAt, body, model }: ResponseInfo): JsonFields {
   const reasoning = isObject(body.reasoning) ? body.reasoning : {}
   const text = isObject(body.text) ? body.text : {}
@@ -71,7 +71,7 @@ export function readServiceTier(body: JsonFields): string {
   return tier === 'fast' ? 'priority' : tier
 }
 
-/** Creates the response as it is before anything was generated. */
+/** Creates the response object before any output was generated. */
 export function createPendingResponse(info: ResponseInfo): JsonFields {
   return { ...createHead(info), status: 'in_progress', completed_at: null, output: [], usage: null }
 }
@@ -121,7 +121,7 @@ export function createResponseUsage(split: UnitTokenSplit, output: number, reaso
     input_tokens_details: {
       cached_tokens: read,
       cache_write_tokens: write30m + write12h,
-      // The field is optional, and version 0.20 of the Agents SDK refuses a response that has it.
+      // The field is optional. Version 0.20 of the Agents SDK rejects a response that has it, so it is sent only if needed.
       ...(write12h === 0 ? {} : { cache_write_tokens_details: written }),
     },
     output_tokens: output,

@@ -1,6 +1,6 @@
 /**
- * Turns the items of a Responses request into what the prompt cache compares (units) and what a script sees (messages of
- * blocks). Reasoning and compaction items are opened here, so that content that is not for this account is refused.
+ * Converts the items of a Responses request to units for the prompt cache and to messages for a script. Also decrypts reasoning and
+ * compaction items, so that items of another account are refused.
  */
 import { type Block, isObject, type JsonObject, type MessageParam } from '../../protocol/api.ts'
 import {
@@ -33,7 +33,7 @@ interface PromptInput {
   readonly organization: string
 }
 
-/** Builds the prompt of a request. Fails if an encrypted item cannot be opened. */
+/** Builds the prompt of a request. Fails if an encrypted item cannot be decrypted. */
 export function buildResponsePrompt(input: PromptInput): OpenaiResult<{ prompt: ResponsePrompt }> {
   const { body, items, sealer, organization } = input
   const declared = [...(body.tools ?? []), ...items.flatMap(({ item }) => listAdditionalTools(item))]
@@ -148,7 +148,7 @@ function toParts(content: unknown): readonly ContentPart[] {
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-/** Lists a unit for each content part. `head` and `extra` are the text and the tokens of the markup before the first. */
+/** Lists one unit for each content part. `head` and `extra`: text and tokens of the markup before the first part. */
 function listPartUnits(
   parts: readonly ContentPart[],
   path: string,
@@ -157,7 +157,7 @@ function listPartUnits(
   if (parts.length === 0) return [{ path, text: head, tokens: extra }]
   return parts.map((part, index) => {
     const { prompt_cache_breakpoint: mark, annotations: _notes, logprobs: _probabilities, ...content } = part
-    // Text has the same unit however it is wrapped: as a string, or as a part of one of two types.
+    // The same text gives the same unit, whether it is sent as a string or as a part of either type.
     const text = typeof content.text === 'string' ? `text ${content.text}` : JSON.stringify(content)
     return {
       path: `${path}[${index}]`,

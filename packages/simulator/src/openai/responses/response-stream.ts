@@ -1,15 +1,15 @@
-/** The events of a Responses stream, made from a finished response. Every event has the next sequence number. */
+/** The events of a Responses stream, created from a finished response. Every event gets the next sequence number. */
 import { isObject } from '../../protocol/api.ts'
 import type { JsonFields } from '../openai-shape.ts'
 
-/** An event with the kind of delay before it. */
+/** An event, and the kind of delay before it. */
 interface StreamEvent {
   readonly data: JsonFields
   readonly delay: 'start' | 'block' | 'piece' | 'none'
 }
 
 interface StreamInput {
-  /** The response as it was before anything was generated. */
+  /** The response object before any output was generated. */
   readonly pending: JsonFields
   readonly finished: JsonFields
   /** Characters per delta. */
@@ -41,7 +41,7 @@ function numberEvents(events: readonly Unnumbered[]): readonly StreamEvent[] {
   })
 }
 
-/** Lists the two events with which every stream begins, and those that are to follow. */
+/** Returns the two events with which every stream begins, and the given events after them. */
 export function listEarlyEvents(
   pending: JsonFields,
   ...others: readonly JsonFields[]
@@ -69,7 +69,7 @@ function listItemEvents(item: JsonFields, index: number, deltaSize: number): rea
   ]
 }
 
-/** Returns an item as it is when it begins, without what the deltas bring. */
+/** Returns an item as it is at its start, without the content that deltas will add. */
 function startItem(item: JsonFields): JsonFields {
   switch (item.type) {
     case 'message':
@@ -79,7 +79,7 @@ function startItem(item: JsonFields): JsonFields {
     case 'custom_tool_call':
       return { ...item, input: '' }
     case 'reasoning':
-      // The provider sends the start of the content here, which is not the whole.
+      // At this point the provider sends only the start of the encrypted content.
       return { ...item, summary: [], encrypted_content: String(item.encrypted_content).slice(0, 24) }
     default:
       return item
@@ -125,9 +125,9 @@ function listParts(value: unknown): readonly JsonFields[] {
 }
 
 interface DeltaInput {
-  /** Name of the events, without `.delta` and `.done`. */
+  /** Common name of the events, without the endings `.delta` and `.done`. */
   readonly name: string
-  /** The field that has the whole text in the event that ends the deltas. */
+  /** The field with the whole text in the `.done` event. */
   readonly field: string
   readonly text: string
   readonly at: object

@@ -1,6 +1,6 @@
 /**
- * The `encrypted_content` of reasoning and compaction items: opaque to clients, bound to the account that it was made
- * for, and refused if it was altered. A restarted server with the same seed can read it.
+ * The `encrypted_content` of reasoning and compaction items. Clients cannot read it. It is bound to the account for which it was created,
+ * and refused if altered. A server that was restarted with the same seed can read it.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
 import { isObject } from '../../protocol/api.ts'
@@ -9,27 +9,27 @@ import { type OpenaiError, openaiError } from '../openai-error.ts'
 interface SealedContent {
   readonly kind: 'reasoning' | 'compaction'
   readonly text: string
-  /** Tokens that the content has in a prompt. */
+  /** Tokens that the content takes in a prompt. */
   readonly tokens: number
 }
 
 export interface ItemSealer {
-  /** Encrypts the content of an item for one account. The same item gives the same text. */
+  /** Encrypts the content of an item for one account. Equal items give equal texts. */
   seal(content: SealedContent, organization: string, itemId: string): string
   /** Returns the content; null if it was made for another account, or altered. */
   open(text: string, organization: string): SealedContent | null
 }
 
-/** What the provider's encrypted content begins with. */
+/** The beginning of the provider's encrypted content. */
 const PREFIX = 'gAAAAA'
 const IV_BYTES = 12
 const TAG_BYTES = 16
-/** Contents that are kept after they were opened. */
+/** Maximum number of decrypted contents that are cached. */
 const MAX_OPENED = 10_000
 
 export function createItemSealer(seed: string): ItemSealer {
   const key = hash('sha256', `${seed}/openai-items`, 'buffer')
-  // Clients send every item again with each request.
+  // A cache of decrypted contents, because clients send every item again with each request.
   const opened = new Map<string, { readonly organization: string; readonly content: SealedContent }>()
   return {
     seal(content, organization, itemId) {
@@ -53,7 +53,7 @@ export function createItemSealer(seed: string): ItemSealer {
     if (!text.startsWith(PREFIX)) return null
     try {
       const all = Buffer.from(text.slice(PREFIX.length), 'base64url')
-      // Base64 has several spellings of the same bytes: another spelling is an altered one.
+      // The same bytes have several spellings in base64. Any other spelling counts as altered.
       if (all.toString('base64url') !== text.slice(PREFIX.length)) return null
       const decipher = createDecipheriv('aes-256-gcm', key, all.subarray(0, IV_BYTES), {
         authTagLength: TAG_BYTES,
@@ -62,7 +62,7 @@ export function createItemSealer(seed: string): ItemSealer {
       decipher.setAuthTag(all.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
       const body = Buffer.concat([decipher.update(all.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
       const value: unknown = JSON.parse(body.toString('utf8'))
-      // The cast is safe because only `seal` writes what passes the authentication.
+      // The cast is safe because only `seal` creates text that passes the authentication.
       return isObject(value) ? (value as unknown as SealedContent) : null
     } catch {
       return null
@@ -70,7 +70,7 @@ export function createItemSealer(seed: string): ItemSealer {
   }
 }
 
-/** The error for content that cannot be opened. */
+/** Creates the error for content that cannot be decrypted. */
 export function describeUnreadable(text: string): OpenaiError {
   const shown = `${text.slice(0, 4)}...${text.slice(-4)}`
   return openaiError(

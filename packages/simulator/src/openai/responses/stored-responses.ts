@@ -1,6 +1,6 @@
 /**
- * Responses that the provider stores (`store`, on by default), for `previous_response_id` and `item_reference`. Also
- * which reasoning each generated item followed, which the provider knows by the ids of the items.
+ * Stores responses (`store`, on by default) for `previous_response_id` and `item_reference`. Also stores after which reasoning each item
+ * was generated, which the provider knows from the ids of items.
  */
 import {
   invalidParameter,
@@ -25,8 +25,8 @@ interface StoredResponse {
 
 export interface StoredResponses {
   /**
-   * Returns the whole conversation of a request: the items of `previous_response_id` before its own, and stored items in
-   * the place of references.
+   * Returns the whole conversation of a request: the items of `previous_response_id`, then its own. References are replaced by stored
+   * items.
    */
   resolve(body: ResponsesBody, organization: string): OpenaiResult<{ items: readonly PlacedItem[] }>
   add(id: string, response: StoredResponse): void
@@ -78,7 +78,7 @@ interface StoredItem {
   readonly item: JsonFields
 }
 
-/** Lists the items of a response and of all before it; null if one is not stored. */
+/** Lists the items of a response and of all responses before it; null if one of them is not stored. */
 function collectItems(
   responses: ReadonlyMap<string, StoredResponse>,
   id: string,
@@ -95,7 +95,7 @@ function collectItems(
   return parts.flat()
 }
 
-/** Returns a stored item in the place of a reference, and of reasoning that has only its id. */
+/** Returns the stored item for a reference, or for a reasoning item that has only its id. */
 function resolveItem(
   items: ReadonlyMap<string, StoredItem>,
   { item, path }: PlacedItem,
@@ -113,7 +113,7 @@ function resolveItem(
   return { ok: true, item: stored.item, path }
 }
 
-/** Knows after which reasoning each generated item came, whether its response was stored or not. */
+/** Stores after which reasoning each item was generated, even if the response itself is not stored. */
 export interface ReasoningIndex {
   remember(output: readonly JsonFields[]): void
   find(itemId: string): string | undefined
@@ -137,7 +137,7 @@ export function createReasoningIndex(): ReasoningIndex {
   }
 }
 
-/** Lists the items of a request's own input. A text is a message of the user. */
+/** Lists the items of a request's own input. A text becomes one user message. */
 export function listInput({ input }: Pick<ResponsesBody, 'input'>): readonly PlacedItem[] {
   if (typeof input === 'string')
     return [{ item: { type: 'message', role: 'user', content: input }, path: 'input' }]

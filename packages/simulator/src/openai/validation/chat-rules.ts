@@ -1,6 +1,6 @@
 /**
- * What Chat Completions refuses beyond shapes: settings that a model does not support, tool messages that do not follow
- * their calls, and runs of assistant messages.
+ * Rules of Chat Completions besides the shape of requests: settings that a model does not support, tool messages that do not follow their
+ * calls, and successive assistant messages.
  */
 import { isObject } from '../../protocol/api.ts'
 import type { Dialect } from '../dialects.ts'
@@ -85,7 +85,7 @@ function readToolName(tool: JsonFields): unknown {
   return isObject(tool.function) ? tool.function.name : undefined
 }
 
-/** Checks that each call is answered by one tool message directly after its message, and each tool message by a call. */
+/** Checks that each call has one tool message, directly after the message with the call, and that no tool message lacks a call. */
 function checkToolMessages(messages: readonly ChatMessage[]): OpenaiError | null {
   let open = new Set<string>()
   let callers: readonly string[] = []
@@ -141,7 +141,7 @@ function checkAssistantRuns(messages: readonly ChatMessage[]): OpenaiError | nul
   )
 }
 
-/** DeepSeek and Kimi want the reasoning of a message with tool calls back in every later request. */
+/** DeepSeek and Kimi require the reasoning of a message with tool calls in every later request. */
 function checkReasoningSent(messages: readonly ChatMessage[]): OpenaiError | null {
   const isMissing = messages.some(
     (message) => message.tool_calls != null && typeof message.reasoning_content !== 'string',

@@ -37,7 +37,7 @@ export interface ChatBody extends JsonFields {
 }
 
 const marked = { prompt_cache_breakpoint: breakpointCheck }
-// Fields of messages and parts that are not known are ignored: OpenAI's own agents library sends some.
+// Unknown fields of messages and parts are ignored: OpenAI's own agents library sends some.
 const textPart = fieldsCheck({ required: { type: acceptAny, text: stringCheck() }, optional: marked }, true)
 const textParts = stringOr(arrayCheck(typeCheck({ text: textPart }), { min: 1 }))
 

@@ -1,6 +1,6 @@
 /**
- * What the Responses API refuses beyond shapes: settings that a model does not support, and items that lack their
- * partner. The items are the whole conversation, with those of `previous_response_id` and references in place.
+ * Rules of the Responses API besides the shape of requests: settings that a model does not support, and calls, outputs or reasoning without
+ * their counterpart. Checks the whole conversation, with items of `previous_response_id` and references resolved.
  */
 import { isObject } from '../../protocol/api.ts'
 import { invalidParameter, type OpenaiError } from '../openai-error.ts'
@@ -8,13 +8,13 @@ import type { OpenaiModel } from '../openai-models.ts'
 import { type JsonFields, listChoices } from '../openai-shape.ts'
 import type { ResponsesBody } from './responses-shape.ts'
 
-/** An item of the conversation, with its path in the request: `input[3]`, or the response it comes from. */
+/** An item of the conversation with its origin: its path in the request, such as `input[3]`, or the response that it came from. */
 export interface PlacedItem {
   readonly item: JsonFields
   readonly path: string
 }
 
-/** Returns the id of the reasoning item that an item was generated after; undefined if it has none or is not known. */
+/** Returns the id of the reasoning item after which an item was generated; undefined if there was none or the item is unknown. */
 type ReasoningLookup = (itemId: string) => string | undefined
 
 /** Checks the settings of a request. */
@@ -33,7 +33,7 @@ function readReasoning(body: ResponsesBody): JsonFields {
   return isObject(body.reasoning) ? body.reasoning : {}
 }
 
-/** Refuses what the provider has and the simulator has not, and says so. */
+/** Refuses features that the simulator does not implement, with an error that says so. */
 function checkUnsimulated(body: ResponsesBody): OpenaiError | null {
   if (body.conversation != null && body.previous_response_id != null)
     return invalidParameter(
@@ -96,7 +96,7 @@ export function checkCacheSettings(
       'prompt_cache_retention',
       'unsupported_value',
     )
-  // The SDK's types say that `prompt_cache_options.ttl` beside it is independent of it.
+  // `prompt_cache_options.ttl` may be set as well: by the SDK's types, the two settings are independent.
   return null
 }
 
@@ -161,7 +161,7 @@ function checkIds(items: readonly PlacedItem[]): OpenaiError | null {
     const { id } = item
     if (typeof id !== 'string') continue
     const prefix = ID_PREFIXES[readItemType(item)]
-    // A message of the user may have an id of the client.
+    // A client may give a user message any id.
     const isOurs = prefix !== undefined && (item.role === undefined || item.role === 'assistant')
     if (!/^[a-zA-Z0-9_-]+$/.test(id))
       return invalidParameter(
@@ -195,7 +195,7 @@ function checkTrigger(items: readonly PlacedItem[]): OpenaiError | null {
   )
 }
 
-/** The types of calls that the client answers, with the type of the answer and the name in error texts. */
+/** Types of calls that the client must answer, each with the type of the output item and its name in error texts. */
 const CALL_TYPES: Readonly<Record<string, { readonly output: string; readonly name: string }>> = {
   function_call: { output: 'function_call_output', name: 'function call' },
   custom_tool_call: { output: 'custom_tool_call_output', name: 'custom tool call' },
@@ -231,7 +231,7 @@ function checkCalls(items: readonly PlacedItem[]): OpenaiError | null {
   return null
 }
 
-/** Checks that reasoning is followed by what the model generated after it. */
+/** Checks that each reasoning item is followed by an item that the model generated. */
 function checkReasoningFollowed(items: readonly PlacedItem[]): OpenaiError | null {
   for (const [index, { item }] of items.entries()) {
     if (item.type !== 'reasoning') continue
@@ -252,7 +252,7 @@ function isGenerated(item: JsonFields): boolean {
   return type === 'reasoning' || type === 'mcp_list_tools' || type === 'program' || type.endsWith('_call')
 }
 
-/** Checks that the reasoning is there of each item that was generated after some. Items without an id are not known. */
+/** Checks that the reasoning of each generated item is present. Items without an id cannot be checked. */
 function checkReasoningPresent(
   items: readonly PlacedItem[],
   findReasoning: ReasoningLookup,

@@ -74,7 +74,7 @@ const outputContent: Readonly<Record<string, ShapeCheck>> = {
 
 const ROLES = ['assistant', 'system', 'developer', 'user'] as const
 
-/** A message: its content parts depend on its role. */
+/** Checks a message. Its role decides which content parts it may have. */
 const messageCheck: ShapeCheck = (value, path) => {
   const content = isObject(value) && value.role === 'assistant' ? outputContent : inputContent
   return fieldsCheck({
@@ -142,7 +142,7 @@ const itemChecks: Readonly<Record<string, ShapeCheck>> = {
   }),
 }
 
-/** Items of hosted and local tools: the simulator counts and pairs them, and does not look into them. */
+/** Items of hosted and local tools. The simulator counts and pairs them, but does not check their content. */
 const OTHER_ITEMS = [
   'apply_patch_call',
   'apply_patch_call_output',
@@ -172,7 +172,7 @@ const listedItem = typeCheck({
   ...Object.fromEntries(OTHER_ITEMS.map((type) => [type, acceptAny])),
 })
 
-/** An item without a type is a message if it has a role, and otherwise a reference. */
+/** Checks an item. Without a type, it is a message if it has a role, else a reference. */
 const itemCheck: ShapeCheck = (value, path) => {
   if (!isObject(value)) return describeType(value, path, 'an object')
   if (value.type !== undefined && value.type !== null) return listedItem(value, path)
@@ -269,7 +269,7 @@ const bodyChecks: Readonly<Record<ResponsesEndpoint, ShapeCheck>> = {
       ...cacheFields,
       access_programs: acceptAny,
       background: booleanCheck,
-      // Codex CLI 0.166 sends it; no documentation names it.
+      // Not documented, but Codex CLI 0.166 sends it.
       client_metadata: acceptAny,
       context_management: arrayCheck(
         fieldsCheck({

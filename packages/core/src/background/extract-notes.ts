@@ -1,7 +1,7 @@
 /**
  * A model updates the notes in a fork of the conversation, which reads the cached prefix and writes nothing to the
- * cache. The model may edit the notes file only: its edits are applied to the text in memory, no tool is ever run, and
- * any other call is refused and reported. Returns the new notes; stores nothing.
+ * cache. The model may edit the notes file only: edits are applied to the text in memory, no tool is ever run, and any
+ * other call is refused and reported. Returns the new notes; stores nothing.
  */
 
 import { createNotesLimits } from '../compaction/compact.ts'
@@ -58,7 +58,7 @@ export async function* extractNotes(
   const asSent = listUnansweredCalls(input.state.flat).length > 0
   let { notes } = input
   let coveredUuid: string | null = null
-  // What was removed from the conversation meanwhile, by a move to another branch, must not be sent again.
+  // Records that a move to another branch has removed from the conversation meanwhile must not be sent again.
   const isStopped = (): boolean =>
     isTurnAborted(turn) || !turn.state.session.branch.extends(input.state.session.branch)
   for (let round = 0; round < MAX_ROUNDS && !isStopped(); round += 1) {
@@ -88,7 +88,7 @@ export async function* extractNotes(
     notes = done.notes
     messages.push(toForkMessage(reply), { role: 'user', content: done.results })
   }
-  // An update that was stopped may have lost its claim to another one, so it must not replace anything.
+  // A stopped update may have lost its claim to another update, so it must not replace anything.
   if (isStopped()) return ABORTED_EXTRACTION
   if (notes === input.notes) return failExtraction('no-change', 'The answer changed nothing in the notes.')
   const checked = checkNotes(redact(notes), input.template, limits)
@@ -139,7 +139,7 @@ function toForkMessage({ message, rawBlocks }: Reply): ForkMessage {
   return { message: own, origins: [], ...(raw.size === 0 ? {} : { raw }) }
 }
 
-/** Returns the uuid of the newest record in a request: the last one that the model was shown. */
+/** Returns the uuid of the newest record in a request: the last record that the model was shown. */
 function findLastOrigin({ messages }: AssembledRequest): string | null {
   for (const { origins } of listTracedMessages(messages).toReversed()) {
     const origin = origins.findLast((uuid) => uuid !== '')

@@ -1,6 +1,4 @@
-/**
- * The prompt cache of a session that pauses: whether to keep it from expiring, and the request that does so.
- */
+/** Keeps the prompt cache of an idle session from expiring: decides whether that pays, and sends the request that does so. */
 
 import { cacheExpiry, EMPTY_CACHE_MODEL, prefixExpiry } from '../cache/cache-model.ts'
 import type { TokenRates } from '../cost/prices.ts'
@@ -17,7 +15,7 @@ import type { ForkMessage } from '../request/fork-request.ts'
 /** Query source (label) of requests that keep the cache alive. */
 const KEEP_ALIVE_SOURCE = 'keep_alive'
 
-/** Milliseconds before the cache expires at which it is renewed: at most this, and at most a tenth of its lifetime. */
+/** The cache is renewed this many milliseconds before it expires, but at most a tenth of its lifetime before. */
 const LEAD_MS = 30_000
 
 function findRenewalLead(ttlMs: number): number {

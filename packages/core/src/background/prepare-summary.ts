@@ -20,7 +20,7 @@ import type { TurnMoment } from '../planner/plan-input.ts'
 import { countContextTokens } from '../tokens/usage.ts'
 import { findNewestResponseStart } from './update-notes.ts'
 
-/** The compaction that is prepared. Its cause is known only when it is swapped in. */
+/** The options of the compaction that is prepared. Its cause is known only when the summary is swapped in. */
 export const PREPARED_COMPACTION: CompactionOptions = {
   trigger: 'auto',
   cause: 'prepared',
@@ -45,8 +45,8 @@ export function findNewestCompaction({ view }: SessionState): string | null {
 }
 
 /**
- * Returns true if a summary may be prepared. After one that failed, was blocked or became stale, another is tried only
- * after the next prompt or the next compaction, so that a fault does not cost a model call at every response.
+ * Returns true if a summary may be prepared. If the last preparation failed, was blocked or became stale, the next one
+ * waits for the next prompt or compaction, so that a fault does not cost a model call at every response.
  */
 export function canStartPreparing(state: SessionState, last: EndedPreparation | null): boolean {
   return (
@@ -119,8 +119,8 @@ export function hasCompletedTodo({ view: { entries } }: SessionState, todoTools:
 }
 
 /**
- * Replaces the conversation by a prepared summary, if there is one. With `waits`, waits first for one that is being
- * prepared. Returns true if the context was replaced.
+ * Replaces the conversation by a prepared summary, if there is one. With `waits`, first waits for a summary that is
+ * being prepared. Returns true if the context was replaced.
  */
 export async function* swapInPrepared(
   turn: TurnContext,

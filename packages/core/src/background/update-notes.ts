@@ -40,7 +40,7 @@ export function isNotesUpdateDue(
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry === undefined || entry.record.uuid === stored?.coveredUuid) return false
-    // What comes before a summary has left the context, so the context has not grown by it.
+    // Entries before a summary have left the context, so the context has not grown by them.
     if (entry.record.isCompactSummary === true || isCompactBoundary(entry.record)) return false
     tokens += compaction.estimator.entry(entry)
     calls += countToolCalls(entry.record)
@@ -156,7 +156,7 @@ async function* writeNotes(
     return { ok: true, text: redact(kept.text), coveredUuid: kept.coveredUuid }
   }
   const template = chooseTemplate(overrides.template)
-  // Notes of a branch that was left would tell of work that is no longer part of the conversation.
+  // Notes of another branch would describe work that is no longer part of the conversation.
   const isSameBranch = stored !== null && isCoverageOnBranch(at, stored.coveredUuid)
   return yield* extractNotes(turn, compaction, {
     state: at,

@@ -48,7 +48,7 @@ export interface AnsweredRequest {
 export interface PendingRequest {
   readonly sent: SentRequest
   readonly previous: AnsweredRequest | null
-  /** What the `previous` API request and its predecessors have cached; null if the cache model no longer has it. */
+  /** What the `previous` API request and the requests before it have cached; null if the cache model no longer has it. */
   readonly chain: RequestChain | null
   readonly forecast: CacheForecast
   readonly announced: readonly PricedAnnouncement[]
@@ -169,8 +169,8 @@ export interface CacheCheckInput {
   /** What the provider reports to have cleared from the API request by itself; null or absent if nothing. */
   readonly edits?: ReportedEdits | null
   /**
-   * Set if the response ended before the provider could report its edits: what the API request asked it to clear in
-   * addition to the request before. That counts as cleared.
+   * Set if the response ended before the provider could report its edits: what the API request asked to clear in
+   * addition to the request before. The provider is taken to have cleared that.
    */
   readonly requestedClearing?: RequestedClearing
 }
@@ -213,8 +213,8 @@ export type CacheCheckOutcome =
 
 /**
  * Why a cache read was not judged: no API request was stored for the source (its model may be excluded); the response
- * has no usage; the provider edited the request in a way that is not known; it does not report how much it deleted; or it
- * promises no cache read (`best-effort`), and nothing in the request explains that less was read.
+ * has no usage; the provider edited the request in an unknown way; the provider does not report how much it deleted; or
+ * it promises no cache read (`best-effort`), and nothing in the request explains that less was read.
  */
 export type NotJudgedReason =
   | 'not-watched'

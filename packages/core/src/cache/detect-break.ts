@@ -155,8 +155,8 @@ interface RequestWithReportedEdits extends PendingRequest {
 }
 
 /**
- * Adds a clearing that the provider made for this API request to the announced rewrites, so that it is charged for. A
- * fork should make the provider clear nothing more than its parent did, so what it loses by that is a cache break.
+ * Adds a clearing that the provider made for this API request to the announced rewrites, so that its cost is counted as
+ * the rewrite's. A fork should make the provider clear no more than its parent did, so a further loss is a cache break.
  */
 function withProviderClearing(
   pending: PendingRequest,

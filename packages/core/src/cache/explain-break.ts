@@ -32,7 +32,7 @@ import {
 import type { MessageEditor } from './sent-request.ts'
 
 interface CacheMiss {
-  /** The API request, and how what the provider cleared from it differs from the previous request. */
+  /** The API request, and how the provider's clearing of it differs from that of the previous request. */
   readonly pending: PendingRequest & { readonly change: EditsChange }
   readonly rules: CacheBreakRules
   readonly expectation: { readonly floor: number }
@@ -130,7 +130,7 @@ export function findExpiredCause(
   return gapMs < seconds * 1000 ? null : { kind: 'expired', ttl: left.ttl, gapMs }
 }
 
-/** Redacts the values that a reason quotes: those of thinking, tool_choice and other parameters are the caller's text. */
+/** Redacts the values that a reason quotes: values of thinking, tool_choice and other parameters are texts of the caller. */
 function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: string) => string): R {
   if (!('before' in reason)) return reason
   const redactValue = (value: string | null): string | null => (value === null ? null : redact(value))
@@ -146,7 +146,7 @@ export function formatBreakEvidence(
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
   word: ProviderMissReport | null,
 ): string {
-  // The provider compares two requests and does not report expiry, so its report is about what changed besides.
+  // The provider compares two requests and does not report expiry, so besides expiry its report names another cause.
   const causes = reason.kind === 'expired' ? [reason, ...also] : [reason]
   return [
     `${formatCount(read)} of ${formatCount(expected)} expected tokens were read, ${formatDuration(gapMs)} after the request before`,

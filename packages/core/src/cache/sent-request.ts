@@ -36,7 +36,7 @@ export interface SentRequest {
   readonly markers: readonly SentMarker[]
   /**
    * Set for a fork: the caller whose last API request the fork repeats in order to read its cached prefix. If absent,
-   * only a request of the caller `compact` counts as a fork, namely of the main thread.
+   * only requests of the caller `compact` count as forks, and as forks of the main thread.
    */
   readonly forkOf?: string
   /**
@@ -134,7 +134,7 @@ export interface CacheableRequest {
   readonly front: readonly (Block | JsonObject)[]
   readonly blockIndex: BlockIndex
   readonly key: CacheKey
-  /** Prefixes that the provider caches: those that end at a cache marker, and the whole prompt where it does so by itself. */
+  /** Prefixes that the provider caches: those that end at a cache marker, and the whole prompt if the provider caches it by itself. */
   readonly markedPrefixes: readonly MarkedPrefix[]
 }
 

@@ -34,7 +34,7 @@ export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearP
     register,
     findClearCandidates({ register, pins, keep, keptFiles: findKeptFiles(question), placeholder: null }),
   )
-  // Pinned and new results cannot be deleted. If they counted, they could trigger a deletion with every call.
+  // Pinned and new results are not counted, because they cannot be deleted: they could trigger a deletion with every call.
   if (results.length + keep < fireAt) {
     const why = `${because}, but only ${formatCount(results.length)} of them are neither pinned nor new`
     return { proposal: null, why }
@@ -125,8 +125,8 @@ export function countDeletedTokens(
 }
 
 /**
- * Counts the estimated tokens that the context shows but the provider has removed. If a response was measured, its usage
- * no longer includes what the provider had cleared before.
+ * Counts the estimated tokens that the entries still show but the provider has removed. If a response was measured, its
+ * usage already excludes what the provider had cleared before.
  */
 export function countRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
   const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })

@@ -327,8 +327,8 @@ export function findStaleMemories(
 // The placeholder tells the model that a tool result was cleared and how to read the original text.
 
 /**
- * Default name of the tool with which the model reads earlier content. A host whose own tool has this name sets
- * another.
+ * Default name of the tool with which the model reads earlier content. A host with its own tool of this name sets
+ * another name.
  */
 export const HISTORY_TOOL_NAME = 'history'
 

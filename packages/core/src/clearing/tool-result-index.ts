@@ -273,7 +273,7 @@ export function createIndexRules(question: IndexRulesOptions): ToolResultRules {
 export interface HostTools {
   /** Names of tools whose results can be obtained again by repeating the call. */
   readonly clearable?: readonly string[]
-  /** Names of MCP tools whose annotations say that they only read; a function if they become known later. */
+  /** Names of MCP tools whose annotations say that they only read; a function if the names become known later. */
   readonly readOnly?: readonly string[] | ((tool: string) => boolean)
   /** Names of tools whose results are never cleared, whatever the policy says. */
   readonly protected?: readonly string[]
@@ -301,7 +301,7 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
 
 /**
  * Returns a function that checks whether the results of a tool may be cleared. It remembers its answer for each name,
- * except for a tool about which the host says no when asked: the host may learn more.
+ * unless the host was asked and said no: the host may learn about the tool later.
  */
 export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])

@@ -185,9 +185,9 @@ const NO_IDS: ReadonlySet<string> = new Set()
 const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
 /**
- * Hides a part of some responses: `thinking`, or what is `opaque` to all but the provider that made it: thinking, its own
- * items, and the item behind a tool call. `responses` should be a list of `message.id`, but it comes from the log and is
- * not validated.
+ * Hides a part of some responses: `thinking`, or what is `opaque` to all but the provider that made it (thinking, items
+ * of the provider, and the item behind a tool call). `responses` should be a list of `message.id`, but it comes from
+ * the log and is not validated.
  */
 export function hideInResponses(
   entries: readonly ContextEntry[],
@@ -208,9 +208,9 @@ export const SECTION_DELTA_ATTACHMENT = 'section_delta'
 export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
 
 /**
- * Hides what announces changes of the prefix, and messages that add or remove tools: a newer prefix snapshot has the
- * system prompt and declares the tools itself, and the model it names may refuse such messages. Returns the same list if
- * there are none.
+ * Hides announcements of changed prefixes, and messages that add or remove tools. A newer prefix snapshot has the
+ * system prompt and declares the tools itself, and its model may refuse such messages. Returns the same list if there
+ * are none.
  */
 export function withoutPrefixUpdates(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const isUpdate = ({ record, cleared }: ContextEntry): boolean => {
@@ -367,7 +367,7 @@ export function findResponsesWithThinking(entries: readonly ContextEntry[]): rea
   return [...new Set(ids)]
 }
 
-// What the provider holds of the context. A provider that clears on its side gets the messages unchanged and clears them
+// What the provider holds of the context. If it clears on its side, it gets the messages unchanged and clears them
 // again for each request, so the entries of the context still contain what the model no longer sees.
 
 /**
@@ -380,7 +380,7 @@ export function isProviderClearing(record: KnownRecord): boolean {
 
 /**
  * Returns the entries with everything cleared that the provider has cleared or deleted on its side. Use it to measure
- * the context, never to send it. The policy says of which tools the provider clears the inputs with the results.
+ * the context, never to send it. The policy says for which tools the provider clears the inputs along with the results.
  */
 export function withProviderClearings(
   entries: AppendList<ContextEntry>,

@@ -80,9 +80,9 @@ interface RepairResult extends PairingResult {
 }
 
 /**
- * Makes the drafts after the frozen messages acceptable to the provider: without blank text, with system messages where
- * they may stand, with a result for each tool call, and without a last response that says nothing. `calls`: the tool
- * calls of the frozen messages, whose ids may not be used again.
+ * Makes the drafts after the frozen messages acceptable to the provider: removes blank text, moves system messages to
+ * allowed places, gives each tool call a result, and drops a last response without content. `calls`: the tool calls of
+ * the frozen messages, whose ids may not be used again.
  */
 export function repairDrafts(
   given: readonly MessageDraft[],
@@ -190,8 +190,8 @@ function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unk
 }
 
 /**
- * True if every tool call in `drafts` has its result or can no longer get one. Later records then cannot change these
- * messages. The calls of all responses since the last user message wait, not only those of the newest response.
+ * True if every tool call in `drafts` has its result or can no longer get one, so that later records cannot change these
+ * messages. Calls of all responses since the last user message may still get a result, not only those of the newest response.
  */
 export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   const newest = drafts.slice(drafts.findLastIndex(({ role }) => role !== 'assistant') + 1)
@@ -217,9 +217,9 @@ function countResults(drafts: readonly MessageDraft[]): ReadonlyMap<string, numb
 type CallIds = Map<string, string[]>
 
 /**
- * Changes tool calls that the provider would refuse, and gives a new id to each call whose id was used before. The ids are
- * added to `callIds`. A call whose id its own response repeats is left out as a copy of that call, unless there is one
- * more of `results` for it.
+ * Changes tool calls that the provider would refuse, and gives a new id to each call whose id was used before. The ids
+ * are added to `callIds`. If a response repeats an id, the second call is left out as a copy, unless `results` has one
+ * more result for it.
  */
 function withAcceptedCalls(
   draft: MessageDraft,
@@ -416,7 +416,7 @@ function findOpenServerCalls(drafts: readonly MessageDraft[]): readonly Unanswer
 
 /**
  * Moves user content that arrived after a system message in front of that message, so that the system message comes
- * directly before the response. A system message whose response was summarized becomes a reminder where it stands:
+ * directly before the response. If its response was summarized, the system message becomes a reminder at its place:
  * moved, it would come after the user's unanswered messages, which must be last.
  */
 function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {

@@ -1,12 +1,12 @@
 /**
- * Limits of what a run or a session may use. They are compared with what the log says was used, so that a reopened session
- * knows them; every call that was billed counts, also those for summaries and notes, and replies that broke off.
+ * Limits of what a run or a session may use. They are compared with the usage in the log, so that they also hold in a
+ * reopened session. Every billed call counts, including those for summaries and notes, and replies that broke off.
  */
 import { PRICE_CLASSES } from '../tokens/usage.ts'
 import { formatCount, formatDollars } from './prices.ts'
 import { type CostTotals, MISSING_USAGE } from './session-cost.ts'
 
-/** Limits of a run or a session. The call after which one is reached is the last one. */
+/** Limits of a run or a session. After the call that reaches one of them, no further call is made. */
 export interface Limits {
   /** Calls to the model, as `--max-turns` counts them, and those for summaries and notes. */
   readonly turns?: number
@@ -20,7 +20,7 @@ type LimitName = keyof Limits
 
 export const LIMIT_NAMES: readonly LimitName[] = ['turns', 'tokens', 'dollars']
 
-/** What counts against each limit; null if it cannot be counted, as dollars of a model without a price. */
+/** What counts against each limit; null if it cannot be counted, such as the dollars of a model without a price. */
 export type Spending = Readonly<Record<LimitName, number | null>>
 
 export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
@@ -35,7 +35,7 @@ export interface LimitScope {
   readonly readOthers?: () => Spending
 }
 
-/** The limits of a session, and its calls under way, which all its operations share. */
+/** The limits of a session, and its running calls. All operations of the session share this object. */
 export interface CallLimits {
   readonly scopes: readonly LimitScope[]
   readonly running: Set<RunningCall>

@@ -170,7 +170,7 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
 
 /**
  * Checks whether `call` has at least the output tokens of `known`. Each record of a response has the usage known when
- * it was written, so the record with the most output tokens has the newest usage; a record may also lack it.
+ * it was written, or none, so the record with the most output tokens has the newest usage.
  */
 function isNewerUsage(known: PricedCall, call: PricedCall): boolean {
   if (call.usage === null) return false

@@ -1,6 +1,6 @@
 /**
  * The texts that agent programs write in the user's place: notices, interruptions, and refusals of tool calls. One
- * table for all programs, so that no text of a program counts as typed and nothing that the user typed is lost with one.
+ * table for all programs, so that no program's text counts as typed by the user, and no typed text beside it is lost.
  */
 import { chooseFrameName } from '../text/code-in-text.ts'
 
@@ -63,8 +63,8 @@ const WARNING =
 const SENTENCE_CONTINUES = /^(?:[^\S\n]+\S|[.,;:!?)'"`])/
 
 /**
- * Returns a text without the notices of a program: an empty text if there is nothing else, and otherwise without those
- * at its start and end. A notice inside the user's own text may be a quotation, so it stays.
+ * Returns a text without the notices of a program at its start and end; empty if it has nothing else. A notice in the
+ * middle of the user's own text may be a quotation, so it stays.
  */
 export function removeHostNotices(given: string): string {
   if (isHostNotice(given)) return ''
@@ -83,7 +83,7 @@ export function removeHostNotices(given: string): string {
   }
 }
 
-/** Returns where the reminder at the end of a text begins; null if there is none on lines of its own. */
+/** Returns where the reminder at the end of a text begins; null if no reminder has lines of its own there. */
 function findTrailingReminder(text: string): number | null {
   const end = text.trimEnd()
   const name = /<\/(system-reminder(?:-\d+)?)>$/.exec(end.slice(-40))?.[1]
@@ -126,7 +126,7 @@ interface AgentMessage {
   readonly text: string
 }
 
-/** Returns the messages of other agents at the start of a text. One inside the user's own text may be a quotation. */
+/** Returns the messages of other agents at the start of a text. Such a message inside the user's own text may be a quotation. */
 export function readAgentMessages(given: string): readonly AgentMessage[] {
   const isWhole = isHostNotice(given)
   const found: AgentMessage[] = []
@@ -174,9 +174,9 @@ function measureNotice(start: string, elements: RegExp): number {
 const REMINDER = 'system-reminder'
 
 /**
- * Encloses a text in the element `system-reminder`. A text that has such tags itself, as a file may, is enclosed in an
- * element with a number that is not in the text, so that nothing in it can end the element. The text itself stays as it
- * is, since an edit of the file must match it, and the same text always gives the same tags.
+ * Encloses a text in the element `system-reminder`. If the text itself has such tags, as a file may, the name of the
+ * element gets a number that is not in the text, so that nothing in the text can end the element. The text stays as it
+ * is, since an edit of the file must match it. The same text always gives the same tags.
  */
 export function wrapInReminder(text: string): string {
   const name = chooseFrameName(REMINDER, text)
@@ -184,7 +184,7 @@ export function wrapInReminder(text: string): string {
   return `<${name}>\nThe text below contains tags of reminders. It ends at </${name}>.\n${text}\n</${name}>`
 }
 
-// Refusals: results that a program writes for a tool call that the user did not allow, so that it never ran.
+// Refusals: results that a program writes for a tool call that the user did not allow and that therefore never ran.
 
 const REFUSED = 'rejected|refused|declined|denied'
 const STOPPED = `(?:${REFUSED}|dismissed|disallowed|blocked|cancell?ed)`
@@ -216,11 +216,11 @@ const REFUSALS: readonly string[] = [
   // Vercel AI SDK
   `tool (?:use|call|execution) (?:was )?(?:${REFUSED})\\b`,
 ]
-/** What may stand before the words of a refusal. */
+/** Matches what may come before the words of a refusal. */
 const BEFORE_REFUSAL =
   '^(?:(?:<[a-z_]*error>|\\[[^\\]\\n]{0,200}\\] Result:|(?:\\w+ ){0,3}\\w*Error:)\\s{0,4})*'
 const REFUSAL = new RegExp(`${BEFORE_REFUSAL}(?:${REFUSALS.join('|')})`, 'i')
-/** Matches whole results with which Codex refuses a tool call. It does not mark them as errors. */
+/** Matches whole results with which Codex refuses a tool call without marking them as errors. */
 const UNMARKED_REFUSAL = new RegExp(
   `^(?:(?:exec command |patch |tool call )?rejected by user|user (?:rejected|cancelled) MCP tool call|${EXEC_REFUSAL}[^\\n]*)$`,
 )

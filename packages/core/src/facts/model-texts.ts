@@ -1,6 +1,6 @@
 /**
- * What the model itself wrote, chosen by where it stands and never by its words: the last text before a change of a file
- * and at the end of a turn (decisions), the first text after a failure (findings), its newest answer and its latest text.
+ * The model's own texts, chosen by their place and never by their words: the last text before a change of a file and at
+ * the end of a turn (decisions), the first text after a failure (findings), the newest answer and the latest text.
  */
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
@@ -97,7 +97,7 @@ export class ModelTextTracker {
     this.#failure = null
   }
 
-  /** Begins a turn with a message of the user. A correction is about what the model decided in the turn before it. */
+  /** Begins a turn with a message of the user. If it is a correction, the model's texts of the turn before are marked as corrected. */
   beginTurn(isCorrection: boolean): void {
     if (isCorrection) for (const one of this.#turnTexts) one.isCorrected = true
     this.#turnTexts = []
@@ -108,7 +108,7 @@ export class ModelTextTracker {
     this.#placed.endSegment()
   }
 
-  /** Lists all texts, oldest first. One that the model repeats is listed once, where it was written last. */
+  /** Lists all texts, oldest first. A text that the model repeats is listed once, where it was written last. */
   listTexts(): readonly AssistantText[] {
     return [...this.#texts.values()]
   }

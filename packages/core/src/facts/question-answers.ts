@@ -42,7 +42,7 @@ export function readAnswers({ call, result, isError, logged }: ResultOfQuestion)
   })
 }
 
-/** Names of tools, in words, whose result is what the user answered. */
+/** Matches names of tools, in words, whose result is the user's answer. */
 const ASKING_NAME =
   /^(?:ask|questions?|clarify|elicit(?:ation)?|interactive feedback)$|(?:^| )(?:ask|prompt|consult|confirm with|check with) ?(?:the |for |a )*(?:user|human|person|questions?|follow ?up|clarif\w*)|(?:^| )request ?(?:user|human) ?input/
 /** Names of tools that may also look up what other users wrote. They count if the input contains a question. */
@@ -77,7 +77,7 @@ export function splitToolName(name: string): string {
 // Questions.
 
 interface KnownQuestion extends AskedQuestion {
-  /** What an answer may name the question by: its text, its id, its heading. */
+  /** The texts by which an answer may name the question: its text, its id, its heading. */
   readonly names: readonly string[]
 }
 
@@ -113,7 +113,7 @@ function findText(fields: Fields, names: readonly string[]): string | null {
 // Answers in JSON: by question, as a list, or alone.
 
 interface FoundAnswer {
-  /** What the answer names its question by; empty if it names none. */
+  /** The text by which the answer names its question; empty if it names none. */
   readonly about: string
   readonly text: string
 }

@@ -133,7 +133,7 @@ export interface SessionFacts {
   /** True if the user has given an instruction since the todo list was last changed. */
   readonly areTodosOlder: boolean
   readonly plan: RecordText | null
-  /** All texts of the model, oldest first; and those that are decisions or findings by where they stand. */
+  /** All texts of the model, oldest first; and those that count as decisions or findings because of their place. */
   readonly texts: readonly AssistantText[]
   readonly decisions: PlacedTexts
   /** The newest answer at the end of a turn; `hasAnswered`: the user has typed nothing since. */
@@ -233,7 +233,7 @@ class BranchFacts implements FactsKeeper {
   #earlierSummary: RecordText | null = null
   #cwd = ''
   #gitBranch = ''
-  /** Id of the newest response, and what it was when the latest instruction came. */
+  /** Id of the newest response; and the id that it had when the latest instruction came. */
   #response = ''
   #responseBefore = ''
   #lastResponse = -1
@@ -386,8 +386,8 @@ function setNewest(runs: Map<string, ToolRun>, run: ToolRun, most: number): void
 }
 
 /**
- * Returns true if the result of a tool call says something that no other fact has: changes of files and errors are
- * facts. A file that was read is attached again or can be read again.
+ * Returns true if the result of a tool call has content that no other fact has. Changes of files and errors are facts;
+ * a file that was read is attached again or can be read again.
  */
 function hasOwnResult({ result, touches, failed }: ToolRun): boolean {
   return touches.length === 0 && !failed && result.trim().length >= SHORTEST_RESULT

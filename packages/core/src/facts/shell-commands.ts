@@ -47,7 +47,7 @@ export function isLookingCommand(command: string): boolean {
 /** Matches what is useful in one place only: variables, temporary folders, waits. */
 const PASSING_COMMAND = /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^sleep\b[^&;|]*$/
 
-/** Checks whether a command says nothing about a project: it only looks around, or works on temporary files. */
+/** Checks whether a command says nothing about a project: it only reads, or works on temporary files. */
 export function isPassingCommand(command: string): boolean {
   return PASSING_COMMAND.test(command) || isLookingCommand(command)
 }
@@ -92,7 +92,7 @@ export interface FileChange {
     | 'perhaps-stashed'
     | 'returned'
     | 'committed'
-  /** The path as it is known, and where the file was moved; null if it was not. */
+  /** The known path; and the path to which the file was moved, null if it was not. */
   readonly path: string
   readonly to: string | null
   /** The command that did it. */
@@ -283,7 +283,7 @@ function narrowLines({ from, to, isNumbered }: PrintedLines, part: PrintedLines)
   return { from: from + part.from - 1, to: ends.length === 0 ? null : Math.min(...ends), isNumbered }
 }
 
-/** Returns which lines a command prints, and what it was given besides options; null if it is none that prints lines. */
+/** Returns which lines a command prints, and its arguments besides options; null if it is no such command. */
 function readPrintCommand([program, ...rest]: readonly string[]): {
   readonly lines: PrintedLines
   readonly operands: readonly string[]
@@ -315,7 +315,7 @@ function readPrintCommand([program, ...rest]: readonly string[]): {
 interface ShellPart {
   readonly words: readonly string[]
   readonly text: string
-  /** True if it reads what the part before it prints. */
+  /** True if this command reads the output of the one before it. */
   readonly isPiped: boolean
 }
 
@@ -323,8 +323,8 @@ interface ShellPart {
 const SHELL_PIECE = /'([^']*)'|"((?:\\.|[^"\\])*)"|\\([\s\S])|(&&|\|\|?|[;&\n])|(\s+)|([^\s'"\\;&|]+)/g
 
 /**
- * Splits a command into the commands that it runs one after the other. What follows a here-document is not read, nor what
- * runs only if the command before it fails.
+ * Splits a command into the commands that it runs one after the other. Leaves out what follows a here-document, and
+ * what runs only if the command before it fails.
  */
 function toCommandLines(command: string): readonly ShellPart[] {
   const parts: ShellPart[] = []

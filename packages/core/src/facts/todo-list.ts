@@ -135,7 +135,7 @@ export function isTodoCall(
   return TASK_TOOL_NAME.test(name) || readList(name, input, todoTools) !== null
 }
 
-/** Adds items to a list. An item with the id of an earlier one replaces it, except within one call. */
+/** Adds items to a list. An item replaces an earlier one with the same id, unless both are from one call. */
 function addItems(todos: ReadonlyMap<string, TodoItem>, list: readonly ListedItem[]): Map<string, TodoItem> {
   const all = new Map(todos)
   const ids = new Set<unknown>()
@@ -208,7 +208,7 @@ function readItem(value: unknown, status: string | null): ListedItem | null {
   return typeof text === 'string' && given !== null ? { id: readTaskId(value), text, status: given } : null
 }
 
-/** Returns the status of an item as it states it, in words or as done or not done; null if it states none. */
+/** Returns the status that an item states, in words or as done or not done; null if it states none. */
 function readStatus(item: Input): string | null {
   const status = STATUS_FIELDS.map((name) => item[name]).find((given) => typeof given === 'string')
   if (typeof status === 'string') return status
@@ -263,9 +263,9 @@ function applyTaskUpdate(todos: Map<string, TodoItem>, input: Input): boolean {
 // The plan.
 
 /**
- * Returns the plan that a tool call submits as a text, or null: the field `plan` of a tool with "plan" in its name, or the
- * text of a tool whose name says that it writes a plan. If the result has the plan as the user approved it, which may
- * be changed, that one is returned. A plan in a file is not read here, since the file has it.
+ * Returns the plan that a tool call submits as a text, or null: the field `plan` of a tool with "plan" in its name, or
+ * the text of a tool whose name says that it writes a plan. If the result has the plan as the user approved it, perhaps
+ * changed, returns that one. A plan in a file is not read here, since the file has it.
  */
 export function readPlanText({
   name,

@@ -96,8 +96,8 @@ const PATCH_FILE_LINE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
 type Input = Readonly<Record<string, unknown>>
 
 /**
- * Returns what a tool call does. `tools` names tools that always count as reading or writing a file, whatever their
- * input.
+ * Returns what a tool call does. `tools` has names of tools that always count as reading or writing a file, whatever
+ * their input.
  */
 export function describeToolCall(name: string, input: unknown, tools: FileToolNames = {}): ToolCallFacts {
   const fields: Input = isObject(input) ? input : { input }
@@ -292,8 +292,8 @@ export function readToolResultText(content: unknown): string {
 }
 
 /**
- * Returns true if the name of a tool begins with that of a server, as in `mcp__ui__ask_user`. Its results are texts of
- * that server, whatever they say.
+ * Returns true if the name of a tool begins with that of a server, as in `mcp__ui__ask_user`. The results of such a
+ * tool count as texts of the server, whatever they say.
  */
 export function isServerTool(name: string): boolean {
   return /__|[./:]/.test(name)

@@ -69,7 +69,7 @@ export function listPrintedByCall({
  * calls without a result, and those of the newest response.
  */
 interface ToolRunTracker {
-  /** Returns the tool calls that begin in the record, and those whose result it has. `place`: its index in the history. */
+  /** Returns the tool calls that begin in the record, and the calls whose result is in it. `place`: index of the record in the history. */
   add(record: KnownRecord, place: number): ToolRunChanges
 }
 
@@ -142,7 +142,7 @@ const NO_RESULT = {
   refused: false,
 } as const
 
-/** Where a result stands: its record, and the index of that in the history. */
+/** The place of a result: its record, and the index of that record in the history. */
 interface ResultPlace {
   readonly record: KnownRecord
   readonly place: number
@@ -173,8 +173,8 @@ interface RunningCommands {
 }
 
 /**
- * Follows commands of Codex that had not ended when their first result was written. Later calls of `write_stdin`, which
- * name the session of such a command, have the rest of its output and its exit code.
+ * Follows commands of Codex that had not ended when their first result was written. Later calls of `write_stdin` name
+ * the session of such a command; their results have the rest of its output and its exit code.
  */
 function createRunningCommands(): RunningCommands {
   const running = new Map<string, ToolRun>()
@@ -215,13 +215,13 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
   return [...runs.values()]
 }
 
-// How a tool call ended, as its result in the log tells: the one rule for summaries, notes and sources. What the program
-// that ran the call states counts before anything in the output, which may be the log of another failure.
+// How a tool call ended, read from its result by one rule for summaries, notes and sources. What the program that ran
+// the call states counts more than anything in the output, which may be the log of another failure.
 
 /**
  * `waiting`: no result yet. `refused` and `interrupted`: by the user. `stopped`: at a time limit. `empty`: ended with a
- * code other than 0 and printed nothing, as a search without matches does. `background`: started or moved there.
- * `running`: had not ended when its result was written.
+ * code other than 0 and printed nothing, as a search without matches does. `background`: started in the background or
+ * moved there. `running`: had not ended when its result was written.
  */
 export type RunStatus =
   | 'waiting'
@@ -259,7 +259,7 @@ const JSON_RESULT = /^\{"output":\s*("")?[\s\S]*("exit_code":\s*-?\d+)/
 const FIRST_LINES = 5
 const LAST_LINES = 3
 
-/** Returns how a call ended. `block` and `record`: its result, and the record that has it. */
+/** Returns how a call ended. `block`: its result. `record`: the record with that result. */
 export function readRunStatus(call: CallWithInput, block: ToolResultBlock, record: KnownRecord): RunStatus {
   if (record.type === 'user' && isRefusedCall(record, block, call.name)) return 'refused'
   const result = readToolResultText(block.content)
@@ -286,7 +286,7 @@ type CallWithInput = Pick<ToolCallFacts, 'kind' | 'touches'> & {
   readonly input: unknown
 }
 
-/** Kinds of calls whose results may state a failure in their text alone. */
+/** Kinds of calls whose results may report a failure only in their text, without an error mark. */
 const CHANGING_KINDS: ReadonlySet<ToolCallFacts['kind']> = new Set(['run', 'edit', 'write'])
 
 interface CommandResult {

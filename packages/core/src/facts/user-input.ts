@@ -1,7 +1,7 @@
 /**
  * Reads what the user typed, however it arrived: as a prompt, while the model worked, when refusing a tool call, in
- * answer to a question of the model, or as a command. Text that a program wrote is never returned as the user's: what
- * another agent sent, and what the result of a server's tool presents as the user's, have another author.
+ * answer to a question of the model, or as a command. Text that a program wrote is never returned as the user's:
+ * messages of other agents, and results of a server's tool that read like the user's words, have another author.
  */
 import {
   type Block,
@@ -151,11 +151,11 @@ export function isUserMessage(record: SessionRecord): boolean {
 
 const MESSAGE_KINDS: ReadonlySet<UserInputKind> = new Set(['prompt', 'document', 'queued', 'command'])
 
-/** Kinds of origin that are programs. A message of any other origin counts as the user's, so that it is not lost. */
+/** Matches kinds of origin that are programs. A message of any other origin counts as the user's, so that it is not lost. */
 const MACHINE_ORIGIN =
   /notification|agent|coordinator|teammate|peer|hook|system|tool|task|bot|auto|schedul|cron|timer|machine|program|assistant|model/i
 
-/** Kinds of origin that are agents which instruct this one. What they send is kept, under their name. */
+/** Matches kinds of origin that are agents which instruct this one. Their messages are kept, under their name. */
 const AGENT_ORIGIN = /^(?:(?:main|parent|lead|team)[-_ ]?)?(?:agent|coordinator|teammate|peer|lead(?:er)?)$/i
 
 /** Returns the name of the agent that the host logged as the origin of a record or of an attachment; null if it is none. */
@@ -223,8 +223,8 @@ const SHELL_INPUT =
   /^<(?:bash-input|user_shell_command)>(?:\s*<command>)?([\s\S]*?)(?:<\/bash-input>|<\/command>[\s\S]*?<\/user_shell_command>)/
 
 /**
- * Reads a text from its start: notices are left out, then come messages of other agents, a slash or shell command and what
- * follows it, or a prompt.
+ * Reads a text from its start. Notices are left out. Then come messages of other agents, and a slash or shell command
+ * with what follows it, or a prompt.
  */
 function readTypedBlock(given: string, kind: 'prompt' | 'queued'): readonly UserInput[] {
   const sent = readAgentMessages(given).map(({ from, text }) =>
@@ -264,7 +264,7 @@ const ARGUMENTS_END = '</command-args>'
 
 /**
  * Reads a slash command with its arguments. A command without arguments counts only if it starts a turn: programs then
- * log its message before its name. Others, such as `/exit`, ask nothing of the model.
+ * log its message before its name. Other commands without arguments, such as `/exit`, ask nothing of the model.
  */
 function readCommand(text: string): readonly UserInput[] {
   const name = /<command-name>\s*([^<]*?)\s*<\/command-name>/.exec(text)?.[1] ?? ''
@@ -349,8 +349,8 @@ function readPlanChanges(call: ToolUseBlock | undefined, result: string): readon
   return lines.length === 0 ? [] : [lines.join('\n')]
 }
 
-// Slash commands: a prompt such as `/review src/a.ts` that stands for the text of a file. The user's own words, the name
-// and the arguments, are logged apart from that text, so that only they count as typed.
+// Slash commands: a prompt such as `/review src/a.ts` that stands for the text of a file. The user's own words (name
+// and arguments) are logged apart from that text, so that only these words count as typed.
 
 interface SlashCommand {
   /** The name without the slash, such as `review` or `frontend:review`. */

@@ -1,6 +1,6 @@
 /**
- * What the user typed, word for word, with what each text answers, refuses or corrects. Texts of other agents, and those
- * that a tool's result presents as the user's, are kept like messages, and each of their lines says whose it is.
+ * What the user typed, word for word, with what each text answers, refuses or corrects. Texts of other agents, and tool
+ * results that read like the user's words, are kept like messages, and each of their lines says whose it is.
  */
 import { isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
@@ -26,15 +26,15 @@ export interface ReadUserPrompt {
    * a tool has the question and its options in front.
    */
   readonly text: string
-  /** A note on how the text arrived or what it answers, to be placed before it; empty for an ordinary prompt. */
+  /** A note on how the text arrived or what it answers, to be placed before the text; empty for an ordinary prompt. */
   readonly lead: string
   /** The texts that a summary must contain: the user's words, and the questions that they answer. */
   readonly required: readonly string[]
-  /** The same texts as they stand in the record itself. */
+  /** The same texts as they are in the record itself. */
   readonly sources: readonly string[]
   /** Each text of the message alone. */
   readonly parts: readonly UserPromptPart[]
-  /** What stands with the user's words and is not theirs: the lead, and the questions as `text` has them. */
+  /** Texts among the user's words that are not the user's: the lead, and the questions as `text` has them. */
   readonly context: readonly string[]
   /** Whose words the message has. If it has words of several authors: the user, otherwise an agent. */
   readonly author: InputAuthor
@@ -43,7 +43,7 @@ export interface ReadUserPrompt {
   /** True if it is the first message after the user interrupted or refused, which indicates a change of course. */
   readonly isCorrection: boolean
   readonly inputs: readonly UserInput[]
-  /** Those of the inputs that are instructions: prompts, also sent while the model worked, once they are delivered. */
+  /** The inputs that are instructions: prompts, including those sent while the model worked once they are delivered. */
   readonly instructions: readonly UserInput[]
   /** The end of the model's text that a short reply answers; empty for any other message. */
   readonly answers: string
@@ -70,7 +70,7 @@ export interface UserPrompt extends ReadUserPrompt {
 
 /** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
 interface UserPromptReader {
-  /** Returns what the user typed in the record; null if that is nothing. `place`: its index in the history. */
+  /** Returns what the user typed in the record; null if nothing. `place`: index of the record in the history. */
   read(record: KnownRecord, place: number): ReadUserPrompt | null
 }
 
@@ -226,7 +226,7 @@ function formatInput(input: UserInput): string {
   return `${question === null ? '' : `${formatQuestion(question)}\n`}Answered: ${text}`
 }
 
-/** Formats a text that is not the user's: a line that says whose it is, and the name of its author before each line. */
+/** Formats a text that is not the user's: first a line that says whose it is, then the name of the author before each line. */
 function formatForeignInput({ text, question, author }: UserInput): string {
   const name = formatAuthorName(author)
   const asked = question === null ? '' : `${formatQuestion(question)}\n`

@@ -1,6 +1,6 @@
 /**
- * The work that tool calls did. Files: what was done to each, and its last known state; a file has one entry, however its
- * path was written. Commands: which were run, and which still fail.
+ * The work that tool calls did. Files: what was done to each, and its last known state; a file has one entry, even if
+ * its path was written in several ways. Commands: which were run, and which still fail.
  */
 import { removeControlCharacters, sliceText, toOneLine } from '../text/truncate-text.ts'
 import {
@@ -15,7 +15,7 @@ import { type FileTouch, normalizePath } from './tool-calls.ts'
 import { isFailure, type RunStatus, splitOutputHead, type ToolRun } from './tool-runs.ts'
 
 export interface TouchedFile {
-  /** The path as the log has it, whole if any call gave it so. */
+  /** The path as in the log; absolute if any call gave the absolute path. */
   readonly path: string
   /** The same text for every spelling of the path. */
   readonly key: string
@@ -114,7 +114,7 @@ export function createFileTracker(clean: (text: string) => string): FileTracker 
     setFolder(given) {
       cwd = normalizePath(given)
       start ??= cwd
-      // A folder above the first one takes its place, so that all paths of the project are relative to one folder.
+      // If a later folder is above the first one, it takes its place, so that all paths are relative to one folder.
       const isAbove = base?.startsWith(`${cwd}/`) === true && cwd.split('/').length > LEAST_FOLDER_PARTS
       if (base === null || isAbove) base = cwd
     },
@@ -131,7 +131,7 @@ export function isFileEdited({ edits, refusedEdits, movedFrom }: TouchedFile): b
   return edits + refusedEdits > 0 || movedFrom !== null
 }
 
-/** Checks whether a file is no longer as it was at the start of the session: a call or a command changed it. */
+/** Checks whether a file was changed since the start of the session, by a call or a command. */
 export function isFileChanged({ edits, movedFrom, fate }: TouchedFile): boolean {
   return edits > 0 || movedFrom !== null || fate !== ''
 }
@@ -169,7 +169,7 @@ function withTouch(
   }
 }
 
-/** Checks by its result whether a call that wrote a whole file made a new one. */
+/** Checks by its result whether a call that wrote a whole file created the file. */
 function isCreation({ result, touches }: ToolRun): boolean {
   return touches.length > 1 || !/has been updated|overwr|replaced/i.test(result.slice(0, 300))
 }
@@ -192,8 +192,8 @@ function findDefinitions(text: string | null): readonly string[] {
 }
 
 /**
- * Applies what a shell command did to known files: a file that it removed, moved or put back is no longer as its last
- * edit left it. Returns the keys that changed.
+ * Applies what a shell command did to known files: removed, moved or restored files are no longer as their last edit
+ * left them. Returns the keys of the changed files.
  */
 function applyFileChanges(
   files: Map<string, TouchedFile>,
@@ -260,7 +260,7 @@ export interface CommandFact {
   readonly reported: string
 }
 
-/** A command that has failed, with all of its variants. One that the user refused or interrupted has not. */
+/** A command that has failed, with all of its variants. A command that the user refused or interrupted has not failed. */
 export interface FailingCommand {
   readonly command: string
   /** The end of the command's output when it last failed. */
@@ -337,7 +337,7 @@ export class CommandTracker {
     this.#edits.push(...paths)
   }
 
-  /** Lists the commands by their newest result, newest first. Of those that never failed, only the newest are kept. */
+  /** Lists the commands by their newest result, newest first. Of commands that never failed, only the newest are kept. */
   listCommands(): readonly CommandFact[] {
     return [...this.#failed.values(), ...this.#passed.values()].toSorted(
       (one, other) => other.resultPlace - one.resultPlace || other.place - one.place,
@@ -349,7 +349,7 @@ export class CommandTracker {
     return [...this.#failures.values()].reverse().map(({ editsBefore, editsAfter, ...failure }) => ({
       ...failure,
       isSettled: failure.settledAt !== null,
-      // Each file once, where it was edited last.
+      // Each file once, at the place of its last edit.
       editedSince: [...new Set(this.#edits.slice(editsBefore, editsAfter ?? undefined).reverse())].reverse(),
     }))
   }
@@ -484,7 +484,7 @@ const FAILED_TEST_LINES: readonly RegExp[] = [
 ]
 /** The same for lines in which a time may follow the name: tests and packages of Go, files of vitest and jest. */
 const TIMED_TEST_LINE = /^(?:--- FAIL:|FAIL)\s+(.+)$/
-/** A test of vitest or jest. Linters begin lines with a cross too, so it counts only beside a number of tests. */
+/** A test of vitest or jest. Linters begin lines with a cross too, so such a line counts only if the output has a number of tests. */
 const CROSSED_TEST_LINE = /^[✕✗×]\s+(.+)$/
 const TEST_COUNT = /\b\d+ (?:passed|failed)\b/
 /** Matches what a test runner prints whether or not a test failed. The last form is a package of Go that passed. */

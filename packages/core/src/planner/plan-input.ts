@@ -174,7 +174,7 @@ export interface NewContextPrice {
   readonly breakEvenCalls: number | null
 }
 
-/** Prices a context that is ready to be used, by its own size. What was paid to write it is not counted. */
+/** Prices a context that is ready to be used, by its own size. What it cost to write the summary in it is not counted. */
 export function priceNewContext(input: NewContextInput): NewContextPrice | null {
   const { before, after, unchanged, rates, isWarm } = input
   const write = rates[input.write]

@@ -1,6 +1,6 @@
 /**
- * Clears the tool results that the user chose. Unlike an automatic clearing it asks neither for a least number of tokens
- * nor whether it pays; what must not be cleared (pinned, not yet seen by the model) stays.
+ * Clears the tool results that the user chose. Unlike an automatic clearing, this one need not free a minimum of
+ * tokens, nor pay for itself. What must not be cleared (pinned, not yet seen by the model) stays.
  */
 
 import type { ClearCandidate } from '../clearing/clear-candidates.ts'

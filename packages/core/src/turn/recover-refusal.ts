@@ -78,7 +78,7 @@ export async function* makeRoomAfterCutCall(
   return end.ok || end.reason !== 'aborted' ? null : { ok: false, reason: 'aborted' }
 }
 
-/** Compacts because the window was full. `refused`: what the provider said about sizes. */
+/** Compacts because the window was full. `refused`: the sizes that the provider reported. */
 async function* compactForRoom(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -152,7 +152,7 @@ async function* dropThinking(
   return true
 }
 
-// Answers that the output limit, the context window or an abort has cut: how the last one ended, and how it goes on.
+// Answers that the output limit, the context window or an abort has cut: how the last answer ended, and how it is continued.
 
 export const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
 
@@ -197,7 +197,7 @@ export function countAllowedContinuations({ policy, switches = NO_SWITCHES }: Tu
   return findMechanismStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
 }
 
-/** The failure of a request whose last message is a finished answer. It would be paid for, and answer nothing. */
+/** The failure of a request whose last message is a finished answer. The request would be paid for, and there is nothing to answer. */
 export const NOTHING_TO_ANSWER: TurnFailure = {
   ok: false,
   reason: 'invalid',
@@ -206,8 +206,8 @@ export const NOTHING_TO_ANSWER: TurnFailure = {
   ],
 }
 
-// Takes prompts that no request can carry out of the conversation again, so that the session goes on. They are given
-// back to the caller; the log keeps them on the branch that is left.
+// Takes prompts that are too long for any request out of the conversation again, so that the session can go on. The
+// prompts are returned to the caller; the log keeps them on the branch that is left.
 
 /**
  * Withdraws the prompts that the model has not answered if a request failed because it is too long, and nothing could

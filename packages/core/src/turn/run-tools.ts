@@ -41,8 +41,8 @@ export function listToolCalls({ message, cutInputs }: Reply): readonly ToolCall[
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 /**
- * Runs the tool calls in order. Calls that follow each other and whose tools allow it run at the same time. What hooks
- * add to the context is appended after all results, also if the turn is aborted, or ended by a hook, before the last call.
+ * Runs the tool calls in order. Neighbouring calls whose tools allow it run at the same time. The context that hooks
+ * add is appended after all results, even if the turn is aborted, or ended by a hook, before the last call.
  */
 export async function* runTools(
   turn: TurnContext,
@@ -62,7 +62,7 @@ export async function* runTools(
   return { ok: false, reason: 'blocked', message: `A hook ended the turn: ${hooked.endTurn.join('\n')}` }
 }
 
-/** What the hooks of all calls of a response said so far. */
+/** The outputs of the hooks of all calls of a response so far. */
 interface HookedCalls {
   readonly context: HookOutput[]
   /** Reasons to end the turn. */
@@ -70,8 +70,8 @@ interface HookedCalls {
 }
 
 /**
- * Splits the calls into groups that run one after another. The calls of a group run at the same time. Calls to which the
- * model gave one id do not, because their results belong to them in their order.
+ * Splits the calls into groups that run one after another. The calls of a group run at the same time. Calls with the
+ * same id are put into different groups, because results belong to calls with one id in their order.
  */
 function groupCalls({ host }: TurnContext, calls: readonly ToolCall[]): readonly (readonly ToolCall[])[] {
   const { isParallelTool = () => true } = host
@@ -150,7 +150,7 @@ function createNewsQueue(): NewsQueue {
   }
 }
 
-/** The result of a tool call, with what of it the user typed. */
+/** The result of a tool call, with the parts of it that the user typed. */
 interface CallResult {
   readonly result: ToolResultBlock
   readonly userInputs: readonly RecordedUserInput[]
@@ -267,7 +267,7 @@ function toErrorResult(thrown: unknown): ToolResultContent {
 
 /**
  * Creates the record of a tool result. A large result is stored as blobs and shown with its beginning and end only.
- * `userInputs`: what of the result the user typed.
+ * `userInputs`: the parts of the result that the user typed.
  */
 export async function* spillLargeResult(
   { host }: TurnContext,

@@ -119,7 +119,7 @@ function listLaterRewrites(
     )
 }
 
-/** What a compaction keeps on another branch, and how the texts that it added are to be changed. */
+/** What the copy of a compaction keeps, and how the texts that the compaction added are to be changed. */
 interface CompactionCopy {
   /** uuids of the records that stand after the summary, and of those that stand last. */
   readonly preserved: readonly string[]
@@ -215,8 +215,8 @@ export async function* clearConversation(
 }
 
 /**
- * Takes back a move, by going back to the branch that it left, or the undo of a rewrite, by going back to before it. What
- * was said since then stays in the log, on its own branch.
+ * Takes back a move, by going back to the branch that it left; or the undo of a rewrite, by going back to before the
+ * undo. Messages since then stay in the log, on their own branch.
  */
 export async function* takeBackMove(
   turn: TurnContext,

@@ -150,7 +150,7 @@ export async function* stopTurn(
 
 // Hooks and permissions of one tool call.
 
-/** What the hooks of a tool call said, besides their decision. */
+/** What the hooks of a tool call returned, besides their decision. */
 export interface CallHooksOutcome {
   readonly events: readonly TurnEvent[]
   /** What they add to the context. */
@@ -244,7 +244,7 @@ interface CheckedResult extends CallHooksOutcome {
   readonly result: ToolResultBlock
 }
 
-/** Runs the PostToolUse hooks on a result. What they object to is added to the result. */
+/** Runs the PostToolUse hooks on a result. Their objections are added to the result. */
 export async function checkResult(
   turn: TurnContext,
   call: ToolUseBlock,

@@ -56,8 +56,8 @@ import { type StopObjection, startSession, stopTurn, submitPrompt } from './turn
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
- * the turn stops; the log has everything emitted so far, and `openSession` resumes from it. `typed`: what of the prompt the
- * user typed, see `createUserInputs`.
+ * the turn stops; the log has everything emitted so far, and `openSession` resumes from it. `typed`: the parts of the
+ * prompt that the user typed, see `createUserInputs`.
  */
 export async function* takeTurn(
   turn: TurnContext,
@@ -155,7 +155,7 @@ async function* runLoop(
     const { stop = null } = reply
     const completed: CompletedTurn = { ok: true, stop, stopReason: readStopWord(reply.message) }
     const isCut = stop === 'cut' && toolCalls.every((call) => call.isCut)
-    // Many models refuse a request that ends with their own text, so a response paused there is continued like a cut one.
+    // Many models refuse a request that ends with their own text, so a response paused within its text is continued like a cut one.
     const isPausedInText = stop === 'paused' && endsInText(reply)
     cuts = isCut || isPausedInText ? cuts + 1 : 0
     const isLast = cuts > countAllowedContinuations(turn.host)

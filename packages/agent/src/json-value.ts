@@ -22,7 +22,7 @@ function mapValue(value: unknown, change: (text: string) => string): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapValue(item, change)]))
 }
 
-/** Objects with methods, such as an `AbortSignal`, stay what they are. */
+/** False for objects with methods, such as an `AbortSignal`, which are not copied. */
 function isPlainObject(value: unknown): value is object {
   return isObject(value) && Object.getPrototypeOf(value) === Object.prototype
 }

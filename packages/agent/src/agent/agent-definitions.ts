@@ -27,19 +27,19 @@ import type { TrustItem } from './folder-trust.ts'
 
 export interface AgentDefinition {
   readonly name: string
-  /** What it is for, for the model that may start it. */
+  /** The purpose of the subagent, for the model that may start it. */
   readonly description: string
   readonly instructions: string
-  /** Names of its tools, such as `Read` or `mcp__files__*`; null for all that the starting agent has. */
+  /** Names of its tools, such as `Read` or `mcp__files__*`; null for all tools of the starting agent. */
   readonly tools: readonly string[] | null
   readonly forbiddenTools: readonly string[]
   /** A model id, or `sonnet`, `opus` or `haiku`; null for the model of the starting agent. */
   readonly model: string | null
-  /** The context window in tokens, if it is to be smaller than that of the model. */
+  /** The context window in tokens, if it should be smaller than the model's. */
   readonly window: number | null
-  /** Calls to the model after which it ends with a partial result. */
+  /** Number of model calls after which the subagent ends with a partial result. */
   readonly maxTurns: number | null
-  /** True if it works in plan mode, whatever the mode of the starting agent. */
+  /** True if the subagent works in plan mode, whatever the mode of the starting agent. */
   readonly isPlanning: boolean
 }
 
@@ -67,13 +67,13 @@ const BUILT_IN_AGENTS: readonly AgentDefinition[] = [
 
 interface AgentDefinitions {
   readonly definitions: readonly AgentDefinition[]
-  /** Files that exist and could not, or must not, be read, with the reason. */
+  /** Files that exist but could not or must not be read, with the reason. */
   readonly unread: readonly { readonly path: string; readonly why: string }[]
-  /** What definitions name and is not there, as sentences for the user. */
+  /** Sentences for the user about tools and models that definitions name but that do not exist. */
   readonly problems: readonly string[]
 }
 
-/** Reads the definitions as they are now. The user's come before the project's, and both before the built-in ones. */
+/** Reads the present definitions: the user's, then the project's, then the built-in ones. The first one of a name counts. */
 export async function readAgentDefinitions(
   places: PromptFilePlaces,
   isTrusted: (item: TrustItem) => boolean,
@@ -81,7 +81,7 @@ export async function readAgentDefinitions(
   const { all, unread } = await readPromptFiles(places, 'agent')
   const mayUse = (file: FoundPromptFile): boolean =>
     file.origin === 'user' || isTrusted(describeDefinition(file, places.project))
-  // A file that is not trusted must not hide a trusted one by taking its name.
+  // Untrusted files are removed first, so that they cannot take the name of a trusted file.
   const usable = all.filter(mayUse)
   const used = usable.filter(({ name }, index) => usable.findIndex((one) => one.name === name) === index)
   const definitions = used.map(toDefinition)
@@ -93,7 +93,7 @@ export async function readAgentDefinitions(
   }
 }
 
-/** Says which tools and which model of a definition do not exist; null if all do. Tools of MCP servers may come later. */
+/** Describes tools and a model of a definition that do not exist; null if all exist. Tools of MCP servers may appear later. */
 function describeDefinitionProblem(file: FoundPromptFile): string | null {
   const { name, tools, forbiddenTools, model } = toDefinition(file)
   const named = [...(tools ?? []), ...forbiddenTools].filter((tool) => !/^mcp__|\*/.test(tool))
@@ -133,7 +133,7 @@ export function isToolOfAgent({ tools, forbiddenTools }: AgentDefinition, tool: 
   return (tools === null || tools.some(isNamed)) && !isForbidden
 }
 
-/** Returns the model of a subagent. Its window is never larger than the model's own. */
+/** Returns the model of a subagent. A window in the definition cannot be larger than the model's. */
 export function chooseAgentModel({ name, model, window }: AgentDefinition, own: ModelChoice): ModelChoice {
   const chosen = model === null ? own : findModel(name, model, own)
   if (window === null || (chosen.window !== null && chosen.window <= window)) return chosen
@@ -145,7 +145,7 @@ const FAMILY = /^(?:sonnet|opus|haiku)$/
 function findModel(agent: string, model: string, own: ModelChoice): ModelChoice {
   const isFamily = FAMILY.test(model)
   if (model === own.id || (isFamily && own.id.includes(model))) return own
-  // The catalogue has the newest model of each family first.
+  // The catalogue lists the newest model of each family first.
   const id = isFamily ? modelCatalogue.models.find((each) => each.id.includes(model))?.id : model
   try {
     if (id !== undefined && own.sibling !== undefined) return own.sibling(id)
@@ -155,7 +155,7 @@ function findModel(agent: string, model: string, own: ModelChoice): ModelChoice 
   throw new ToolError(`The agent ${agent} cannot be started: there is no model ${model}.`)
 }
 
-// Trust. A project's definition is the system prompt of an agent with the user's permissions.
+// Trust. A project's definition becomes the system prompt of an agent that has the user's permissions.
 
 function describeDefinition(file: FoundPromptFile, project: string): TrustItem {
   const { name, path, matter, body } = file
@@ -179,14 +179,14 @@ function describeDefinition(file: FoundPromptFile, project: string): TrustItem {
 /** Lists the definitions of a project, for the user to trust. */
 export async function listDefinitionItems(folder: string, home: string): Promise<readonly TrustItem[]> {
   const project = resolveRealPath(folder)
-  // In the home folder, they are the user's own.
+  // In the home folder, these files are the user's own.
   if (project === resolveRealPath(home)) return []
   const isPermitted = (path: string): boolean => isPathWithin(path, project)
   const { all } = await readPromptFiles({ home: null, project, isPermitted }, 'agent')
   return all.map((file) => describeDefinition(file, project))
 }
 
-/** Lists what is wrong with the agents, skills and commands of a project, as sentences for the user. */
+/** Lists problems in the agents, skills and commands of a project, as sentences for the user. */
 export async function listPromptFileProblems(folder: string): Promise<readonly string[]> {
   const project = resolveRealPath(folder)
   const places = { home: null, project, isPermitted: (path: string): boolean => isPathWithin(path, project) }

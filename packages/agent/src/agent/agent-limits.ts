@@ -4,18 +4,18 @@ import type { RunOptions, Session, TidemarkOptions } from 'tidemark'
 /** Turns, tokens and dollars, as the library takes them. */
 export type Limits = NonNullable<RunOptions['limits']>
 
-/** What counts against each limit; null if it cannot be counted. */
+/** What a session has used of each limit; null if it cannot be counted. */
 export type Spending = Readonly<Record<keyof Limits, number | null>>
 
 export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
 
-/** Returns what a session has used, by its own log. */
+/** Returns what a session has used, from its own log. */
 export function readSpending({ calls, tokens, spent }: ReturnType<Session['money']>): Spending {
   const all = Object.values(tokens).reduce((sum, count) => sum + count, 0)
   return { turns: calls, tokens: all, dollars: spent.total }
 }
 
-/** Returns the limits of an agent's session as an option of the library: it shares them with all other agents. */
+/** Returns the limits of an agent's session as an option of the library. All agents of the session share them. */
 export function createAgentLimits(
   { limits, inherited, sessionId }: LimitedAgent,
   { records, readMainSpending }: LimitedTeam,
@@ -50,7 +50,7 @@ function addSpending(one: Spending, other: Spending): Spending {
   }
 }
 
-/** Returns null for limits that can be kept; otherwise what was expected. */
+/** Returns null if the limits are valid; otherwise a description of what was expected. */
 export function findLimitsProblem(value: unknown): string | null {
   const isRight = ([name, limit]: [string, unknown]): boolean =>
     ['turns', 'tokens', 'dollars'].includes(name) &&
@@ -63,5 +63,5 @@ export function findLimitsProblem(value: unknown): string | null {
     : 'limits with turns, tokens and dollars, each a number above 0, turns and tokens whole'
 }
 
-/** Limits of one run of a subagent, unless the settings or a flag say otherwise. */
+/** Limits of one run of a subagent, unless the settings or a flag set others. */
 export const SUBAGENT_LIMITS: Limits = { turns: 500 }

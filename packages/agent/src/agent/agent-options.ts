@@ -1,4 +1,4 @@
-/** What an agent is opened with and what it offers, and what follows from these options alone. */
+/** The options with which an agent is opened, its interface, and values that follow from the options alone. */
 
 import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions, Tools } from 'tidemark'
 import type { FoundPromptFile } from 'tidemark/project'
@@ -21,21 +21,21 @@ export interface AgentOptions {
   readonly sessionId: string
   readonly model: ModelChoice
   readonly settings: AgentSettings
-  /** Permission rules of the command line, besides those of the settings. */
+  /** Permission rules from the command line, in addition to those of the settings. */
   readonly allowed?: readonly string[]
   readonly mode?: PermissionMode
   /** Names of the tools that the model gets. Default: all. AskUser is left out if there is no `askUser`. */
   readonly toolNames?: readonly string[]
   readonly appendedPrompt?: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Asks the user a question of the model. Without it, nobody can answer. */
+  /** Asks the user a question for the model. If omitted, the model cannot ask the user. */
   readonly askUser?: AskUser
   /** True if the user can switch the permission mode while the session is open. Default: false. */
   readonly canSwitchMode?: boolean
-  /** Asks the user for a permission. Without it, what no rule allows is refused. */
+  /** Asks the user for a permission. If omitted, calls that no rule allows are refused. */
   readonly askPermission?: AskPermission
   readonly onEvent?: (event: SessionEvent) => void
-  /** Called once for each memory file, skill or slash command that exists and could not or may not be read. */
+  /** Called once for each memory file, skill or slash command that exists but could not or must not be read. */
   readonly onUnread?: (
     kind: 'memory file' | 'skill or command' | 'definition of an agent',
     file: { readonly path: string; readonly why: string },
@@ -49,24 +49,24 @@ export interface AgentOptions {
   /** Called when a subagent begins, does something, or ends. */
   readonly onSubagent?: (event: SubagentEvent) => void
   /**
-   * True if a turn ends only when the subagents in the background have ended and the model has seen their results.
-   * Default: true. False where the user can give the next prompt while they work.
+   * True if a turn ends only after all background subagents have ended and the model has seen their results. Default: true. False if the
+   * user can send prompts while subagents work.
    */
   readonly waitsForSubagents?: boolean
   /** What the session and its subagents may use in all. Default: no limit. */
   readonly limits?: Limits
-  /** What one run of a subagent may use. Default: those of the settings, else 500 turns. */
+  /** Limits of one run of a subagent. Default: those of the settings, else 500 turns. */
   readonly subagentLimits?: Limits
-  /** What a subagent has from the agent that starts it. Not given for the main conversation. */
+  /** What a subagent inherits from the agent that starts it. Absent for the main conversation. */
   readonly inherited?: InheritedOptions
   /** Further options of the engine, for tests and the tour. */
   readonly engine?: Partial<TidemarkOptions>
 }
 
-/** What a subagent has from the agent that starts it. */
+/** What a subagent inherits from the agent that starts it. */
 export interface InheritedOptions {
   readonly definition: AgentDefinition
-  /** 1 for a subagent of the main conversation. */
+  /** Depth of the subagent; 1 if the main conversation started it. */
   readonly depth: number
   readonly isPlanning: boolean
   readonly context: PermissionContext
@@ -77,19 +77,19 @@ export interface InheritedOptions {
   readonly team: SubagentTeam
 }
 
-/** The MCP servers of the main conversation, with their tools as they are when the subagent starts. */
+/** The MCP servers of the main conversation, with their tools at the time when the subagent starts. */
 export interface InheritedServers {
   readonly tools: Tools
   readonly instructions: string | null
   readonly isReadOnly: (tool: string) => boolean
-  /** Returns a tool of a server that was still starting. */
+  /** Returns a tool of a server that was not ready yet when the subagent started. */
   readonly findTool: McpServers['findTool']
 }
 
 /** What all subagents of a session share. */
 export interface SubagentTeam {
   readonly records: SubagentRecords
-  /** Those that are working, by id. */
+  /** The subagents that are working, by id. */
   readonly working: Map<string, WorkingSubagent>
   readonly runHooks: Session['runHooks']
   /** Returns what the main conversation itself has used. */
@@ -97,14 +97,14 @@ export interface SubagentTeam {
 }
 
 export interface WorkingSubagent {
-  /** Stops it. `interrupted`: because the program ends. */
+  /** Stops the subagent. `interrupted`: the program ends. */
   stop(status: 'stopped' | 'interrupted'): void
-  /** Resolves when it has ended and its record is stored. Never rejects. */
+  /** Resolves when the subagent has ended and its record is stored. Never rejects. */
   readonly ended: Promise<SubagentRecord>
 }
 
 export type AskPermission = (request: {
-  /** The name of the subagent that wants to call the tool; not given for the main conversation. */
+  /** The name of the subagent that wants to call the tool; absent for the main conversation. */
   readonly agent?: string
   readonly tool: string
   readonly input: object
@@ -127,11 +127,11 @@ export interface PermissionDenial {
 
 interface PromptToRun {
   readonly prompt: AgentPrompt
-  /** The texts that the user typed, if the prompt is no command. */
+  /** The texts that the user typed; absent if the prompt is a command. */
   readonly typed?: readonly string[]
   /** Sentences for the user. */
   readonly notices: readonly string[]
-  /** The name that the prompt begins with, if it looks like a command and none has it. */
+  /** The name at the beginning of the prompt, if it looks like a command but no command has that name. */
   readonly unknownCommand?: string
   /** The files that were added, as in `src/a.ts, 61 lines`. */
   readonly attached?: readonly string[]
@@ -145,22 +145,22 @@ export interface Agent {
   isPlanning(): boolean
   /** Returns the permission mode as it is now. */
   readMode(): PermissionMode
-  /** The sandbox of commands; why there is none if the settings want one; null if they do not. */
+  /** The sandbox for commands; a sentence if the settings want one that could not be opened; null if they want none. */
   readonly sandbox: OpenedSandbox | null
-  /** Goes on in another permission mode, from the next tool call on. A subagent keeps its own. */
+  /** Switches to another permission mode, from the next tool call on. Subagents keep their mode. */
   switchMode(mode: PermissionMode): Promise<void>
   /**
-   * Replaces a slash command by the text of its file, for `run`, and adds the files that the prompt names. Any other prompt
-   * is returned as it is.
+   * Replaces a slash command by the text of its file, and adds the files that the prompt names. Other prompts are returned unchanged. The
+   * result is for `run`.
    */
   expandPrompt(prompt: AgentPrompt, signal?: AbortSignal): Promise<PromptToRun>
   /** Lists the skills and the slash commands that are files, as they are now. */
   listPromptFiles(): Promise<readonly FoundPromptFile[]>
-  /** Lists the definitions of subagents as they are now; none if this agent may start none. */
+  /** Lists the present definitions of subagents; none if this agent may not start any. */
   listDefinitions(): Promise<readonly AgentDefinition[]>
   /** Names of the tools that MCP servers offer now. */
   listServerTools(): readonly string[]
-  /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, it takes as many calls as the work needs. */
+  /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, the number of calls has no limit. */
   run(
     prompt: string | readonly object[] | null,
     options?: { signal?: AbortSignal; maxCalls?: number; limits?: Limits; typed?: readonly string[] },
@@ -176,16 +176,16 @@ export interface Agent {
   close(): Promise<void>
 }
 
-/** A tool that nobody can answer is not offered. A subagent has no tool that the agent that starts it has not. */
+/** Returns false for a tool that asks the user if nobody can answer, and for a tool that the starting agent does not have. */
 export function isOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
   if (name === 'AskUser' && askUser === undefined) return false
   if (inherited === undefined) return toolNames?.includes(name) ?? true
   return inherited.isOffered(name) && isToolOfAgent(inherited.definition, name)
 }
 
-/** Returns the environment of commands, hooks and MCP servers. They get no key of the model, unless the user's settings give one. */
+/** Returns the environment of commands, hooks and MCP servers. It contains no key of the model, unless the user's settings set one. */
 export function createCommandEnvironment({ env, settings }: AgentOptions): AgentOptions['env'] {
-  // With CDPATH, `cd sub` leads to another folder than the rules for commands take it for.
+  // CDPATH is removed: with it, `cd sub` could lead to another folder than the rules for commands assume.
   const {
     ANTHROPIC_API_KEY: _key,
     ANTHROPIC_AUTH_TOKEN: _token,

@@ -40,7 +40,7 @@ interface SessionPlace {
   readonly ownFolder: string
 }
 
-/** What decides about the tool calls of a session, and what the engine must know of it. */
+/** What decides about the tool calls of a session, and related options of the engine. */
 export interface OpenPermissions
   extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode' | 'sandbox'> {
   readonly context: PermissionContext
@@ -49,7 +49,7 @@ export interface OpenPermissions
   readonly cleanups: NonNullable<TidemarkOptions['cleanups']>
 }
 
-/** Opens what decides about tool calls: rules, plan mode, and the slash commands, which bring rules of their own. */
+/** Opens what decides about tool calls: rules, plan mode, and slash commands, which bring their own rules. */
 export async function openPermissions(options: AgentOptions, place: SessionPlace): Promise<OpenPermissions> {
   if (options.inherited !== undefined) return await inheritPermissions(options, options.inherited, place)
   const { folder, log, ownFolder } = place
@@ -88,7 +88,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
   for (const file of prompts.unread) options.onUnread?.('skill or command', file)
   const expandPrompt: Agent['expandPrompt'] = async (prompt, signal) => {
     const { allowed: rules, ...expanded } = await prompts.expand(prompt, signal)
-    // What a slash command allows counts until the next prompt.
+    // The rules that a slash command grants are valid until the next prompt.
     granted = rules
     return expanded
   }
@@ -111,7 +111,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
   }
 }
 
-/** Returns a check of what the repository lets Git run, as it is at each call: a checkout may bring other hooks. */
+/** Returns a check, made at each call, of programs that the repository makes Git run: a checkout may bring hooks. */
 function createGitCheck(
   { isItemTrusted = () => false }: AgentOptions['settings'],
   folder: string,
@@ -129,15 +129,15 @@ function createRuleCleanup(forgetRules: () => void): NonNullable<TidemarkOptions
     name: 'rules of a slash command',
     scope: 'main',
     forget({ kind }) {
-      // The prompt with the command may have left the conversation.
+      // The prompt with the command may no longer be in the conversation.
       if (kind === 'undo' || kind === 'rewind') forgetRules()
     },
   }
 }
 
 /**
- * Opens the permissions of a subagent: those of the agent that started it, as they are at each call. It has its own place
- * for files, its own skills, and it stays in plan mode if it was started there.
+ * Opens the permissions of a subagent: those of the agent that started it, read at each call. It has its own folder for files and its own
+ * skills. If it was started in plan mode, it stays in plan mode.
  */
 async function inheritPermissions(
   options: AgentOptions,
@@ -195,8 +195,8 @@ export function createPromptPlaces({ env }: AgentOptions, context: PermissionCon
 }
 
 /**
- * Returns the options with which the user is asked one question at a time, although several agents may ask. A question
- * of an agent that was stopped while it waited is not asked.
+ * Returns options with which questions to the user come one at a time, although several agents may ask. If an agent is stopped while its
+ * question waits, the question is dropped.
  */
 export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
   let last: Promise<unknown> = Promise.resolve()
@@ -228,7 +228,7 @@ export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
   }
 }
 
-/** Hides files from searches in a folder around them, if a rule denies reading them or asks first. */
+/** Hides files from searches in a folder around them, if a rule denies reading them or requires a question. */
 export function createHiding(context: PermissionContext): Pick<AgentEnvironment, 'isHidden'> {
   if (!hasSearchLimits(context.rules)) return {}
   const decide = (tool: string, path: string) =>
@@ -236,15 +236,15 @@ export function createHiding(context: PermissionContext): Pick<AgentEnvironment,
   return {
     isHidden(tool, file, root) {
       const decision = decide(tool, file)
-      // If the search itself was asked about, the user has answered for the files in it.
+      // If the search itself needed a question, the user's answer covers the files in it.
       return decision === 'deny' || (decision === 'ask' && decide(tool, root) !== 'ask')
     },
   }
 }
 
 /**
- * Returns the permission check, and the hook that asks the user, as options of a session. The hook runs after the hooks of
- * the settings, so it is asked only about what they have not decided.
+ * Returns the permission check, and the hook that asks the user, as session options. The hook runs after the hooks of the settings, so it
+ * only gets calls that these have not decided.
  */
 export function createPermissions(
   { askPermission }: AgentOptions,
@@ -306,7 +306,7 @@ interface PermissionQuestion {
   readonly reason: string
 }
 
-/** A user may take a day to answer. */
+/** Time limit for an answer of the user: one day. */
 const SECONDS_TO_ANSWER = 86_400
 
 function explainAllowing(tool: string, suggestions: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** Which session and which model an agent runs with: new, resumed or the newest one of a folder; the chosen API. */
+/** Chooses the session and the model of an agent: a new session, a resumed one, or the newest one of a folder; and the API. */
 
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -71,7 +71,7 @@ function createOpenaiChoice(id: string, { baseUrl, window }: ModelOptions, env: 
   })
 }
 
-/** A server that speaks Chat Completions. Its window is its own setting, so it must be given. */
+/** Creates the model of a server that speaks Chat Completions. The user must give its window, which only the server knows. */
 function createLocalChoice(
   id: string,
   { baseUrl = '', window }: ModelOptions,
@@ -83,16 +83,16 @@ function createLocalChoice(
       `the window of ${id} at ${withoutCredentials(baseUrl)} is not known: give --window TOKENS, as the server is set up`,
     )
   const key = env.OPENAI_API_KEY
-  // The key of OpenAI is for OpenAI: a server on this machine gets none.
+  // The OpenAI key is not sent to a server on this machine.
   return compatible(id, { baseUrl, window, ...(isSet(key) && !isLoopback(baseUrl) ? { apiKey: key } : {}) })
 }
 
-/** A server on this machine, such as tidemark simulate, needs no key. */
+/** Returns a placeholder key for a server on this machine, such as tidemark simulate, which needs none. */
 function createLocalKey(url: string | undefined): { readonly apiKey?: string } {
   return isSet(url) && isLoopback(url) ? { apiKey: 'none' } : {}
 }
 
-/** What a session was started with, as options of the command line. */
+/** The options of the command line with which a session was started. */
 interface StartOptions extends ModelOptions {
   readonly permissionMode?: string
   readonly allowedTools?: readonly string[]
@@ -101,8 +101,8 @@ interface StartOptions extends ModelOptions {
 }
 
 /**
- * Returns the command that goes on with a session, with the options that it was started with: they are not kept with it,
- * so that no permission lasts longer than its run. An address is printed without a name, a password or a key in it.
+ * Returns the command that continues a session, with the options it was started with. These are not stored with the session, so that no
+ * permission outlasts its run. User name, password and key in an address are not printed.
  */
 export function formatResumeCommand(
   id: string,
@@ -131,7 +131,7 @@ export function formatResumeCommand(
   )
 }
 
-/** Returns the command to type. Started by npx, it is not on the path. */
+/** Returns the name of the program to type. If npx started it, the program is not on the PATH. */
 function nameProgram(env: AgentOptions['env']): string {
   return env.npm_command === 'exec' ? 'npx tidemark' : 'tidemark'
 }
@@ -148,7 +148,7 @@ function toShellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : quoteForShell(text)
 }
 
-/** Words an error of the library about the model of a session in terms of the command line. Other errors stay as they are. */
+/** Rewords an error of the library about the session's model for users of the command line. Other errors stay unchanged. */
 function describeModelError(
   error: unknown,
   model: string,
@@ -174,7 +174,7 @@ type KeyAdvice = readonly [command: string, comment: string]
 const ANTHROPIC_KEY_ADVICE: KeyAdvice = ['export ANTHROPIC_API_KEY=…', 'from https://console.anthropic.com']
 const OPENAI_KEY_ADVICE: KeyAdvice = ['export OPENAI_API_KEY=…', 'from https://platform.openai.com']
 
-/** Lists what to type without a key. Each line fits a terminal of 80 columns, because a wrapped line cannot be copied. */
+/** Returns advice on what to type if there is no key. Each line fits 80 columns, because a wrapped line cannot be copied. */
 function listKeyAdvice(env: AgentOptions['env'], keyAdvice: KeyAdvice): readonly string[] {
   const program = nameProgram(env)
   const advice = [
@@ -197,7 +197,7 @@ interface AgentFacts {
 
 const FACTS_FILE = 'agent.json'
 
-/** Reads the facts about a session; empty if it has none, as a session that the library made. */
+/** Reads the facts about a session; empty if the session has none, for example because a program made it with the library. */
 async function readAgentFacts(home: string, id: string): Promise<Partial<AgentFacts>> {
   try {
     const { folder } = JSON.parse(await readFile(join(sessionPaths(home, id).folder, FACTS_FILE), 'utf8'))
@@ -240,11 +240,11 @@ export async function chooseSession(
 
 interface ChosenSession {
   readonly id: string
-  /** A sentence for the user about the session; null if there is nothing to say. */
+  /** A sentence for the user about the session; null if none is needed. */
   readonly notice: string | null
 }
 
-/** A session that no agent has opened here, such as a copy by `tidemark compact`, names its folder only in its records. */
+/** Returns a notice if a session without agent facts, such as a copy by `tidemark compact`, has records of another folder. */
 async function describeOtherFolder(home: string, id: string, folder: string): Promise<string | null> {
   const read = await readLog(sessionPaths(home, id).log, { withAgents: false })
   const own = read.ok
@@ -254,7 +254,7 @@ async function describeOtherFolder(home: string, id: string, folder: string): Pr
   return `The session ${id} was in ${own}, and goes on in ${folder}: paths in it may not be here. To go on there: --cwd ${quoteForShell(own)}`
 }
 
-/** Creates the id of a new session: its date, so that a listing is in order, and a random part. */
+/** Creates the id of a new session: its date, so that lists are sorted by date, and a random part. */
 export function createSessionId(): string {
   const date = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   return `chat-${date}-${randomBytes(3).toString('hex')}`

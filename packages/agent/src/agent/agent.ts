@@ -59,7 +59,7 @@ import { openSubagents } from './task-tools.ts'
 
 export async function openAgent(given: AgentOptions): Promise<Agent> {
   const { sessionId, home, inherited } = given
-  // A subagent asks through the agent that started it.
+  // A subagent asks through the agent that started it, whose questions already come one at a time.
   const options = inherited === undefined ? withQuestionsInTurn(given) : given
   const folder = realpathSync(options.folder)
   const { log, folder: ownFolder } = sessionPaths(home, sessionId)
@@ -72,7 +72,7 @@ export async function openAgent(given: AgentOptions): Promise<Agent> {
   try {
     return await openSession(options, { folder, log, ownFolder, scratchFolder, permissions, mcp })
   } catch (error) {
-    // The processes of servers would keep the program from ending.
+    // Server processes that still run would keep the program from ending.
     await mcp?.close()
     throw error
   }
@@ -150,7 +150,7 @@ async function openSession(
   }
 }
 
-/** Runs a prompt without the key of the model, which may be in a file that it attaches. */
+/** Runs a prompt with the key of the model removed. The key may be in an attached file. */
 function runPrompt(
   session: Session,
   { model: { hideKey = String } }: AgentOptions,
@@ -160,7 +160,7 @@ function runPrompt(
   return session.run(prompt, others)
 }
 
-/** Returns how a prompt is expanded with the files that it names. A subagent gets its prompt as it is. */
+/** Returns the function that adds the files named in a prompt. The prompt of a subagent is not changed. */
 function attachFiles(
   expandPrompt: Agent['expandPrompt'],
   options: AgentOptions,
@@ -171,7 +171,7 @@ function attachFiles(
     withPromptFiles(await expandPrompt(prompt, signal), await readNamedFiles(prompt, parts))
 }
 
-/** Puts the files that a prompt names behind its own text. */
+/** Adds the files that a prompt names after its own text. */
 function withPromptFiles(
   expanded: Awaited<ReturnType<Agent['expandPrompt']>>,
   { blocks, labels, notices }: AttachedFiles,
@@ -184,8 +184,8 @@ function withPromptFiles(
 }
 
 /**
- * Returns the tools of a session with those of MCP servers. A subagent is offered those that were there when it started.
- * A call of another one waits for its server.
+ * Returns the tools of a session, including those of MCP servers. A subagent is offered the tools that existed when it started; a call of
+ * another server tool waits for its server.
  */
 function createServerTools(
   options: AgentOptions,
@@ -207,7 +207,7 @@ async function createSessionFolder(path: string, home: string): Promise<void> {
   })
 }
 
-/** A turn that was stopped may have read files whose results are not in the context. */
+/** After a turn was stopped, the results of its last reads may be missing from the context, so these files count as unread. */
 function forgetReadsOfStopped({ outcome }: Run, readState: ReturnType<typeof createReadState>): void {
   const forgetShown = () => readState.forget({ kind: 'aborted', toolUseIds: [], filePaths: [] })
   outcome.then(({ ok }) => ok || forgetShown(), forgetShown)
@@ -236,7 +236,7 @@ function offerTools(
   return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(options, name)))
 }
 
-/** Events at which hooks run in a subagent. Its start and end are reported to the main conversation. */
+/** Events at which hooks also run in a subagent. Its start and end are events of the main conversation. */
 const SUBAGENT_EVENTS: readonly (keyof HookSettings)[] = [
   'PreToolUse',
   'PermissionRequest',
@@ -303,11 +303,11 @@ function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark 
     carriers: [
       ...createMemorySources({
         ...{ settings, env, context: permissions.context },
-        // Hooks hear of memory files in the main conversation only.
+        // Hooks are told about memory files of the main conversation only.
         onLoaded: inherited === undefined ? parts.onMemoryLoaded : () => {},
         onUnread: (file) => options.onUnread?.('memory file', file),
       }),
-      // A call may name a file that it could not read: a tool of a server, or a command in the sandbox.
+      // A server's tool or a sandboxed command may name a file that it could not read itself, so permission is checked.
       ...diskSources({
         folder,
         transcript: log,
@@ -344,7 +344,7 @@ function describePrompt(
     appended: appendedPrompt ?? null,
     ...(mcp === null ? {} : { readMcpInstructions: mcp.prepareRequest }),
     ...(instructions === null ? {} : { readMcpInstructions: async () => instructions }),
-    // What a subagent writes is read by the agent that started it.
+    // The output of a subagent is read by the agent that started it.
     ...(inherited === undefined
       ? { language: settings.language ?? null, outputStyle: settings.outputStyle ?? null }
       : { subagent: { ...inherited.definition, isPlanning: inherited.isPlanning } }),
@@ -352,12 +352,12 @@ function describePrompt(
 }
 
 /**
- * Adds the user's policy to that of the agent, whose user may come back to an idle session. Tools whose results must not
- * be spilled stay exempt.
+ * Merges the user's policy into the agent's own, which expects a user who returns to an idle session. Tools whose results must not be
+ * spilled keep their exemption.
  */
 function joinPolicies({ spill }: PolicyOverrides, user: PolicyOverrides): PolicyOverrides {
   const own = user.spill?.exceptTools ?? []
-  // A value of the wrong type is left as it is, for the check of the whole policy.
+  // A value of the wrong type is passed on, so that the check of the whole policy reports it.
   if (!isObject(user.spill ?? {}) || !Array.isArray(own)) return user
   const exceptTools = [...(spill?.exceptTools ?? []), ...own]
   const cache = isObject(user.cache ?? {}) ? { cache: { idle: 'auto' as const, ...user.cache } } : {}
@@ -366,7 +366,7 @@ function joinPolicies({ spill }: PolicyOverrides, user: PolicyOverrides): Policy
 
 // MCP servers as a part of the session: where they keep their files, their tools, and what the engine must know.
 
-/** Starts the MCP servers of the settings, and returns before they run; null if there are none. */
+/** Starts the MCP servers of the settings without waiting for them; null if there are none. */
 async function openServers(options: {
   readonly settings: AgentSettings
   readonly model: ModelChoice
@@ -397,10 +397,7 @@ async function openServers(options: {
   })
 }
 
-/**
- * Returns a function that reads the tools of the agent with those of the servers. It returns another object only if they
- * have changed.
- */
+/** Returns a function that returns the agent's tools with those of the servers. The object changes only if the tools have changed. */
 function joinTools(own: Tools, mcp: McpServers, isOffered: (name: string) => boolean): () => Tools {
   let last: { readonly given: Tools; readonly joined: Tools } | null = null
   return () => {
@@ -413,7 +410,7 @@ function joinTools(own: Tools, mcp: McpServers, isOffered: (name: string) => boo
   }
 }
 
-/** Returns what a subagent has of the servers: their tools as they are now, because a change would break its cache. */
+/** Returns what a subagent gets of the servers: their present tools, because a later change would break its cache. */
 function shareServers(mcp: McpServers | null): InheritedServers {
   if (mcp === null) return NO_SERVERS
   const { isReadOnly, findTool } = mcp
@@ -427,7 +424,7 @@ const NO_SERVERS: InheritedServers = {
   findTool: async () => null,
 }
 
-/** Returns the cleanup that lets the tools of servers change with a compaction; none without servers. */
+/** Returns the rewrite cleanup after which tools of servers may change; none without servers. */
 function listServerCleanups(mcp: McpServers | null): NonNullable<TidemarkOptions['cleanups']> {
   if (mcp === null) return []
   return [
@@ -435,7 +432,7 @@ function listServerCleanups(mcp: McpServers | null): NonNullable<TidemarkOptions
       name: 'tools of MCP servers',
       scope: 'main',
       forget({ kind }) {
-        // The prefix is new, so that the tools can change without a further cache break.
+        // After a compaction the prefix is new anyway, so tools can change without another cache break.
         if (kind === 'compact') mcp.noteCompaction()
       },
     },

@@ -76,7 +76,7 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
 function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agent, terminal: Terminal): void {
   if (outcome.ok) terminal.write(`${sanitizeLines(outcome.text).trimEnd()}\n`)
   else terminal.warn(`tidemark: ${sanitizeText(outcome.message)}\n`)
-  // A rule that a terminal would not show as it is cannot be copied from there.
+  // A rule with characters that a terminal hides cannot be copied from there, so it is left out.
   const rules = [...new Set(denials.flatMap(({ suggestions }) => suggestions))].filter(
     (rule) => showExactly(rule) === rule,
   )
@@ -91,7 +91,7 @@ function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agen
   terminal.warn(`tidemark: ${calls} refused.${advice}\n`)
 }
 
-/** Prints the id of the session, to go on with, and what it has cost so far. */
+/** Prints the id of the session, for continuing it, and its cost so far. */
 function printSessionLine(agent: Agent, terminal: Terminal): void {
   const { dim } = createColors({ ...terminal, isTty: true })
   const cost = formatCost(sumSessionCost(agent), 0)
@@ -116,7 +116,7 @@ interface CallTotals {
   }
 }
 
-/** Counts model calls and rewrites from the events. `take` returns the totals since the last call of it. */
+/** Counts model calls and rewrites from events. `take` returns the totals since the last call of `take`. */
 function createCallCounter(): { add(event: SessionEvent): void; take(): CallTotals } {
   let totals = { calls: 0, compactions: 0, clearings: 0, cacheBreaks: 0 }
   let usage = [0, 0, 0, 0]

@@ -1,6 +1,6 @@
 /**
- * Rules that ask before or deny shell commands. They promise that a command which runs what a rule names, by its own words,
- * is never allowed in silence: it is covered by the rule, or asked about because its words do not tell what it runs.
+ * Applies ask and deny rules to shell commands. If a command runs what such a rule names, it is never allowed silently: either the rule
+ * covers it, or the user is asked because its words do not show what it runs.
  */
 import { basename } from 'node:path'
 import { compileGlob } from 'tidemark/tools'
@@ -9,10 +9,10 @@ import { INTERPRETERS, isRunner, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from
 import { findNamedRow, isTableUse } from './command-use.ts'
 import { type CommandWord, joinWords, splitWord, trimCommand } from './command-words.ts'
 
-/** `covers`: the command runs what the rule names. `hides`: its words do not tell whether it does. */
+/** `covers`: the command runs what the rule names. `hides`: its words do not show whether it does. */
 export type BanVerdict = 'covers' | 'hides' | null
 
-/** Judges a command by the pattern of a rule that asks or denies. */
+/** Compares a command with the pattern of an ask or deny rule. */
 export function judgeBan(pattern: string, read: ReadCommand): BanVerdict {
   if (matchesCommand(pattern, trimCommand(read.command))) return 'covers'
   const verdicts = read.parts.map((part) => judgePart(pattern, part))
@@ -27,20 +27,20 @@ function judgePart(pattern: string, part: LaunchedPart): BanVerdict {
   if (listSpellings(part).some((spelling) => matchesCommand(pattern, spelling))) return 'covers'
   if (programs.some((program) => matchesWithOptions(pattern, program))) return 'covers'
   if (hidesWhatItRuns(part)) return mentionsWords(pattern, part) ? 'covers' : 'hides'
-  // What such a program does with its words is not known: it may run them.
+  // A program that is not in the table may run its words as a command.
   return !isTableUse(part.words) && mayMean(pattern, part) ? 'hides' : null
 }
 
 /**
- * Returns the ways to write a part that rules match: as given, without quotes and backslashes, without the words before it,
- * and without the folder of the program. `A=1 sudo -n "/bin/rm"  -r x` is also `rm -r x`.
+ * Returns the spellings of a part that rules are compared with: as given, without quotes and backslashes, without words before the program,
+ * and without the program's folder. `A=1 sudo -n "/bin/rm" -r x` is also `rm -r x`.
  */
 function listSpellings({ text, words, launch }: LaunchedPart): readonly string[] {
   const programs = launch.programs.map(joinWords)
   return [text, joinWords(words), ...programs, ...programs.map((program) => program.replace(/^\S*\//, ''))]
 }
 
-/** Returns true if a rule fits with other options between its words: `git push` in `git -C x push`, `rm -rf` in `rm -f -r x`. */
+/** Returns true if the words of a rule match with other options between them: `git push` in `git -C x push`. */
 function matchesWithOptions(pattern: string, [program, ...words]: readonly CommandWord[]): boolean {
   const [name, ...wanted] = listWantedWords(pattern)
   if (program === undefined || name === undefined || wanted.length === 0) return false
@@ -55,7 +55,7 @@ function matchesWithOptions(pattern: string, [program, ...words]: readonly Comma
   return options.every(hasOption) && beginsWith(texts, subcommands, NEUTRAL_OPTIONS.get(name) ?? [])
 }
 
-/** Returns true if the first words that are no options, nor possibly the value of one, are the wanted ones. */
+/** Returns true if the first words that are neither options nor possible values of options are the wanted ones. */
 function beginsWith(texts: readonly string[], wanted: readonly string[], flags: readonly string[]): boolean {
   let found = 0
   let mayBeValue = false
@@ -68,10 +68,10 @@ function beginsWith(texts: readonly string[], wanted: readonly string[], flags: 
   return found === wanted.length
 }
 
-/** How deep a text for a shell in a text for a shell is read. */
+/** Maximum nesting at which a command text inside a command text for a shell is read. */
 const MOST_TEXTS = 3
 
-/** Returns true if the words of a part do not tell what it runs: a launcher with options that are not known, code. */
+/** Returns true if the words of a part do not show what it runs: code, or a launcher with unknown options. */
 function hidesWhatItRuns({ words, launch }: LaunchedPart, depth = 0): boolean {
   if (!launch.isCertain) return true
   const [program, ...rest] = launch.own
@@ -90,7 +90,7 @@ function hidesWhatItRuns({ words, launch }: LaunchedPart, depth = 0): boolean {
   return INTERPRETERS.test(name) && !runsFile(rest)
 }
 
-/** Returns true if a part may run text that it is given, or what comes in. */
+/** Returns true if a part may run text from its words or from its input as a command. */
 function runsText({ launch }: LaunchedPart): boolean {
   return launch.programs.some((words) => {
     const name = basename(words[0]?.text ?? '')
@@ -98,10 +98,10 @@ function runsText({ launch }: LaunchedPart): boolean {
   })
 }
 
-/** Programs whose scripts can run a command. The table knows scripts that do not. */
+/** Programs whose scripts or expressions can run a command. The table has uses of them that cannot. */
 const SCRIPTED = /^(?:find|sed|[gm]?awk|xargs|env|flock)$/
 
-/** Returns true if what a shell is given does not tell what it runs. A file that it is given is not read. */
+/** Returns true if the words of a shell do not show what it runs. A script file in its words is not read. */
 function hidesShellText(name: string, rest: readonly CommandWord[], depth: number): boolean {
   if (/sh$/.test(name) && name !== 'ssh' && runsFile(rest)) return false
   const text = joinWords(rest.filter((word) => !word.text.startsWith('-')))
@@ -110,7 +110,7 @@ function hidesShellText(name: string, rest: readonly CommandWord[], depth: numbe
   return !isPlain || parts.some((part) => hidesWhatItRuns(part, depth + 1))
 }
 
-/** Returns true if the words name a file to run, or only ask for something: no code, and nothing from the input. */
+/** Returns true if a shell's words only name a script file or ask for information: no code, and nothing from standard input. */
 function runsFile(words: readonly CommandWord[]): boolean {
   const file = words.findIndex(({ text }) => !text.startsWith('-'))
   const options = (file === -1 ? words : words.slice(0, file)).map(({ text }) => text)
@@ -124,10 +124,10 @@ function runsFile(words: readonly CommandWord[]): boolean {
   return !UNREAD_FILE.test(words[file]?.text ?? '')
 }
 
-/** What comes in, and the word of deno for code. */
+/** Words that are not a script file although they stand in its place: devices for input, and deno's `eval`. */
 const UNREAD_FILE = /^(?:\/dev\/|\/proc\/|eval$)/
 
-/** Returns true if a word of a part may be what a rule names, or is text with something that a shell would expand. */
+/** Returns true if a word of a part may be what a rule names, or may become it when a shell expands it. */
 function mayMean(pattern: string, part: LaunchedPart): boolean {
   const { words, launch } = part
   const wanted = listWantedWords(pattern).map((word) => basename(word))
@@ -139,7 +139,7 @@ function mayMean(pattern: string, part: LaunchedPart): boolean {
   )
     return true
   if (words.some(({ raw }) => /[$`]/.test(raw.replaceAll(PLACE_VARIABLES, '')))) return true
-  // Also in quotes: the program may give the text to a shell.
+  // Patterns in quotes count, too, because the program may pass its text to a shell.
   const pieces = new Set(words.flatMap(({ text }) => splitWord(text)).filter((piece) => /[*?[{]/.test(piece)))
   if (pieces.size > MOST_PATTERNS) return true
   return [...pieces].some((piece) => {
@@ -148,7 +148,7 @@ function mayMean(pattern: string, part: LaunchedPart): boolean {
   })
 }
 
-/** More patterns than this in a part are not compared with a rule. */
+/** A part with more patterns than this is not compared with a rule. */
 const MOST_PATTERNS = 100
 
 function listWantedWords(pattern: string): readonly string[] {

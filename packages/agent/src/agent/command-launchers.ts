@@ -1,21 +1,21 @@
-/** Sees through the words that run another command: `sudo -n timeout 5 rm x` is `timeout 5 rm x` and `rm x` as well. */
+/** Finds the command behind words that run another command: `sudo -n timeout 5 rm x` also runs `timeout 5 rm x` and `rm x`. */
 import { basename } from 'node:path'
 import { LAUNCHERS, type Launcher } from './command-table.ts'
 import { type CommandWord, isAssignment } from './command-words.ts'
 
 export interface Launch {
-  /** The words from the program on, without assignments, words of the shell, and launchers with their options. */
+  /** The words from the program on, without assignments, shell keywords, and launchers with their options. */
   readonly own: readonly CommandWord[]
   /**
-   * All that the words may run, launchers included. There are several readings if a launcher has an option that is not
-   * known, because the word after it may be its value or the program.
+   * All commands that the words may run, including launchers. An unknown option of a launcher gives several readings: the word after it may
+   * be the option's value or the program.
    */
   readonly programs: readonly (readonly CommandWord[])[]
-  /** False if the words do not tell what is run. */
+  /** False if the words do not show what is run. */
   readonly isCertain: boolean
 }
 
-/** More launchers than this in one command are not followed. */
+/** Maximum number of launchers in one command that are followed. */
 const MOST_PROGRAMS = 12
 
 /** Reads what a part of a command runs. */
@@ -75,7 +75,7 @@ function skipLauncherWords(words: readonly CommandWord[], from: number, launcher
     index += values.includes(text) ? 2 : 1
   }
   const next = index + launcher.operands
-  // An option after the operands, as `flock FILE -c TEXT`.
+  // An option after the operands, as in `flock FILE -c TEXT`.
   if (words[next]?.text.startsWith('-') === true) isKnown = false
   return { next, others, isKnown }
 }

@@ -1,6 +1,6 @@
 /**
- * Shell commands in permission rules: which patterns allow a command, and which patterns are suggested for it. What is
- * known of programs and their options is the table in command-table.ts; rules that ask or deny are in command-bans.ts.
+ * Permission rules for shell commands: which patterns allow a command, and which patterns are suggested for it. command-table.ts has what
+ * is known of programs and options; command-bans.ts applies ask and deny rules.
  */
 import { lstatSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative } from 'node:path'
@@ -19,11 +19,11 @@ import {
   trimCommand,
 } from './command-words.ts'
 
-/** A command as rules see it. It is read once for all rules. */
+/** A parsed command. It is read once and then compared with all rules. */
 export interface ReadCommand {
   readonly command: string
   readonly parts: readonly LaunchedPart[]
-  /** False if the words do not tell all that the command does. */
+  /** False if the words do not show everything that the command does. */
   readonly isPlain: boolean
   /** Returns all words that occur in the command, however they are quoted. */
   readonly listMentioned: () => ReadonlySet<string>
@@ -43,15 +43,15 @@ export interface CommandPlace {
 
 interface PlacedPart extends CommandPart {
   /**
-   * Where it may run: `cd NAME && ` for a folder other than the working directory, empty there, and null for a folder
-   * that is not known. It is two after `cd a && b; `, because that `cd` may fail.
+   * The folders in which the part may run. `cd NAME && ` stands for a folder below the working directory, an empty text for the working
+   * directory itself, null for an unknown folder. After `cd a && b; ` there are two, because that `cd` may fail.
    */
   readonly places: readonly (string | null)[]
 }
 
 /**
- * Reads a command. Loops, conditions, a program whose name the shell expands, a builtin that would read its arguments
- * again, one that changes the shell for later parts, and input for a program that may run it, are not plain.
+ * Reads a command. Not plain are: loops, conditions, a program name that the shell expands, a builtin that evaluates its arguments again or
+ * changes the shell for later parts, and input for a program that may run it.
  */
 export function readCommand(command: string): ReadCommand {
   const parsed = parseCommand(command)
@@ -70,7 +70,7 @@ export function readCommand(command: string): ReadCommand {
   return { command, parts, isPlain, listMentioned: createMentions(() => command) }
 }
 
-/** Returns a function that splits a text when it is first called: not every rule asks for it, and several may. */
+/** Returns a function that splits a text at its first call and keeps the result, because only some rules need it. */
 function createMentions(read: () => string): () => ReadonlySet<string> {
   let mentioned: ReadonlySet<string> | null = null
   return () => {
@@ -83,7 +83,7 @@ function isExpandedName({ raw, isExpanded }: CommandWord): boolean {
   return isExpanded && raw !== '[' && raw !== '[['
 }
 
-/** True for `< file` of a program that only reads. In /dev, a shell opens connections. */
+/** True for `< file` with a program that only reads it. In /dev, a shell may open connections. */
 function isReadInput({ text, isExpanded }: CommandWord, { words }: CommandPart): boolean {
   return !isExpanded && !text.includes('dev/') && findRow(words)?.isForEveryFolder === true
 }
@@ -91,7 +91,7 @@ function isReadInput({ text, isExpanded }: CommandWord, { words }: CommandPart):
 function readsArgumentsAgain({ launch: { own } }: LaunchedPart): boolean {
   const [program, ...rest] = own
   if (program === undefined || !EVALUATING_BUILTINS.has(program.text)) return false
-  // Without -v, printf only prints.
+  // Without -v, printf only prints its arguments.
   const [first] = rest
   if (program.text === 'printf' && first !== undefined && !first.isExpanded && !/^-./.test(first.text))
     return false
@@ -104,7 +104,7 @@ function changesShell({ launch: { own } }: LaunchedPart): boolean {
   return SHELL_CHANGERS.has(program.text)
 }
 
-/** Returns where each part runs: after `cd NAME &&` at the beginning, it is that folder. Those `cd` are left out. */
+/** Returns the folder of each part: after `cd NAME &&` at the beginning, that folder. These `cd` parts are left out. */
 function placeParts(parts: readonly LaunchedPart[], { start, folder }: CommandPlace): readonly PlacedPart[] {
   let current = start
   let index = 0
@@ -131,8 +131,8 @@ function placeParts(parts: readonly LaunchedPart[], { start, folder }: CommandPl
 const MOVERS = /^(?:cd|chdir|pushd|popd)$/
 
 /**
- * Returns the folder that `cd` leads to; null if a symbolic link is on the way, because a shell then takes `..` in another
- * way than the file system does.
+ * Returns the folder that `cd` leads to. Null if the path has a symbolic link, because a shell resolves `..` differently from the file
+ * system.
  */
 function enterFolder(from: string, target: string, folder: string): string | null {
   const isInFolder = isAbsolute(target) && isPathWithin(target, folder) && !target.includes('..')
@@ -156,7 +156,7 @@ function describePlace(current: string, folder: string): string {
   return `cd ${/^[\w./@+-]+$/.test(name) ? name : quoteForShell(name)} && `
 }
 
-/** Returns true if the patterns together allow every part of a command, or one of them is the command itself. */
+/** Returns true if the patterns together allow every part of a command, or if one of them is exactly the command. */
 export function allowsCommand(
   patterns: readonly string[],
   { command, parts, isPlain }: ReadCommand,
@@ -171,7 +171,7 @@ export function allowsCommand(
   return needed.length > 0 && needed.every((part) => isPartAllowed(patterns, part))
 }
 
-/** Returns true if a part only prints words that it is given and the last exit code: `echo $?`. */
+/** Returns true if a part only prints words and the last exit code, as in `echo $?`. */
 function isPrinting({ words, end }: CommandPart): boolean {
   if (!PRINTERS.has(words[0]?.raw ?? '') || /^\|&?$/.test(end)) return false
   return words.every(({ raw, isExpanded }) => !isExpanded || !/[$*?[`]/.test(raw.replaceAll('$?', '')))
@@ -185,8 +185,8 @@ function isPartAllowed(patterns: readonly string[], part: PlacedPart): boolean {
 }
 
 /**
- * Returns true if a pattern allows a part of a command: `npm test:*` (begins with these words), `npm run *` (a star for
- * any text) or the exact part. What `:*` and `*` stand for must be known to do no more than the program's name says.
+ * Returns true if a pattern allows a part of a command: `npm test:*` (begins with these words), `npm run *` (a star for any text) or the
+ * exact part. The words for `:*` and `*` must be known uses of the program.
  */
 function allowsPart(pattern: string, { words, text }: CommandPart, place: string | null): boolean {
   const isPlaced = place !== null && place !== '' && pattern.startsWith(place)
@@ -214,13 +214,13 @@ export function matchesCommand(pattern: string, command: string): boolean {
   return matchesStars(pattern, command)
 }
 
-/** More rules than this in one question are not read: the command itself is suggested then. */
+/** If more rules than this would be suggested at once, the exact command is suggested instead. */
 const MAX_SUGGESTED = 4
 
 /**
- * Returns patterns that together would allow a command, where `known` are those that already apply: for each part of a
- * chain that needs one, `git diff:*` if the table knows its options, else the part as it is. If a part does not tell what
- * it does, as in a loop or with a redirection, it is the command as it is; none if that would be a pattern for others.
+ * Returns patterns that together would allow a command, in addition to the `known` ones. For each part that needs one: `git diff:*` if the
+ * table knows its options, else the exact part. If a part does not show what it does, as in a loop or with a redirection, the exact
+ * command; none if that text would also match other commands.
  */
 export function suggestCommandPatterns(
   { command, parts, isPlain }: ReadCommand,
@@ -238,7 +238,7 @@ export function suggestCommandPatterns(
   return trimCommand(command) === '' || exact.includes('*') ? [] : [exact]
 }
 
-/** Returns a pattern for a part: its first words if the table knows the rest, else the whole; null if neither is right. */
+/** Returns a pattern for a part: its first words if the table knows the other words, else the exact part; null if neither is safe. */
 function suggestPattern(part: PlacedPart): string | null {
   const [place = null, ...others] = part.places
   if (place === null || others.length > 0) return null

@@ -1,8 +1,7 @@
 /**
- * What the rules for commands know of programs, as data. A row has the options that leave a program doing what its name
- * says, and nothing else: no other file written, no other program started. An option that is not in the row, an
- * abbreviation of one included, makes a command fit no rule with a prefix or a star. A list of dangerous options would
- * have to be complete; this one only has to be useful.
+ * What the rules for commands know about programs, as data. A row lists the options with which a program does only what its name says: it
+ * writes no other file and starts no other program. With any other option, even an abbreviation, no rule with a prefix or star matches. A
+ * list of dangerous options would have to be complete; a list of safe options need not be.
  */
 
 export interface ProgramRow {
@@ -14,21 +13,21 @@ export interface ProgramRow {
   readonly options: string
   /** True if options with one dash are whole words, as in `find -name`. */
   readonly hasWordOptions?: boolean
-  /** What the first word that is neither an option nor its value must be. */
+  /** Pattern for the first word that is neither an option nor its value. */
   readonly first?: RegExp
-  /** Options whose value stands in the place of that word, as the script of `sed -e`. */
+  /** Options whose value takes the place of that first word, such as the script of `sed -e`. */
   readonly firstOptions?: string
-  /** What each word that is no option must be, values of options included. */
+  /** Pattern for every word that is not an option, including values of options. */
   readonly operands?: RegExp
-  /** Most words that are neither options nor their values. */
+  /** Maximum number of words that are neither options nor their values. */
   readonly maxOperands?: number
-  /** True if it runs what it is typed or given, so that only a rule with the exact command fits. Default: false. */
+  /** True if the program runs text that it is given, so that only a rule with the exact command matches. Default: false. */
   readonly isExactOnly?: boolean
-  /** How many words after the name a suggested rule has too, as `build` in `npm run build:*`. Default: 0. */
+  /** Number of words after the name in a suggested rule, such as 1 for `npm run build:*`. Default: 0. */
   readonly namedWords?: number
-  /** False if a prefix would allow too much whatever the options: the exact command is suggested. Default: true. */
+  /** False if a prefix would allow too much whatever the options, so that the exact command is suggested. Default: true. */
   readonly isSuggested?: boolean
-  /** True if it does the same in every folder, so that a rule holds in each. Default: false. */
+  /** True if the program does the same in every folder, so that a rule is valid in all of them. Default: false. */
   readonly isForEveryFolder?: boolean
 }
 
@@ -43,7 +42,7 @@ const DIFF_OPTIONS =
 const LOG_OPTIONS = `${DIFF_OPTIONS} -NUMBER -n: -g -F -P -m -t --oneline --graph --all --branches --tags --remotes --decorate --no-decorate --pretty --format --date --max-count --skip --since --after --until --before --author --committer --grep --all-match --invert-grep --regexp-ignore-case --fixed-strings --merges --no-merges --first-parent --follow --reverse --topo-order --date-order --author-date-order --walk-reflogs --abbrev-commit --no-abbrev-commit --parents --children --left-right --cherry-pick --cherry-mark --cherry --not --source --full-diff --simplify-by-decoration --show-signature --no-notes --no-patch -L:`
 const NAMED_REMOTE = /^(?:origin|upstream)$/
 
-/** Git: subcommands that read, and those that change the repository as their name says. */
+/** Git: subcommands that only read, and those that change the repository only as their names say. */
 const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git diff': { options: DIFF_OPTIONS },
   'git log': { options: LOG_OPTIONS },
@@ -125,7 +124,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git restore': { options: '-s: -S -W -q --source --staged --worktree --quiet', isSuggested: false },
   'git reset': { options: '-q --soft --mixed --quiet', isSuggested: false },
   'git rm': { options: '-r -n -q --cached --dry-run --quiet --ignore-unmatch', isSuggested: false },
-  // It moves a file into .git/hooks, or through a link out of the repository, before it reports an error.
+  // `git mv` may move a file into .git/hooks, or through a link out of the repository, before it reports an error.
   'git mv': { options: '', isExactOnly: true, isSuggested: false },
   'git clean': { options: '-n -d -q -e: --dry-run --quiet --exclude', isSuggested: false },
   'git merge': {
@@ -141,7 +140,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
     options: '-n -x -m: --no-commit --continue --abort --skip --quit --mainline --allow-empty --ff',
   },
   'git revert': { options: '-n -m: --no-commit --no-edit --continue --abort --skip --quit --mainline' },
-  // With an operand, it creates a repository in any folder.
+  // With an operand, `git init` creates a repository in any folder.
   'git init': { options: '-q -b: --quiet --initial-branch=', maxOperands: 0 },
   'git fetch': {
     options:
@@ -167,7 +166,7 @@ const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
   'git clone': {
     options:
       '-q -v -n -b: -j: --quiet --verbose --progress --no-checkout --branch= --depth= --single-branch --no-single-branch --no-tags --shallow-since= --jobs= --filter= --sparse',
-    // Into a folder of its own name, which is none of those that programs read.
+    // Without a folder name, the clone gets the repository's name, which is not a folder that programs read settings from.
     first: /^https:\/\/[\w.-]+(?::\d+)?\/(?:[\w.-]+\/)*[A-Za-z0-9_][\w.-]*$/,
     maxOperands: 1,
     isSuggested: false,
@@ -180,12 +179,12 @@ const TEST_OPTIONS =
 const CARGO_OPTIONS =
   '-p: -q -v -j: -r --package --workspace --all --exclude --lib --bins --bin --examples --example --tests --test --benches --bench --all-targets --all-features --no-default-features --features -F: --release --profile --quiet --verbose --locked --offline --frozen --keep-going --no-run --no-fail-fast --doc --nocapture --test-threads --ignored --include-ignored --exact --show-output --skip --message-format --color --jobs --check'
 const TSC_OPTIONS = '--noEmit --pretty --strict --skipLibCheck --listFiles --showConfig --version -v'
-/** Words that begin with `@` name a file with further options. */
+/** A word that begins with `@` names a file with further options. */
 const NO_FILE_OF_OPTIONS = /^[^@]/
 const LINT_OPTIONS =
   '-q --quiet --max-warnings --no-color --color --ext --no-warn-ignored --stats --no-error-on-unmatched-pattern --report-unused-disable-directives --check -l --list-different --no-fix --error-on-warnings'
 
-/** Programs that run the code of the project, which the agent may just have changed: only the sandbox confines them. */
+/** Programs that run code of the project, which the agent may just have changed. Only the sandbox confines that code. */
 const RUNNER_ROWS: Readonly<Record<string, ProgramRow>> = {
   ...listRows('npm test,npm t,pnpm test,yarn test,bun test,vitest,npx vitest,jest,npx jest,mocha,npx mocha', {
     options: TEST_OPTIONS,
@@ -236,13 +235,13 @@ const RUNNER_ROWS: Readonly<Record<string, ProgramRow>> = {
 }
 
 const COUNTED_PRINT = '(?:\\d+|\\$)(?:,(?:\\+?\\d+|\\$))?[pdq]'
-/** Scripts of sed that print, delete or replace: no command that writes a file or runs one, and no flag of `s` that does. */
+/** Scripts of sed that only print, delete or replace: no command that writes a file or runs a program, and no such flag of `s`. */
 const SED_SCRIPT = new RegExp(
   `^(?:${COUNTED_PRINT}(?:; ?${COUNTED_PRINT})*|/[^/\\\\\\n]+/[pd]|s([/|#,])(?:(?!\\1)[^\\\\\\n]|\\\\[^\\n])*\\1(?:(?!\\1)[^\\\\\\n]|\\\\[^\\n])*\\1[gpiI0-9]*)$`,
 )
 const AWK_SCRIPT = /^(?:NR ?[<>=]=? ?\d+ ?)?\{ ?print(?: ?\$(?:\d+|NF)(?:, ?\$(?:\d+|NF))*)? ?\}$/
 
-/** Other programs with options that write a file or start a program, beside those that do not. */
+/** Other programs that have both harmless options and options that write a file or start a program. */
 const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
   sort: {
     options:
@@ -292,7 +291,7 @@ const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
   curl: {
     options:
       '-s -S -f -L -I -i -v -g -4 -6 -m: --silent --show-error --fail --fail-with-body --location --head --include --verbose --max-time --connect-timeout --retry --retry-delay --compressed --http1.1 --http2 --ipv4 --ipv6 --no-progress-meter --max-redirs --range',
-    // Without a scheme, curl takes one from the name of the host. A number is the value of an option.
+    // Without a scheme, curl guesses it from the host name. A number may be the value of an option.
     operands: /^(?:https?:\/\/.*|(?:localhost|127\.0\.0\.1)(?::\d+)?(?:\/.*)?|\d+)$/i,
   },
   'wget --spider': { options: '-q -S -T: -t: --quiet --server-response --timeout --tries' },
@@ -328,16 +327,16 @@ const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
   ...listRows('command -v,command -V', { options: '', isForEveryFolder: true }),
 }
 
-/** Programs with options that run what they are given. */
+/** Programs with options that run a given command. */
 const BARE_PROGRAMS = 'zip rsync scp tee man less more'
-/** Programs that take what comes in for commands. */
+/** Programs that execute commands from their input. */
 const EDITORS = 'vim vi nvim view ex ed emacs nano sftp'
 
 function listRows(names: string, row: ProgramRow): Readonly<Record<string, ProgramRow>> {
   return Object.fromEntries(names.split(',').map((name) => [name, row]))
 }
 
-/** Rows by the words with which a command begins. */
+/** Rows by the words at the beginning of a command. */
 export const PROGRAM_ROWS: ReadonlyMap<string, ProgramRow> = new Map(
   Object.entries({
     ...Object.fromEntries(READERS.split(' ').map((name) => [name, READS])),
@@ -350,7 +349,7 @@ export const PROGRAM_ROWS: ReadonlyMap<string, ProgramRow> = new Map(
   }),
 )
 
-/** The programs that have rows, by their first word. */
+/** The first words of all rows. */
 export const KNOWN_PROGRAMS: ReadonlySet<string> = new Set(
   [...PROGRAM_ROWS.keys()].map((name) => name.split(' ')[0] ?? ''),
 )
@@ -363,22 +362,22 @@ export const PROGRAMS_WITH_SUBCOMMANDS: ReadonlySet<string> = new Set(
   }),
 )
 
-/** Other uses of these programs: a rule must name the subcommand and each option. */
+/** Other uses of these programs: a rule must name the subcommand and every option. */
 export const OTHER_USE: ProgramRow = { options: '', isSuggested: false }
 
-/** Words after the program's name that change nothing of what it does. */
+/** Words after the program's name that do not change what it does. */
 export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
   ['git', ['--no-pager', '-P', '--no-optional-locks']],
 ])
 
-/** Parts of a chain that do nothing but print, so that they need no rule of their own. */
+/** Programs that only print or do nothing. In a chain, they need no rule of their own. */
 export const PRINTERS: ReadonlySet<string> = new Set(['echo', 'true', 'false', ':'])
 
 export interface Launcher {
   readonly flags: string
-  /** Options that take the next word, unless their value is attached. */
+  /** Options that take the next word as value, unless the value is attached. */
   readonly values: string
-  /** Words before the program, such as the time of `timeout 5`. */
+  /** Number of operands before the program, such as 1 for the time of `timeout 5`. */
   readonly operands: number
 }
 
@@ -386,7 +385,7 @@ function launcher(flags = '', values = '', operands = 0): Launcher {
   return { flags, values, operands }
 }
 
-/** Programs and words of the shell that run the command after them, with their options. */
+/** Programs and shell keywords that run the command after them, with their options. */
 export const LAUNCHERS: ReadonlyMap<string, Launcher> = new Map(
   Object.entries({
     ...Object.fromEntries(
@@ -429,26 +428,26 @@ export const LAUNCHERS: ReadonlyMap<string, Launcher> = new Map(
   }),
 )
 
-/** Programs that run their words, or what comes in, as a shell does. */
+/** Programs that run their words or their input, as a shell does. */
 export const SHELLS =
   /^(?:(?:r?ba|da|z|k|mk|fi|c|tc|a)?sh|su|runuser|ssh|eval|trap|parallel|watch|script|at|batch|expect)$/
 
-/** Programs that run code which stands in their words. */
+/** Programs that run code in their words. */
 export const INTERPRETERS =
   /^(?:node(?:js)?|deno|bun|tsx|ts-node|(?:python|pypy|perl|ruby|php|lua|tclsh|Rscript|julia)[\d.]*|osascript|pwsh|gdb)$/
 
-/** Programs that run files that they are given, besides shells and interpreters. */
+/** Programs that run given files, besides shells and interpreters. */
 const FILE_RUNNERS = /^(?:source|\.|run-parts|electron|go|dotnet)$/
 
-/** Returns true for the name of a program that runs its words, what comes in, or files that it is given. */
+/** Returns true for the name of a program that runs its words, its input, or given files. */
 export function isRunner(name: string): boolean {
   return SHELLS.test(name) || INTERPRETERS.test(name) || FILE_RUNNERS.test(name)
 }
 
-/** Variables whose values say nothing about what a command runs. */
+/** Variables whose values do not influence what a command runs. */
 export const PLACE_VARIABLES = /\$(?:PWD|HOME|USER|OLDPWD|TMPDIR|\?)(?![\w])/g
 
-/** Words of loops and conditions, whose parts say little alone. */
+/** Keywords of loops and conditions, whose parts do not show much alone. */
 export const SHELL_WORDS: ReadonlySet<string> = new Set(
   '! for while until if then else elif fi do done case esac select function coproc'.split(' '),
 )
@@ -460,7 +459,7 @@ export const SHELL_CHANGERS: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Builtins that read an argument again, as in `printf -v 'a[$(command)]'`. */
+/** Builtins that evaluate an argument again, as in `printf -v 'a[$(command)]'`. */
 export const EVALUATING_BUILTINS: ReadonlySet<string> = new Set(
   'test [ [[ read declare typeset local export readonly let unset mapfile readarray wait getopts printf'.split(
     ' ',

@@ -1,4 +1,4 @@
-/** Judges a use of a program by the table: whether its options and other words do no more than the program's name says. */
+/** Decides by the table whether a program is used in a known way: its words do no more than the program's name says. */
 import { basename } from 'node:path'
 import { readLaunch } from './command-launchers.ts'
 import {
@@ -13,7 +13,7 @@ import { type CommandPart, type CommandWord, isAssignment } from './command-word
 
 const MOST_NAME_WORDS = 3
 
-/** Returns the row whose name the words begin with, the one with the most words, and how many those are. */
+/** Returns the row with the longest name that the words begin with, and the number of words in that name. */
 export function findNamedRow(
   words: readonly CommandWord[],
 ): { readonly row: ProgramRow; readonly count: number } | null {
@@ -32,13 +32,13 @@ export function findRow(words: readonly CommandWord[]): ProgramRow | null {
   return findUse(words).row
 }
 
-/** Returns the row of a part, and the number of words up to the end of the program's name, with its subcommand. */
+/** Returns the row of a part, and the number of words up to the end of the program's name and subcommand. */
 function findUse(words: readonly CommandWord[]): { readonly row: ProgramRow | null; readonly count: number } {
   const direct = findNamedRow(words)
   if (direct !== null) return direct
   const { own, programs } = readLaunch(words)
   const first = programs[0] ?? []
-  // A launcher with rows of its own, as npx, is judged by them.
+  // A launcher with its own rows, such as npx, is judged by those.
   const program = isKnownProgram(first) && findNamedRow(own) === null ? first : own
   const { row, count } = findNamedRow(program) ?? { row: null, count: 1 }
   return {
@@ -51,15 +51,15 @@ function isKnownProgram([program]: readonly CommandWord[]): boolean {
   return program !== undefined && KNOWN_PROGRAMS.has(basename(program.text))
 }
 
-/** Returns true if the table knows all that a part does, so that it runs nothing but its program. */
+/** Returns true if the table knows everything in a part, so that it runs only its own program. */
 export function isTableUse(words: readonly CommandWord[]): boolean {
   const found = findNamedRow(words)
   return found !== null && isKnownUse(words, found.count, found.row)
 }
 
-/** Returns true if the words that a rule does not name, those after the first `named`, do nothing beyond what the row says. */
+/** Returns true if the words after the first `named`, which the rule does not name, do nothing beyond what the row allows. */
 export function isKnownUse(words: readonly CommandWord[], named: number, row: ProgramRow | null): boolean {
-  // An assignment in front changes what the program does, so the rule must name it.
+  // An assignment before the program changes what it does, so the rule must name the assignment.
   const program = words.findIndex((word) => !isAssignment(word))
   if (program === -1 || (program > 0 && named <= program)) return false
   if (row === null) return words.length === named || !QUESTION.test(words[named - 1]?.text ?? '')
@@ -70,10 +70,10 @@ export function isKnownUse(words: readonly CommandWord[], named: number, row: Pr
   return use !== null && hasKnownOperands(use, row)
 }
 
-/** An option that only asks about a program. A rule that ends with it means no more: `node --version --run x` runs a script. */
+/** Options that only ask for information. A rule that ends with one matches nothing longer: `node --version --run x` runs a script. */
 const QUESTION = /^(?:--version|--help|-[vV])$/
 
-/** Returns true if the program has no subcommands, or the rule names the one that is run. */
+/** Returns true if the program has no subcommands, or if the rule names the subcommand. */
 function namesSubcommand([program, next]: readonly CommandWord[], named: number): boolean {
   if (program === undefined || !PROGRAMS_WITH_SUBCOMMANDS.has(basename(program.text))) return true
   return next === undefined || (named > 1 && !isOption(next))
@@ -82,15 +82,15 @@ function namesSubcommand([program, next]: readonly CommandWord[], named: number)
 interface ReadUse {
   /** Words that are neither options nor their values, and are not named by the rule. */
   readonly operands: readonly CommandWord[]
-  /** Words that must be as the row's `first` says. */
+  /** Words that the row's `first` must match. */
   readonly firsts: readonly CommandWord[]
-  /** Words that are no options and not named by the rule. */
+  /** Words that are not options and not named by the rule. */
   readonly judged: readonly CommandWord[]
-  /** Number of operands, those that the rule names included. */
+  /** Number of operands, including those that the rule names. */
   readonly count: number
 }
 
-/** Reads the words after a program's name; null if an option is not known, or its value would hide another word. */
+/** Reads the words after a program's name. Null if an option is unknown, or if its value could hide another option. */
 function readUse(words: readonly CommandWord[], named: number, row: ProgramRow): ReadUse | null {
   const operands: CommandWord[] = []
   const firsts: CommandWord[] = []
@@ -111,7 +111,7 @@ function readUse(words: readonly CommandWord[], named: number, row: ProgramRow):
     if (isScript && option.value !== null) firsts.push({ ...word, text: option.value })
     if (!option.takesNext) continue
     const value = words[index + 1]
-    // A program that takes no value here would read such a word as an option: `git diff -U --output=x`.
+    // If the option takes no value in this version of the program, that word would be an option: `git diff -U --output=x`.
     if (value !== undefined && isOption(value) && index + 1 >= named) return null
     const isPositional = row.first !== undefined || row.maxOperands !== undefined
     if (isPositional && (value === undefined || isOption(value) || value.isExpanded)) return null
@@ -139,7 +139,7 @@ export function isOption({ text, mayBecomeOption }: CommandWord): boolean {
 
 interface ReadOption {
   readonly isKnown: boolean
-  /** The option that has a value, as the table writes it; else empty. */
+  /** The option that takes a value, as the table writes it; empty for other options. */
   readonly name: string
   /** The value that is attached. */
   readonly value: string | null
@@ -175,7 +175,7 @@ function readOption({ text, mayBecomeOption }: CommandWord, row: ProgramRow): Re
 type OptionKind = '' | ':' | '?'
 const parsedOptions = new Map<string, ReadonlyMap<string, OptionKind>>()
 
-/** Returns the options of a row, each with how it takes a value. */
+/** Returns the options of a row, and how each takes a value. */
 function readOptions(options: string): ReadonlyMap<string, OptionKind> {
   const known = parsedOptions.get(options)
   if (known !== undefined) return known
@@ -188,7 +188,7 @@ function readOptions(options: string): ReadonlyMap<string, OptionKind> {
   return parsed
 }
 
-/** Returns a part without what changes nothing of what it does: `timeout 60`, and `--no-pager` of Git. */
+/** Returns a part without words that do not change what it does: `timeout 60`, and Git's `--no-pager`. */
 export function dropNeutralWords<Part extends CommandPart>(part: Part): Part {
   const [launcher, time, next] = part.words
   const isTimed =

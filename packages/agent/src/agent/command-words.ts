@@ -1,17 +1,17 @@
 /**
- * Reads a shell command for permission rules and hooks: its parts, the words of each part as the shell would see them, and
- * whether the words say all that the command does.
+ * Parses a shell command for permission rules and hooks: its parts, the words of each part as the shell sees them, and whether the words
+ * show everything that the command does.
  */
 import { basename } from 'node:path'
 
 export interface CommandWord {
   /** As written, with quotes. */
   readonly raw: string
-  /** Without quotes and backslashes. Variables stay as they are written. */
+  /** The word without quotes and backslashes. Variables are not replaced. */
   readonly text: string
-  /** True if the shell replaces it: it has a variable, or a file pattern that is not quoted. */
+  /** True if the shell will replace the word: it has a variable or an unquoted file pattern. */
   readonly isExpanded: boolean
-  /** True if an expansion may begin with a dash, or make further words that do. */
+  /** True if an expansion may begin with a dash, or give further words that do. */
   readonly mayBecomeOption: boolean
 }
 
@@ -27,19 +27,19 @@ export interface CommandPart {
 
 interface ParsedCommand {
   readonly parts: readonly CommandPart[]
-  /** False if the command has substitutions, redirections or the like, whose effect the words do not tell. */
+  /** False if the command has substitutions, redirections or similar, whose effect the words do not show. */
   readonly isPlain: boolean
 }
 
-/** Longer commands are not read: nothing is known of them. */
+/** Longer commands are not parsed, and count as not plain. */
 const MOST_CHARACTERS = 10_000
 /** Further parts are left out, and the command is not plain. */
 const MOST_PARTS = 100
 
 /**
- * Splits a shell command at `;`, `&&`, `||`, `|`, `&`, line ends, parentheses and backquotes, outside quotes. Whatever
- * may run something else, write somewhere or be read by a shell in another way than here (`$(…)`, backquotes, `<(…)`,
- * `>`, here-documents, `$'…'`) makes the command not plain, and so does its length. Comments are left out.
+ * Splits a shell command at `;`, `&&`, `||`, `|`, `&`, line ends, parentheses and backquotes, outside quotes. Not plain are too long
+ * commands, and everything that may run something else, write a file, or be parsed differently by a shell (`$(…)`, backquotes, `<(…)`, `>`,
+ * here-documents, `$'…'`). Comments are left out.
  */
 export function parseCommand(command: string): ParsedCommand {
   if (command.length > MOST_CHARACTERS) return { parts: [], isPlain: false }
@@ -74,16 +74,16 @@ interface ReaderState {
   redirection: string
   /** The quote that is open: empty, `'` or `"`. */
   quote: string
-  /** The last character that counts, for what depends on the one before. */
+  /** The last significant character, on which the meaning of the next one may depend. */
   before: string
-  /** Braces of `${…}` that are open. */
+  /** Number of open braces of `${…}`. */
   braces: number
-  /** Substitutions that are open, the innermost last, with the quote around each. */
+  /** Open substitutions, innermost last, each with the quote around it. */
   substitutions: { readonly end: string; readonly quote: string }[]
   isPlain: boolean
 }
 
-/** Reads a command from left to right. `read` returns how many characters it has taken. */
+/** Parses a command from left to right. `read` returns how many characters it has consumed. */
 function createReader(): {
   readonly read: (rest: string, measureComment: () => number) => number
   readonly end: () => ParsedCommand
@@ -99,7 +99,7 @@ function createReader(): {
         ? Math.max(1, measureComment())
         : (readQuoted(state, rest) ?? readBare(state, rest))
       const isEscape = rest[0] === '\\' && taken === 2
-      // The shell removes a backslash with the line end after it.
+      // The shell removes a backslash together with the line end after it.
       if (!isComment && !(isEscape && rest[1] === '\n'))
         state.before = isEscape ? '\\' : (rest[taken - 1] ?? '')
       return taken
@@ -113,7 +113,7 @@ function createReader(): {
   }
 }
 
-/** Reads quotes, what is quoted, and substitutions, which are the same in quotes. Returns null for anything else. */
+/** Reads quotes, quoted text, and substitutions, which also work inside quotes. Returns null for anything else. */
 function readQuoted(state: ReaderState, rest: string): number | null {
   const [character = '', next = ''] = rest
   const { quote, before } = state
@@ -156,12 +156,12 @@ function openSubstitution(state: ReaderState, character: string): void {
   }
 }
 
-/** Reads what stands outside quotes. */
+/** Reads unquoted text. */
 function readBare(state: ReaderState, rest: string): number {
   const [character = ''] = rest
   const redirection = /^(?:&>>?|>>|>\||>&|<<<|<<-?|<>|<&|[<>])/.exec(rest)?.[0]
   if (redirection !== undefined) {
-    // The number of a stream before it belongs to the redirection. A shell takes a number that is too large for a word.
+    // A number before a redirection is its file descriptor. Shells read a number that is too large as a word.
     if (/^\d{3,}$/.test(state.word.raw)) state.isPlain = false
     if (/^\d+$/.test(state.word.raw)) state.word = { ...EMPTY_WORD }
     endWord(state)
@@ -183,7 +183,7 @@ function readBare(state: ReaderState, rest: string): number {
     endPart(state, character)
     if (character === ')') state.quote = state.substitutions.pop()?.quote ?? ''
   } else {
-    // A blank of another alphabet is part of a word for one shell, and none for another.
+    // Shells differ on whether a non-ASCII blank separates words.
     if (/\s/.test(character)) state.isPlain = false
     if (character === '$') addExpansion(state, true)
     if (/[*?[]/.test(character)) {
@@ -249,9 +249,9 @@ function endPart(state: ReaderState, end: string): void {
 
 const BLANKS: ReadonlySet<string> = new Set([' ', '\t', '\n'])
 
-/** Removes what a shell takes for blanks. A space of another alphabet is part of a word. */
+/** Removes the blanks of a shell at both ends. A non-ASCII space is part of a word. */
 export function trimCommand(command: string): string {
-  // Not by a pattern: that would try each blank of a long row in the middle.
+  // Not by a regular expression, which would try every blank of a long run inside the text.
   const isBlank = (at: number): boolean => BLANKS.has(command[at] ?? '')
   let start = 0
   let end = command.length
@@ -269,12 +269,12 @@ export function joinWords(words: readonly CommandWord[]): string {
   return words.map(({ text }) => text).join(' ')
 }
 
-/** Splits a word where a shell or a program may: `--action=exec=rm x` has the word `rm`. */
+/** Splits a word where a shell or program may split it: `--action=exec=rm x` contains the word `rm`. */
 export function splitWord(text: string): readonly string[] {
   return text.split(/[\s=:;&|()<>"'!]+/).filter((piece) => piece !== '')
 }
 
-/** Returns all words that occur in a text, wherever they stand and however they are quoted. */
+/** Returns all words in a text, wherever and however quoted they are. */
 export function listWordsInText(text: string): ReadonlySet<string> {
   const words = text
     .replaceAll(/\\\n/g, '')

@@ -1,6 +1,6 @@
 /**
- * Which parts of a project's settings the user has trusted. Trust belongs to one folder, by its real path, and to the
- * content of each part: a part that is new or has changed is not trusted. Stored in the Tidemark home, one file a folder.
+ * Stores which parts of a project's settings the user has trusted. Trust is for one folder, by its real path, and for the content of each
+ * part: a new or changed part is not trusted. Stored in the Tidemark home, one file per folder.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, rm } from 'node:fs/promises'
@@ -13,24 +13,24 @@ import { isObject } from '../json-value.ts'
 export interface TrustItem {
   /** The setting, such as `hooks` or `permissions.allow`. */
   readonly setting: string
-  /** Everything about it that matters: what runs, and when. */
+  /** Everything about the part that matters for trust: what runs, and when. */
   readonly parts: readonly string[]
-  /** Files of the project that it runs, with the hash of their content. */
+  /** Files of the project that the part runs, with the hash of their content. */
   readonly files?: readonly { readonly path: string; readonly hash: string }[]
 }
 
 interface FolderTrust {
-  /** True if the user has trusted the folder, whatever there was in it then. */
+  /** True if the user has trusted the folder as a whole, whatever it contained then. */
   readonly isTrusted: boolean
   /** Returns true if the user has trusted exactly this. */
   covers(item: TrustItem): boolean
-  /** Returns true if the user has trusted this by its name: the same hook or server, with other content perhaps. */
+  /** Returns true if the user trusted a part with this name before, such as the same hook or server, even with other content. */
   coveredBefore(item: TrustItem): boolean
 }
 
 const FORMAT = 'tidemark-trust'
 
-/** Returns the folder with the files about trust. Whoever writes there decides what runs. */
+/** Returns the folder that stores trust. It must be protected: a program that writes there decides what runs. */
 function findTrustFolder(home: string): string {
   return join(home, 'trust')
 }
@@ -43,10 +43,10 @@ function hashItem({ setting, parts, files = [] }: TrustItem): string {
   return hashText(JSON.stringify([setting, parts, files.map(({ path, hash }) => [path, hash])]))
 }
 
-/** Settings whose first part is a name, under which the rest may change. */
+/** Settings whose first part is a name. The rest of such a part may change under the same name. */
 const NAMED_SETTINGS = ['agents', 'mcpServers']
 
-/** Hashes what stays the same when the content of an item changes. */
+/** Hashes the part of an item that does not change with its content. */
 function hashName({ setting, parts }: TrustItem): string {
   return hashText(JSON.stringify([setting, NAMED_SETTINGS.includes(setting) ? parts[0] : parts]))
 }
@@ -78,7 +78,7 @@ interface TrustFile {
   readonly folder: string
   readonly items: readonly unknown[]
   readonly names: readonly unknown[]
-  /** True if only single items are trusted, and not the folder. */
+  /** True if only single items are trusted, not the folder as a whole. */
   readonly isPartial: boolean
 }
 
@@ -101,7 +101,7 @@ export async function writeTrust(home: string, folder: string, items: readonly T
   return real
 }
 
-/** Trusts further items in a folder. A folder that was not trusted as a whole before is not trusted now either. */
+/** Trusts further items in a folder. Does not make the folder trusted as a whole. */
 export async function addTrust(home: string, folder: string, items: readonly TrustItem[]): Promise<void> {
   const real = await findRealFolder(folder)
   const stored = await readTrustFile(findTrustFile(home, real))
@@ -141,7 +141,7 @@ export async function listTrustedFolders(home: string): Promise<readonly string[
   return files.flatMap((file) => file?.folder ?? []).sort()
 }
 
-/** Formats an item for the user who decides about it: whole, and with everything visible that a terminal would hide. */
+/** Formats an item for the user who must decide about it: completely, and with hidden characters made visible. */
 export function formatTrustItem({ setting, parts, files = [] }: TrustItem): string {
   const names = files.length === 0 ? '' : ` [runs ${files.map(({ path }) => showExactly(path)).join(', ')}]`
   return `${setting}: ${parts.map(showExactly).join(' ')}${names}`

@@ -1,6 +1,6 @@
 /**
- * Reads repositories and the configuration of Git from their files, as far as that is needed to know what they name:
- * configuration with its includes, the folders of Git, and the repositories that an index holds. Nothing is run.
+ * Reads Git's files as far as needed to find what they name: configuration with its includes, Git folders, and the repositories in an
+ * index. Runs nothing.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -17,7 +17,7 @@ export interface ConfigEntry {
 const HEADER = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
 const VARIABLE = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*)|[#;].*)?$/
 
-/** Reads a text of configuration. Returns a line that cannot be read as an entry of its own. */
+/** Parses configuration text. A line that is not an entry is returned as a separate entry. */
 function readGitConfig(text: string): readonly ConfigEntry[] {
   let section = ''
   let subsection = ''
@@ -56,18 +56,18 @@ export function listConfigFiles(gitFolder: string): readonly string[] {
 
 interface ConfigFile {
   readonly file: string
-  /** Null if the file cannot be read, or if there is more configuration than is read. */
+  /** Null if the file cannot be read, or if it exceeds the limit of what is read. */
   readonly entries: readonly ConfigEntry[] | null
 }
 
-/** More configuration than this is not read. */
+/** Maximum characters of configuration that are read. */
 const MOST_CHARACTERS = 1_000_000
 
-/** Reads files of configuration, and those that they include. `home`: null if what is included from there is not read. */
+/** Reads configuration files and the files that they include. `home`: null if includes from the home folder are not followed. */
 export function* followGitConfig(given: readonly string[], home: string | null): Generator<ConfigFile> {
   const files = new Set(given)
   let characters = 0
-  // Included files are added while the list is read.
+  // Included files are added to the list during this loop.
   for (const file of files) {
     const text = readText(file)
     characters += 1_000 + (text ?? '').length
@@ -83,13 +83,13 @@ export function* followGitConfig(given: readonly string[], home: string | null):
   }
 }
 
-/** Returns the path that a value names; null if it is in a home that is not known. */
+/** Returns the path that a value names; null if it is relative to an unknown home. */
 export function resolveConfigPath(value: string, base: string, home: string | null): string | null {
   if (!/^[~%]/.test(value)) return resolve(base, value)
   return home !== null && value.startsWith('~/') ? join(home, value.slice(2)) : null
 }
 
-/** Returns the nearest folder that is, or has, a repository, as Git looks for one. */
+/** Returns the nearest folder, upwards, that is or contains a repository, as Git searches for one. */
 export function findRepository(folder: string): string | null {
   for (let each = folder; ; each = dirname(each)) {
     if (existsSync(join(each, '.git')) || isRepository(each)) return each
@@ -97,13 +97,13 @@ export function findRepository(folder: string): string | null {
   }
 }
 
-/** Returns true if a folder is a repository itself, without a work tree around it. */
+/** Returns true if the folder itself is a repository, without a work tree around it. */
 export function isRepository(folder: string): boolean {
   const has = (name: string): boolean => existsSync(join(folder, name))
   return has('HEAD') && (has('commondir') || (has('objects') && has('refs')))
 }
 
-/** Returns the folder of Git that a path is or points to, and the one whose configuration it shares. */
+/** Returns the Git folder that a path is or points to, and the one whose configuration it shares. */
 export function listGitFolders(path: string): readonly string[] {
   const isPointer = isFile(path)
   const pointer = isPointer ? (readText(path) ?? '').replace(/^gitdir: /, '').trim() : ''
@@ -124,13 +124,13 @@ export function readText(path: string): string | null {
   }
 }
 
-/** Mode of an entry of the index that is a commit of another repository. */
+/** File mode of an index entry that is a commit of another repository. */
 const LINKED_COMMIT = 0o160000
 const knownLinks = new Map<string, { readonly version: string; readonly links: readonly string[] }>()
 
 /**
- * Returns the paths of the repositories that the index of a repository holds, or a file of entries that it shares: Git looks
- * into them, whatever else names them. An index that cannot be read has none, and Git does not read it either.
+ * Returns the paths of the repositories in the index of a repository, or in an index that it shares. Git looks into these, even if nothing
+ * else names them. For an unreadable index the list is empty, because Git cannot read it either.
  */
 export function listLinkedRepositories(gitFolder: string): readonly string[] {
   const names = existsSync(gitFolder) ? readdirSync(gitFolder) : []
@@ -181,7 +181,7 @@ function readIndexLinks(bytes: Buffer): readonly string[] {
   return links
 }
 
-/** Reads how much of the name before an entry of version 4 is also the beginning of its own. `before`: null for others. */
+/** Returns how much of the previous entry's name an entry of version 4 repeats. `before`: null for other versions. */
 function readKeptLength(
   bytes: Buffer,
   from: number,

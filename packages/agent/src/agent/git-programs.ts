@@ -1,7 +1,6 @@
 /**
- * Programs that a repository names for Git to run: hooks, and keys of its own configuration such as `core.fsmonitor` and
- * `filter.x.clean`. They come with a folder that was copied or unpacked, and run at a harmless `git status`, so that they
- * count only after the user has trusted them, by their content.
+ * Finds programs that a repository makes Git run: hooks, and configuration such as `core.fsmonitor` and `filter.x.clean`. They may come
+ * with a copied or unpacked folder and run even at `git status`, so the user must trust them, by their content.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -21,8 +20,8 @@ import {
 import { walkFolders } from './protected-paths.ts'
 
 /**
- * Keys that name no program, by section: those of Git, and sections of other tools that Git does not read. What is not
- * listed is taken for a program, since each version of Git has new ones.
+ * Keys that name no program, by section: keys of Git, and sections of other tools that Git ignores. Any other key counts as a program,
+ * because new versions of Git add keys.
  */
 const HARMLESS_KEYS: ReadonlyMap<string, ReadonlySet<string> | 'all'> = new Map(
   Object.entries({
@@ -44,7 +43,7 @@ const HARMLESS_KEYS: ReadonlyMap<string, ReadonlySet<string> | 'all'> = new Map(
         gpg: 'format',
         init: 'defaultbranch',
         gc: 'auto autopacklimit autodetach pruneexpire worktreepruneexpire reflogexpire reflogexpireunreachable packrefs writecommitgraph',
-        // With a file for cookies, a server writes to it.
+        // `http.cookieFile` is not listed: Git would write a server's cookies to that file.
         http: 'proxy sslverify sslcainfo sslbackend extraheader postbuffer lowspeedlimit lowspeedtime version useragent followredirects emptyauth',
         lfs: 'url pushurl repositoryformatversion access locksverify fetchinclude fetchexclude allowincompletepush skipdownloaderrors',
         url: 'insteadof pushinsteadof',
@@ -70,9 +69,9 @@ const HARMLESS_VALUES: readonly { readonly key: RegExp; readonly value: RegExp }
 
 function isHarmless({ key, section, name, value }: ConfigEntry, place: GitPlace): boolean {
   if (HARMLESS_VALUES.some((each) => each.key.test(key) && each.value.test(value))) return true
-  // A submodule has its work tree in the project; elsewhere, a checkout would write where nobody expects it.
+  // A submodule has its work tree inside the project. Any other work tree would let a checkout write to unexpected places.
   if (key === 'core.worktree') return isPathWithin(resolve(place.gitFolder, value), place.root)
-  // An address such as `ext::sh -c …` runs its words.
+  // An address such as `ext::sh -c …` runs its words as a command.
   if ((section === 'remote' && /^\w+::/.test(value)) || (section === 'url' && /^url\.\w+::/.test(key)))
     return false
   const known = HARMLESS_KEYS.get(section)
@@ -81,11 +80,11 @@ function isHarmless({ key, section, name, value }: ConfigEntry, place: GitPlace)
 
 interface GitPlace {
   readonly gitFolder: string
-  /** The folder of the project, in which paths are shown and work trees may be. */
+  /** The folder of the project. Paths are shown relative to it, and work trees must be in it. */
   readonly root: string
 }
 
-/** Returns what Git would run that the repositories of a folder name: those around it, and those in it. */
+/** Returns the programs that repositories around and inside a folder make Git run. */
 export function listGitPrograms(folder: string): readonly TrustItem[] {
   const root = findRepository(folder) ?? folder
   return listRepositories(folder, root).flatMap((gitFolder) => listOwnPrograms({ gitFolder, root }))
@@ -120,7 +119,7 @@ function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   const { gitFolder, root } = place
   const items: TrustItem[] = []
   const hooks = new Set([join(gitFolder, 'hooks')])
-  // What is in the home is the user's own.
+  // Configuration in the home folder is the user's own, so it is not followed.
   for (const { file, entries } of followGitConfig(listConfigFiles(gitFolder), null)) {
     if (entries === null) return [createUntrustable(toShownPath(file, root))]
     for (const entry of entries)
@@ -130,7 +129,7 @@ function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   return [...items, ...[...hooks].flatMap((each) => listHooks(each, root)), ...listPendingCommands(place)]
 }
 
-/** Returns an item for commands that a rebase which is under way still has to run. */
+/** Returns an item for the commands that an unfinished rebase will still run. */
 function listPendingCommands({ gitFolder, root }: GitPlace): readonly TrustItem[] {
   const todo = join(gitFolder, 'rebase-merge', 'git-rebase-todo')
   const hasCommands = /^\s*(?:x|exec)\s/m.test(readText(todo) ?? '')
@@ -141,12 +140,12 @@ function findWorkTree({ gitFolder, root }: GitPlace): string {
   return basename(gitFolder) === '.git' ? dirname(gitFolder) : root
 }
 
-/** Returns an item that is another one each time, so that it is never trusted: what cannot be read is not known. */
+/** Returns an item with a different hash each time, so that it is never trusted. Used for content that cannot be read. */
 function createUntrustable(what: string): TrustItem {
   return { setting: 'git', parts: [what, 'cannot be read', randomUUID()] }
 }
 
-/** A longer value names no file. */
+/** Maximum length of a value that may name a file. */
 const MOST_VALUE_CHARACTERS = 2_000
 
 function toItem({ key, value }: ConfigEntry, place: GitPlace): TrustItem {
@@ -159,11 +158,11 @@ function toItem({ key, value }: ConfigEntry, place: GitPlace): TrustItem {
   return withFiles({ setting: 'git', parts: [key, value] }, named, root)
 }
 
-/** Names of hooks have a dash, but for one. */
+/** Matches names of hooks: all but `update` have a dash. */
 const HOOK_NAME = /^(?:update|[a-z0-9]+(?:-[a-z0-9]+)+)$/
 const MOST_HOOKS = 200
 
-/** Returns an item for each hook. With husky, those that run are beside the folder that Git is configured with. */
+/** Returns an item for each hook. With husky, the scripts that run are beside the configured hooks folder. */
 function listHooks(folder: string, root: string): readonly TrustItem[] {
   const folders = basename(folder) === '_' ? [folder, dirname(folder)] : [folder]
   const paths = folders.flatMap((each) =>
@@ -182,7 +181,7 @@ function withFiles(item: TrustItem, paths: readonly string[], root: string): Tru
 
 const MOST_FILE_BYTES = 10_000_000
 
-/** Returns the hash of a file; one that cannot be read has another each time. */
+/** Returns the hash of a file; for an unreadable file, a different value each time. */
 function hashFile(path: string): string {
   try {
     if (statSync(path).size > MOST_FILE_BYTES) return randomUUID()

@@ -1,6 +1,6 @@
 /**
- * The hooks of a project as items that the user trusts: event, matcher and command, with the content of the files of the
- * project that the command names. What those files run in turn is not followed, except scripts of a `package.json`.
+ * The hooks of a project as items for trust: event, matcher and command, and the content of the project's files that the command names.
+ * Files that those run in turn are not followed, except scripts of a `package.json`.
  */
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -18,11 +18,11 @@ export type HookCommandSettings = NonNullable<HookSettings['Stop']>[number]['hoo
 
 interface HookPart {
   readonly item: TrustItem
-  /** The hook alone, in the shape of settings. */
+  /** This one hook, in the format of settings. */
   readonly hooks: HookSettings
 }
 
-/** Splits hooks into single ones, each with its item. */
+/** Splits hooks into single hooks, each with its item. */
 export async function listHookParts(hooks: HookSettings, folder: string): Promise<readonly HookPart[]> {
   const parts: HookPart[] = []
   for (const [event, groups] of Object.entries(hooks))
@@ -44,7 +44,7 @@ function describeCommand({ command, args }: HookCommandSettings): readonly strin
   return args === undefined ? [command] : [command, `with ${JSON.stringify(args)}`]
 }
 
-/** Describes the files of the project that a command runs, for an item of trust. */
+/** Describes the project's files that a command runs, for an item of trust. */
 export async function describeRunFiles(
   command: HookCommandSettings,
   folder: string,
@@ -62,9 +62,9 @@ interface RunFile {
 }
 
 /**
- * Finds the files of the project that a command names, whatever stands before them: by their path, without their
- * extension, by a pattern, or by the folder that they are in; and those by which another name is defined (`npm run`, `make`,
- * `python -m`). Scripts of a `package.json` are followed, recipes of a makefile are not.
+ * Finds the project's files that a command names, whatever words precede them: by path, without extension, by a pattern, or by their
+ * folder; and files that define another name (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a
+ * makefile are not.
  */
 export async function listRunFiles(
   { command, args }: HookCommandSettings,
@@ -79,11 +79,11 @@ export async function listRunFiles(
 interface RunFileSearch {
   readonly folder: string
   readonly found: Map<string, RunFile>
-  /** Scripts of a `package.json` that were read, by path and name. */
+  /** Scripts of a `package.json` that were already followed, by path and name. */
   readonly followed: Set<string>
 }
 
-/** Adds the files that the words name, with relative paths in `base` and in each folder that another word names. */
+/** Adds the files that the words name. Relative paths are resolved in `base` and in each folder that another word names. */
 async function addRunFiles(words: readonly string[], base: string, search: RunFileSearch): Promise<void> {
   for (const path of listNamedPaths(words, base, search.folder)) {
     if (!isPathWithin(path, search.folder)) continue
@@ -115,29 +115,29 @@ function listNamedPaths(words: readonly string[], base: string, folder: string):
   ]
   return new Set([
     ...bases.flatMap((each) => [...names, ...defining].map((name) => resolveToolPath(name, each))),
-    // Programs find `hooks/check.js` by `hooks/check`.
+    // Programs accept `hooks/check` for `hooks/check.js`.
     ...bases.flatMap((each) =>
       short.flatMap((name) => EXTENSIONS.map((end) => resolveToolPath(`${name}${end}`, each))),
     ),
     ...listStartedFolders(words, bases).flatMap(listEntryFiles),
-    // Without a program that runs them, files are taken for what is checked or formatted.
+    // Without a program that runs them, several files are taken to be input of a checker or formatter.
     ...several.filter((path) => isRun || isProgram(path)),
   ])
 }
 
-/** Programs that run a package of the project if they are given its path. */
+/** Programs that run a package of the project when given its path. */
 const PACKAGE_STARTERS = /^(?:npx|bunx|pnpx|npm|pnpm|yarn)$/
-/** Programs and words of a shell that run something for each of several files. */
+/** Programs and shell keywords that run something for each of several files. */
 const RUNS_EACH = /^(?:run-parts|-exec(?:dir)?|-ok(?:dir)?|xargs|parallel|for|while|entr)$/
 const EXTENSIONS = '.js .mjs .cjs .ts .mts .cts .json .node .sh .bash .py .rb .pl .php .lua'.split(' ')
 
-/** Returns true for a shell script or a file that may be executed. */
+/** Returns true for a shell script or an executable file. */
 function isProgram(path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false })
   return found?.isFile() === true && (/\.(?:ba|z|k|fi)?sh$/.test(path) || (found.mode & 0o111) !== 0)
 }
 
-/** Returns the folders that a program is started with: those that are named after it and before a file. */
+/** Returns the folders with which a program is started: those after the program's name and before a file. */
 function listStartedFolders(words: readonly string[], bases: readonly string[]): readonly string[] {
   const found = new Set<string>()
   let isStarting = false
@@ -145,18 +145,18 @@ function listStartedFolders(words: readonly string[], bases: readonly string[]):
     const name = basename(word.replace(/^\w+=/, ''))
     if ((isRunner(name) && /\w/.test(word)) || PACKAGE_STARTERS.test(name)) isStarting = true
     else if (isStarting) {
-      // A variable alone is taken for the folder of the project.
+      // A word that is only a variable is taken for the project's folder.
       const names = /^\$(?:\w+|\{[^}]*\})$/.test(word) ? ['.'] : listPathNames(word)
       const paths = bases.flatMap((base) => names.map((each) => resolveToolPath(each, base)))
       for (const path of paths.filter(isFolder)) found.add(path)
-      // What follows the file or the package that runs is given to it.
+      // Words after the file or package that runs are its arguments.
       if (!word.startsWith('-') && (paths.some(isFile) || isPackageName(word, words))) isStarting = false
     }
   }
   return [...found]
 }
 
-/** Returns true for a word after `npx` that names a package of a registry. */
+/** Returns true for a word after `npx` that names a package from a registry. */
 function isPackageName(word: string, words: readonly string[]): boolean {
   const before = words.slice(0, words.indexOf(word)).findLast((each) => !each.startsWith('-')) ?? ''
   return PACKAGE_STARTERS.test(basename(before))
@@ -164,7 +164,7 @@ function isPackageName(word: string, words: readonly string[]): boolean {
 
 const MOST_BASES = 20
 
-/** Returns the folders in which a word may name a file: where the command starts, and those that it names, one in another. */
+/** Returns the folders from which a word may name a file: where the command starts, and the folders that it names, also nested. */
 function listBases(names: readonly string[], base: string, folder: string): ReadonlySet<string> {
   const bases = new Set([base])
   for (const name of names)
@@ -179,10 +179,10 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** Files that a program runs if it is given their folder, by their names. */
+/** Files that a program runs when given their folder, by name. */
 const ENTRY_FILE = /^(?:(?:index|main|mod|__main__|__init__)\.\w+|package\.json)$/
 
-/** Returns what is run if a program is given a folder: entry files by their names, and those that a package names. */
+/** Returns the files that run when a program is given a folder: entry files by name, and those that a package names. */
 function listEntryFiles(folder: string): readonly string[] {
   return listEntries(folder)
     .filter((name) => ENTRY_FILE.test(name))
@@ -192,7 +192,7 @@ function listEntryFiles(folder: string): readonly string[] {
     })
 }
 
-/** Returns the files in a folder and in those in it. */
+/** Returns the files in a folder and its subfolders. */
 function listFiles(folder: string): readonly string[] {
   const paths = listEntries(folder).map((name) => join(folder, name))
   return paths.flatMap((path) =>
@@ -236,7 +236,7 @@ function isPattern(name: string): boolean {
   return /[*?[{]/.test(name) && /[^*?./]/.test(name)
 }
 
-/** Returns the files that a pattern matches, from the first folder in it that is named in full. */
+/** Returns the files that a pattern matches, searched from its longest folder without wildcards. */
 function findMatches(pattern: string, base: string, folder: string): readonly string[] {
   const steps = pattern.split('/')
   const isPlain = (step: string): boolean => !/[*?[{]/.test(step)
@@ -262,7 +262,7 @@ function findMatches(pattern: string, base: string, folder: string): readonly st
   return paths
 }
 
-/** A database that a server is given changes with each run, and nothing runs it. */
+/** True for data files, such as a server's database, which change with each run and are never executed. */
 function isData({ bytes, mode }: FileContent): boolean {
   return bytes.includes(0) && (mode & 0o111) === 0
 }
@@ -287,8 +287,8 @@ function parseJsonObject(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Returns all words of a line for the shell, without quotes, those of the commands in it and in its quotes included, and
- * once more by blanks alone, with patterns whole (`hooks/{a,b}.sh`).
+ * Returns all words of a shell line without quotes, including those of commands inside it and inside its quotes. Also returns the words
+ * split only at blanks, so that patterns stay whole (`hooks/{a,b}.sh`).
  */
 function listWords(line: string): readonly string[] {
   const words = parseCommand(line).parts.flatMap(({ words: own, inputs }) =>
@@ -306,17 +306,17 @@ function listWords(line: string): readonly string[] {
   ]
 }
 
-/** A redirection to a file, which is written and not run. */
+/** Matches a redirection to a file. Such a file is written, not run. */
 const OUTPUT = />{1,2}[|&]?[ \t]*[^\s;&|()<>]+/g
 
-/** A variable or a substitution with which a word begins. It stands for the folder of the project. */
+/** Matches a variable or substitution at the beginning of a word. It is taken for the project's folder. */
 const EXPANSION = /^(?:\$\{[^}]*\}|\$\w+)?\/+/
-/** One in the middle of a word, which stands for any name. */
+/** Matches a variable in the middle of a word, which may stand for any name. */
 const INNER_EXPANSION = /\$\{[^}]*\}|\$\w+/g
 
 /**
- * Returns the paths that a word may name: the word, what follows a variable at its beginning or the name of an option, and
- * each part of a list (`--import=./a.mjs`, `-fown.mk`, `PATH=bin:lib`, `-Ihooks`).
+ * Returns the paths that a word may name: the whole word, the rest after a variable or option name at its beginning, and each part of a
+ * list (`--import=./a.mjs`, `-fown.mk`, `PATH=bin:lib`, `-Ihooks`).
  */
 function listPathNames(word: string): readonly string[] {
   const parts = [word, word.replace(/^-\w/, ''), ...word.split(/[=:,@]/), ...word.split(/[=:@]/)]
@@ -353,7 +353,7 @@ const DEFINING_FILES: Readonly<Record<string, string>> = {
   gulp: 'gulpfile.js gulpfile.mjs gulpfile.cjs',
 }
 
-/** Returns the files in which a program looks up the name that it is given: a script, a target or a module. */
+/** Returns the files in which a program looks up a given name: a script, a target or a module. */
 function listDefiningFiles(program: string, rest: readonly string[]): readonly string[] {
   if (PACKAGE_RUNNER.test(program) || (program === 'node' && rest.includes('--run'))) return ['package.json']
   if (MAKE.test(program)) return ['GNUmakefile', 'makefile', 'Makefile']
@@ -376,7 +376,7 @@ function readOption(words: readonly string[], names: readonly string[]): string 
   return null
 }
 
-/** Returns the real paths of the files of the project that hooks run. Whoever changes one of them decides what runs. */
+/** Returns the real paths of the project's files that hooks run. A program that changes one of them decides what runs. */
 export async function listHookFiles(hooks: HookSettings, folder: string): Promise<readonly string[]> {
   const commands = Object.values(hooks).flatMap((groups) => groups.flatMap((group) => group.hooks))
   const files = await Promise.all(commands.map((command) => listRunFiles(command, folder)))
@@ -384,7 +384,7 @@ export async function listHookFiles(hooks: HookSettings, folder: string): Promis
   return [...new Set([...paths, ...paths.flatMap(listRivals)])]
 }
 
-/** Returns the missing files that a program would take instead: `check` for `check.js`, and `hooks.js` for `hooks/index.js`. */
+/** Returns missing files that would be run instead if they existed: `check` for `check.js`, `hooks.js` for `hooks/index.js`. */
 function listRivals(path: string): readonly string[] {
   const folder = dirname(path)
   const end = EXTENSIONS.find((each) => path.endsWith(each)) ?? ''
@@ -393,8 +393,8 @@ function listRivals(path: string): readonly string[] {
 }
 
 /**
- * Returns a check of a command before each run: whether the files that it runs are still those of `items`, which the
- * user has trusted. A command that is in none of them is the user's own.
+ * Returns a check, made before each run of a command, whether its files are still those of the trusted `items`. A command in none of the
+ * items is the user's own and needs no check.
  */
 export function createContentCheck(
   items: readonly TrustItem[],

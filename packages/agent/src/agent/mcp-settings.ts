@@ -1,6 +1,6 @@
 /**
- * The MCP servers of a project: read from `.mcp.json`, and as items that the user trusts. An item is what is started or
- * contacted, with the content of the files of the project that it runs.
+ * The MCP servers of a project: read from `.mcp.json`, and as items for trust. An item is the program to start or the address to contact,
+ * with the content of the project's files that it runs.
  */
 import { join } from 'node:path'
 import { isObject } from '../json-value.ts'
@@ -12,8 +12,7 @@ import { describeRunFiles, listRunFiles } from './hook-files.ts'
 export type McpServerMap = Readonly<Record<string, McpServerSettings>>
 
 /**
- * Reads `.mcp.json` of a folder. Other programs use the file too, so what cannot be used here is left out, with a
- * sentence for the user.
+ * Reads `.mcp.json` of a folder. Other programs use this file, too, so unusable entries are only left out, with a sentence for the user.
  */
 export async function readProjectServers(
   folder: string,
@@ -47,7 +46,7 @@ interface ServerPart {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Splits servers into single ones, each with its item. */
+/** Splits servers into single servers, each with its item. */
 export async function listServerParts(
   servers: McpServerMap,
   folder: string,
@@ -99,7 +98,7 @@ function findProgram(
   }
 }
 
-/** Returns the real paths of the files of the project that servers run. Whoever changes one of them decides what runs. */
+/** Returns the real paths of the project's files that servers run. A program that changes one of them decides what runs. */
 export async function listServerFiles(
   servers: McpServerMap,
   folder: string,
@@ -111,8 +110,8 @@ export async function listServerFiles(
 }
 
 /**
- * Returns a check before each start of a server: whether the files that it runs are still those of `items`, which the
- * user has trusted. A server that is in none of them is the user's own.
+ * Returns a check, made before each start of a server, whether its files are still those of the trusted `items`. A server in none of the
+ * items is the user's own and needs no check.
  */
 export function createServerCheck(
   items: readonly TrustItem[],

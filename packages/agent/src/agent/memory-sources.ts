@@ -1,4 +1,4 @@
-/** Memory files in the agent: which of them it reads, and what hooks get to know of them. */
+/** Memory files of the agent: which ones it reads, and what hooks learn about them. */
 import { homedir } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { memoryFiles, type Session } from 'tidemark'
@@ -10,7 +10,7 @@ interface MemorySourcesOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly context: PermissionContext
   readonly onLoaded: (file: LoadedInstructions) => void
-  /** Called once for each memory file that exists and could not or may not be read. */
+  /** Called once for each memory file that exists but could not or must not be read. */
   readonly onUnread?: (file: { readonly path: string; readonly why: string }) => void
 }
 
@@ -36,8 +36,8 @@ function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory):
 }
 
 /**
- * Returns the sources of memory files. They are read where the model may read without a question, whatever else the
- * permission mode allows; in a trusted folder, that includes the folders above it up to the repository's.
+ * Returns the sources of memory files. A file is read only where the model may read without a question, whatever the permission mode
+ * allows. In a trusted folder, that includes the folders above it, up to the repository's.
  */
 export function createMemorySources({
   settings,
@@ -71,8 +71,8 @@ export function mayReadUnasked(path: string, project: string, context: Permissio
 const HOOK_END_MS = 2_000
 
 /**
- * Runs the InstructionsLoaded hooks, file after file in the order of loading. Closing the session ends hooks that still run,
- * so those of the last request are waited for, for a while.
+ * Runs the InstructionsLoaded hooks for one file after the other, in the order of loading. Closing the session would end running hooks, so
+ * it first waits a while for those of the last request.
  */
 export function createMemoryHooks(
   findSession: () => Session | null,
@@ -82,7 +82,7 @@ export function createMemoryHooks(
   return {
     onMemoryLoaded(file: LoadedInstructions): void {
       onLoaded(file)
-      // A hook that fails is reported by an event of the session.
+      // An event of the session reports a hook that fails.
       const session = findSession()
       running = running.then(() => session?.runHooks('instructionsLoaded', file)).catch(() => undefined)
     },

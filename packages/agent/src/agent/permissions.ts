@@ -57,26 +57,26 @@ export interface PermissionContext {
   readonly mode: PermissionMode
   /** The working directory, with symbolic links resolved. */
   readonly folder: string
-  /** Folders outside the working directory that the agent may read, such as its own outputs. */
+  /** Folders outside the working directory that the agent may read, such as that of its own outputs. */
   readonly readableFolders?: readonly string[]
-  /** Files and folders that only a rule that names them exactly lets the agent write, such as scripts of hooks. */
+  /** Files and folders that the agent may write only if a rule names them exactly, such as scripts of hooks. */
   readonly guardedPaths?: readonly string[]
-  /** Folders of this program, which are protected besides the paths that always are. */
+  /** Folders of this program, protected in addition to the paths that are always protected. */
   readonly protectedFolders?: readonly string[]
-  /** Allow rules of the user's own settings: only they except a protected path. */
+  /** Allow rules of the user's own settings. Only these can make an exception for a protected path. */
   readonly ownRules?: readonly string[]
   readonly home?: string
-  /** Returns what Git would run in some folders that a repository names and the user has not trusted; null if nothing. */
+  /** Returns an untrusted program that repositories in these folders make Git run; null if there is none. */
   readonly findGitProgram?: (folders: readonly string[]) => string | null
-  /** Confines commands, so that they need no question. Default: they are not confined. */
+  /** Confines commands, which then need no question. If omitted, commands are not confined. */
   readonly sandbox?: Sandbox | undefined
 }
 
 interface PermissionDecision {
   readonly decision: 'allow' | 'ask' | 'deny'
-  /** Why, as a sentence for the user and the model. */
+  /** The reason, as a sentence for the user and the model. */
   readonly reason: string
-  /** Rules that together would allow the call; none if it is allowed, or a rule decides about it. */
+  /** Rules that together would allow the call; empty if the call is allowed, or if a rule decides about it. */
   readonly suggestions: readonly string[]
 }
 
@@ -144,7 +144,7 @@ export function decidePermission(
   return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestions }
 }
 
-/** The text that the model gets for a call that the user refused. What the user said follows. */
+/** Text for the model after the user refused a call. The user's own text follows. */
 export const REFUSED_BY_USER = 'The user refused it.'
 /** The tool with which the model submits a plan. */
 export const PLAN_TOOL = 'ExitPlanMode'
@@ -155,7 +155,7 @@ const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS}
 
 const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MAX_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
 
-/** Reasons that a question for the permission shows already. */
+/** Reasons that the permission question itself already shows. */
 export function isUsualReason(reason: string): boolean {
   return Object.values<string>(ASK_REASONS).includes(reason)
 }
@@ -175,7 +175,7 @@ function isReadableHere(path: string, { kind }: ToolAccess, context: PermissionC
 const PROTECTED_REASON =
   'it decides what runs on this machine. Only permissions.allow of your own settings can except it.'
 
-/** Returns the protected path that a call would write; undefined if there is none, or the user's settings except it. */
+/** Returns the protected path that a call would write; undefined if there is none or if the user's settings make an exception. */
 function findProtected({ tool, access, context }: CheckedCall): string | undefined {
   const { ownRules = [], protectedFolders = [] } = context
   const place = { ...context, home: context.home ?? homedir(), protectedFolders }
@@ -186,14 +186,14 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
     if (rule?.pattern == null || !coversTool(rule, tool)) return false
     const { pattern } = rule
     const named = resolvePattern(pattern, context)
-    // A rule such as Edit(**) covers it without naming it.
+    // A rule such as Edit(**) matches the path without naming it, so it is no exception.
     if (named !== found && !isProtectedName(named, place) && !isProtectedTarget(named, place)) return false
     return access.paths.every((path) => matchesPath(pattern, path, context))
   })
   return isNamed ? undefined : found
 }
 
-/** Returns true if the path has a protected name that no rule of the user excepts. Links are not followed. */
+/** Returns true if the path has a protected name and no rule of the user makes an exception. Links are not followed. */
 export function isProtectedFile(path: string, context: PermissionContext): boolean {
   const place = { ...context, home: context.home ?? homedir(), protectedFolders: [] }
   if (!isProtectedName(path, place)) return false
@@ -207,13 +207,13 @@ const GIT_REASON =
   'which this repository names and you have not trusted. To see and trust it: tidemark trust.'
 
 /**
- * Returns what Git would run that is not trusted, if a rule would let the command run; null if nothing. A rule for all of
- * `Bash` lets the model run anything, and so does the mode that allows everything.
+ * Returns an untrusted program that Git would run, if a rule allows the command; null if there is none. Not checked if the mode or a rule
+ * for all of `Bash` allows everything.
  */
 function findGitProgram(call: CheckedCall): string | null {
   const { context, access } = call
   const words = (call.read?.parts ?? []).flatMap((part) => part.words.map(({ text }) => text))
-  // As the shell sees them: a line end after a backslash, or a quote, may be in the middle of the name.
+  // Checked in the parsed words, too: in the raw text, a quote or an escaped line end may split the name.
   const isGit = [access.command ?? '', ...words].some((text) => /git/i.test(text))
   if (context.findGitProgram === undefined || !isGit) return null
   const isWhole = context.rules.allow.some((text) => {
@@ -222,7 +222,7 @@ function findGitProgram(call: CheckedCall): string | null {
   })
   if (isWhole) return null
   const start = access.folder ?? context.folder
-  // Where `cd` may lead, or an option such as `-C`.
+  // Folders that `cd` or an option such as `-C` may lead to.
   const named = words.map((text) => resolve(start, text)).filter(isFolder)
   return context.findGitProgram([start, ...named.slice(0, MOST_NAMED_FOLDERS)])
 }
@@ -235,7 +235,7 @@ function isFolder(path: string): boolean {
   )
 }
 
-/** Returns the rule about some commands that cannot be checked, because the command hides what it runs. */
+/** Returns a rule about certain commands that cannot be checked, because the command hides what it runs. */
 function findHidingRule(call: CheckedCall): string | undefined {
   const { deny, ask } = call.context.rules
   return [...deny, ...ask].find((text) => judgeCommand(text, call) === 'hides')
@@ -251,19 +251,19 @@ function isGuarded(path: string, { guardedPaths = [] }: PermissionContext): bool
   return guardedPaths.some((guarded) => isPathWithin(path, guarded))
 }
 
-/** Returns false if a rule such as `Edit(**)` covers a guarded file without naming it. */
+/** Returns false if a rule such as `Edit(**)` only matches a guarded file without naming it. */
 function mayNameGuarded(pattern: string, path: string, { access, context }: CheckedCall): boolean {
   if (access.kind !== 'write' || !isGuarded(path, context)) return true
   return resolvePattern(pattern, context) === path
 }
 
-/** Returns a sentence about a rule that cannot be read; null if the rule is right. */
+/** Returns a sentence about an invalid rule; null if the rule is valid. */
 export function findRuleProblem(rule: unknown): string | null {
   if (typeof rule !== 'string') return `expected text such as Bash(npm test:*), found ${JSON.stringify(rule)}`
   const parsed = parseRule(rule)
   if (parsed !== null) {
     const { tool, pattern } = parsed
-    // What the input of such a tool means is not known, so a ban with a pattern would forbid nothing.
+    // The meaning of such a tool's input is unknown, so a deny rule with a pattern would deny nothing.
     if (tool.startsWith('mcp__') && pattern !== null)
       return `a rule for tools of MCP servers has no pattern; expected ${tool}, found ${JSON.stringify(rule)}`
     const problem = pattern === null ? null : findPatternProblem(tool, pattern)
@@ -274,10 +274,10 @@ export function findRuleProblem(rule: unknown): string | null {
   return `cannot read the rule ${JSON.stringify(rule)}; expected a tool such as Read, or Tool(pattern)`
 }
 
-/** Tools whose patterns are compared with a text. Those of the others are globs. */
+/** Tools whose patterns are compared with a text. Patterns of other tools are globs. */
 const TOOLS_WITH_TEXTS: readonly string[] = ['Bash', 'Skill', 'Task']
 
-/** Returns why a pattern would match nothing, or other files than it seems to: a ban must not forbid less than it says. */
+/** Returns why a pattern would match nothing, or other files than it seems to. Otherwise a deny rule could deny less than it says. */
 function findPatternProblem(tool: string, pattern: string): string | null {
   if (pattern.length > MAX_GLOB_CHARACTERS)
     return `a pattern has at most ${MAX_GLOB_CHARACTERS} characters, not ${pattern.length}`
@@ -293,7 +293,7 @@ function parseRule(text: string): ParsedRule | null {
   return { text, tool, pattern: pattern === undefined || pattern === '*' ? null : pattern }
 }
 
-/** Returns true if a rule denies, or asks before, reading some of the files that a search may come upon. */
+/** Returns true if a rule denies reading, or asks before reading, some files that a search may find. */
 export function hasSearchLimits({ deny, ask }: PermissionRules): boolean {
   return [...deny, ...ask].some((text) => {
     const rule = parseRule(text)
@@ -306,11 +306,11 @@ interface CheckedCall {
   readonly tool: string
   readonly access: ToolAccess
   readonly context: PermissionContext
-  /** The command; null if the call runs none. */
+  /** The parsed command; null if the call runs none. */
   readonly read: ReadCommand | null
 }
 
-/** Returns true if a rule fits any part of the call, for rules that ask or deny. */
+/** Returns true if an ask or deny rule matches any part of the call. */
 function matchesAnyPart(text: string, call: CheckedCall): boolean {
   const rule = parseRule(text)
   if (rule === null || !coversTool(rule, call.tool)) return false
@@ -318,7 +318,7 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
   const { access, context } = call
   if (call.read !== null) return judgeBan(rule.pattern, call.read) === 'covers'
   if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
-  // A ban on .env also fits .ENV, which is the same file on some file systems.
+  // A deny rule for .env also matches .ENV, which is the same file on some file systems.
   const spellings = [
     { pattern: rule.pattern, place: context, write: (path: string) => path },
     { pattern: foldCase(rule.pattern), place: foldPlace(context), write: foldCase },
@@ -335,8 +335,8 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
 }
 
 /**
- * Returns true if the rules together fit every part of the call, for rules that allow. A rule without a pattern does
- * not reach outside the working directory: paths there must be named.
+ * Returns true if allow rules together match every part of the call. A rule without a pattern is limited to the working directory; other
+ * paths must be named.
  */
 function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolder: boolean): boolean {
   const { tool, access, context, read } = call
@@ -357,7 +357,7 @@ function matchesWholeCall(texts: readonly string[], call: CheckedCall, isInFolde
   )
 }
 
-/** Tools that a rule about another tool covers: a permission to edit a file is one to write it. */
+/** Tools that a rule for another tool covers: permission to edit a file includes writing it. */
 const COVERED_TOOLS: Readonly<Record<string, readonly string[]>> = {
   Edit: ['Edit', 'Write', 'MultiEdit'],
   Read: ['Read', 'Grep', 'Glob'],
@@ -371,13 +371,13 @@ function coversTool({ tool }: ParsedRule, name: string): boolean {
 function matchesUrl(pattern: string, url: string): boolean {
   const domain = pattern.startsWith('domain:') ? pattern.slice('domain:'.length).toLowerCase() : null
   const parsed = URL.canParse(url) ? new URL(url) : null
-  // As it is fetched: in `https://other.com?.example.com/`, the host ends before the question mark.
+  // Compared in the form in which it is fetched: in `https://other.com?.example.com/`, the host ends at the question mark.
   if (domain === null) return compileGlob(pattern)?.((parsed?.href ?? url).split('/')) === true
   const host = (parsed?.hostname ?? '').toLowerCase().replace(/\.$/, '')
   return domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
 }
 
-/** Writes a path or a pattern as file systems compare it that ignore case and how accents are written. */
+/** Normalizes a path or pattern for file systems that ignore case and the encoding of accents. */
 function foldCase(text: string): string {
   return text.normalize('NFC').toUpperCase().toLowerCase()
 }
@@ -391,13 +391,13 @@ function matchesPath(pattern: string, path: string, context: PermissionContext):
   const glob = resolvePattern(pattern, context)
   if (isPathWithin(path, glob.replace(/\/\*\*$/, '/'))) return true
   const { folder } = context
-  // The name of the working directory is no pattern, even if it contains brackets or stars.
+  // The working directory's name is compared literally, even if it contains brackets or stars.
   return isPathWithin(glob, folder)
     ? isPathWithin(path, folder) && isGlobMatch(relative(folder, path), relative(folder, glob))
     : isGlobMatch(path, glob)
 }
 
-/** Returns true if a pattern is a bare name, as `.env`, and the path has it at any depth. */
+/** Returns true if a pattern is a bare name, such as `.env`, and the path has it at any depth. */
 function hasName(pattern: string, path: string, { folder }: PermissionContext): boolean {
   if (pattern.includes('/')) return false
   const names = (isPathWithin(path, folder) ? relative(folder, path) : path).split(sep)
@@ -413,7 +413,7 @@ function resolvePattern(pattern: string, { folder, home = homedir() }: Permissio
   return pattern.startsWith('~/') ? join(home, pattern.slice(2)) : resolve(folder, pattern)
 }
 
-/** Returns true if the file or folder that a rule names is a symbolic link, and the call reaches the place it leads to. */
+/** Returns true if the file or folder in a rule is a symbolic link, and the call accesses the place it leads to. */
 function leadsInto(pattern: string, { paths }: ToolAccess, context: PermissionContext): boolean {
   const target = resolveRealPath(resolvePattern(pattern, context).replace(/\/\*\*$/, ''))
   return paths.some((path) => isPathWithin(path, target))
@@ -423,7 +423,7 @@ function findPlace({ folder }: ToolAccess, context: PermissionContext): CommandP
   return { start: folder ?? context.folder, folder: context.folder }
 }
 
-/** Returns rules that together would allow calls like this one; none if every such rule would allow too much. */
+/** Returns rules that together would allow calls like this one; empty if every such rule would allow too much. */
 function suggestRules({ tool, access, context, read }: CheckedCall): readonly string[] {
   const { folder, rules } = context
   if (read !== null) {
@@ -439,7 +439,7 @@ function suggestRules({ tool, access, context, read }: CheckedCall): readonly st
   const rule = access.kind === 'write' ? 'Edit' : tool
   if (path === undefined) return [rule]
   if (isPathWithin(path, folder) && !(access.kind === 'write' && isGuarded(path, context))) return [rule]
-  // A rule with the name of such a path would be a pattern for others.
+  // In a rule, the special characters of such a path would be a pattern.
   return /[*?[\]{}()|!@+]/.test(path) ? [] : [`${rule}(${path})`]
 }
 

@@ -1,6 +1,6 @@
 /**
- * Plan mode: the agent only reads until the user has approved a plan. The state is stored beside the log, so that a session
- * that is continued is still in plan mode; only an approval or another `--permission-mode` ends it.
+ * Plan mode: the agent only reads until the user has approved a plan. The state is stored beside the log, so that a continued session stays
+ * in plan mode. Only an approval or another `--permission-mode` ends it.
  */
 import { readFile } from 'node:fs/promises'
 import { type ContextSource, planModeSource } from 'tidemark'
@@ -11,7 +11,7 @@ import type { PermissionMode } from './permissions.ts'
 interface PlanModeOptions {
   /** The file with the state of the session. */
   readonly file: string
-  /** The mode of the command line. It comes before what the session was in. */
+  /** The mode from the command line. It overrides the session's stored mode. */
   readonly given: PermissionMode | undefined
   /** The mode of the settings. */
   readonly usual: PermissionMode | undefined
@@ -23,8 +23,8 @@ interface PlanModeOptions {
 
 interface PlanMode {
   /**
-   * True if the session is or was in plan mode, or can be switched to it. The tool for plans stays declared then, which
-   * keeps the cache.
+   * True if the session is or was in plan mode, or can be switched to it. The tool for plans then stays declared, because removing it would
+   * break the cache.
    */
   readonly isUsed: boolean
   readonly source: ContextSource
@@ -32,18 +32,18 @@ interface PlanMode {
   readMode(): PermissionMode
   /** Ends plan mode. Returns false if it is not on. */
   end(): Promise<boolean>
-  /** Goes on in another permission mode. */
+  /** Switches to another permission mode. */
   switchTo(mode: PermissionMode): Promise<void>
 }
 
-/** Opens the plan mode of a session, and stores it if it is on or ends now. */
+/** Opens the plan mode of a session. Stores its state if it is on or has just ended. */
 export async function openPlanMode(options: PlanModeOptions): Promise<PlanMode> {
   const { file, given, usual, canAsk, canSwitch } = options
   const stored = await readState(file)
   let isOn = given === undefined ? (stored ?? usual === 'plan') : given === 'plan'
   const isUsed = isOn || stored !== null
   let other = [given, usual].find((mode) => mode !== undefined && mode !== 'plan') ?? 'default'
-  // One after the other, so that the last one stored is the last one chosen.
+  // Writes run one after the other, so that the last choice is stored last.
   let written: Promise<unknown> = Promise.resolve()
   const write = async (): Promise<void> => {
     const store = () => writeFileAtomic(file, `${JSON.stringify({ isOn })}\n`)

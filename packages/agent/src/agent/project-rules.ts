@@ -1,6 +1,6 @@
 /**
- * Adds permission rules that the user has chosen in a question to the local settings of the project, which are meant to
- * stay out of version control. The user's answer is the trust that rules of a project need.
+ * Adds permission rules that the user has chosen in a question to the project's local settings, which should not be under version control.
+ * The user's answer is the trust that a project's rules need.
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -30,7 +30,7 @@ export async function addProjectRules(
   return path
 }
 
-/** Reads the file as it is, so that nothing in it is lost. */
+/** Reads the file unparsed by the settings reader, so that unknown fields are kept. */
 async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '{}'

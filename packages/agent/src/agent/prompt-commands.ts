@@ -29,7 +29,7 @@ interface PromptCommandOptions {
   readonly context: PermissionContext
   /** Returns true if the user has trusted this part of the project. */
   readonly isTrusted: (item: TrustItem) => boolean
-  /** Returns true if the user has trusted this part before a file that it runs changed. */
+  /** Returns true if the user trusted this part before a file that it runs was changed. */
   readonly wasTrusted: (item: TrustItem) => boolean
 }
 
@@ -37,18 +37,18 @@ export type AgentPrompt = string | readonly object[]
 
 interface ExpandedPrompt {
   readonly prompt: AgentPrompt
-  /** The texts that the user typed, if the prompt is no command. */
+  /** The texts that the user typed; absent if the prompt is a command. */
   readonly typed?: readonly string[]
   /** Sentences for the user: what was not run, and why. */
   readonly notices: readonly string[]
   /** Permission rules of the command, which count until the next prompt. */
   readonly allowed: readonly string[]
-  /** The name that the prompt begins with, if it looks like a command and none has it. */
+  /** The name at the beginning of the prompt, if it looks like a command but no command has that name. */
   readonly unknownCommand?: string
 }
 
 export interface PromptCommands {
-  /** What the tool Skill needs; null if there is no skill for the model. */
+  /** What the tool Skill needs; null if the model may not use any skill. */
   readonly skills: SkillLoader | null
   readonly sources: readonly ContextSource[]
   /** Folders of the user's skills, whose files the model may read. */
@@ -57,14 +57,14 @@ export interface PromptCommands {
   readonly unread: PromptFiles['unread']
   /** Lists the skills and slash commands as they are now. */
   list(): Promise<readonly FoundPromptFile[]>
-  /** Replaces a slash command by the text of its file. Any other prompt is returned as it is. */
+  /** Replaces a slash command by the text of its file. Other prompts are returned unchanged. */
   expand(prompt: AgentPrompt, signal?: AbortSignal): Promise<ExpandedPrompt>
 }
 
 export async function openPromptCommands(options: PromptCommandOptions): Promise<PromptCommands> {
   const { files, unread } = await readPromptFiles(options.places)
   let newest = files
-  // The listing is looked at before each request, so it does not read the commands.
+  // This list is made before each request, so it skips the commands.
   const listForModel = async (): Promise<readonly FoundPromptFile[]> => {
     newest = (await readPromptFiles(options.places, 'skill')).files
     return newest.filter(isSkillForModel)
@@ -124,15 +124,15 @@ function listTexts(prompt: AgentPrompt): readonly string[] {
   )
 }
 
-/** Reads the command of a prompt: a text, or the first block of a list if it is a text. */
+/** Parses a slash command in a prompt: in a text, or in the first block of a list if that block is a text. */
 function readTypedCommand(prompt: AgentPrompt): ReturnType<typeof parseSlashCommand> {
-  // With a space before it, a text is no command.
+  // A text that begins with a space is not a command.
   if (typeof prompt === 'string') return prompt.startsWith(' ') ? null : parseSlashCommand(prompt)
   const [first] = prompt as readonly { readonly type?: unknown; readonly text?: unknown }[]
   return first?.type === 'text' && typeof first.text === 'string' ? parseSlashCommand(first.text) : null
 }
 
-/** Finds what the user calls by a name. A command in a folder can be called without it, if no other has that name. */
+/** Finds the file that the user calls by name. The folder of a command may be omitted if the rest of its name is unique. */
 function findCommand(files: readonly FoundPromptFile[], name: string): FoundPromptFile | null {
   const own = files.filter(({ isForUser }) => isForUser)
   const inFolders = own.filter((file) => file.kind === 'command' && file.name.endsWith(`:${name}`))
@@ -158,14 +158,14 @@ async function loadSkill(
   return args === '' || hasArgumentPlace(file.body) ? text : `${text}\n\nARGUMENTS: ${args}`
 }
 
-/** Returns the text of a file with arguments and the output of its shell commands in place. */
+/** Returns the text of a file, with its arguments and the output of its shell commands inserted. */
 async function expandFile(
   file: FoundPromptFile,
   expansion: Expansion,
 ): Promise<{ readonly text: string; readonly notices: readonly string[] }> {
   const notices: string[] = []
   let text = file.kind === 'skill' ? `The files of this skill are in ${file.folder}.\n\n` : ''
-  // Commands are found before arguments are put in place, so that no argument is ever run.
+  // Commands are split off before arguments are inserted, so that no argument is ever run.
   for (const part of splitShellParts(file.body)) {
     if ('text' in part) text += expandArguments(part.text, expansion.args)
     else {
@@ -180,7 +180,7 @@ async function expandFile(
   return { text: text.trim(), notices }
 }
 
-/** Returns why a shell command of a file may not run; null if it may. */
+/** Returns why a shell command in a file must not run; null if it may. */
 async function findShellObjection(
   { name, origin }: FoundPromptFile,
   command: string,
@@ -191,7 +191,7 @@ async function findShellObjection(
     const why = wasTrusted(item) ? 'it has changed since you trusted it' : 'you have not trusted it'
     return `${why}. To see and trust it: tidemark trust`
   }
-  // Whoever wrote or trusted the file has allowed its commands. Rules that deny or ask, and plan mode, come before that.
+  // The user who wrote or trusted the file has allowed its commands. Deny and ask rules and plan mode are checked before.
   const { rules } = context
   const allowed = { ...rules, allow: [...rules.allow, `Bash(${command})`] }
   const access = { kind: 'execute', paths: [], command } as const
@@ -206,7 +206,7 @@ async function findShellObjection(
 const SHELL_SECONDS = 60
 const OUTPUT_CHARACTERS = 30_000
 
-/** Runs a shell command. It gets the arguments as `$ARGUMENTS`, `$1` and so on, as values that no shell reads again. */
+/** Runs a shell command. Its arguments are passed as `$ARGUMENTS`, `$1` and so on, whose values the shell does not parse. */
 async function runShellPart(command: string, { args, options, signal }: Expansion): Promise<string> {
   const env = { ...options.env, ARGUMENTS: args }
   const place = { folder: options.context.folder, env, args: splitArguments(args), seconds: SHELL_SECONDS }
@@ -221,7 +221,7 @@ interface ShellPlace {
   readonly seconds?: number
 }
 
-/** Runs a shell command to its end. The output says how it failed. */
+/** Runs a shell command to its end. If it fails, the output says how. */
 export async function runShellCommand(
   command: string,
   { folder, env, args = [], seconds }: ShellPlace,
@@ -258,7 +258,7 @@ export async function runShellCommand(
       isFailed: code !== 0,
     }
   } catch (error) {
-    // A shell that cannot be started must not lose the rest of the prompt.
+    // If the shell cannot be started, the rest of the prompt is still sent.
     return { output: `[failed: ${error instanceof Error ? error.message : String(error)}]`, isFailed: true }
   } finally {
     clearTimeout(timer)
@@ -266,7 +266,7 @@ export async function runShellCommand(
   }
 }
 
-// Trust. Each shell command and each allowed tool in a project's files is an item of its own.
+// Trust. Each shell command and each allowed tool in a project's files is a separate item.
 
 const SETTING = 'commands'
 
@@ -291,7 +291,7 @@ function listAllowed(
 /** Lists what the skills and commands of a project would run and allow, for the user to trust. */
 export async function listPromptItems(folder: string, home: string): Promise<readonly TrustItem[]> {
   const project = resolveRealPath(folder)
-  // In the home folder, they are the user's own.
+  // In the home folder, these files are the user's own.
   if (project === resolveRealPath(home)) return []
   const isPermitted = (path: string): boolean => isPathWithin(path, project)
   const { files } = await readPromptFiles({ home: null, project, isPermitted })
@@ -316,21 +316,21 @@ interface TypedCommand {
 
 const COMMAND = /^\/([A-Za-z0-9][\w.:-]*)(?:\s+([\s\S]*))?$/
 
-/** Reads a prompt as a slash command; null if it is none. A path such as `/etc/hosts` is none. */
+/** Parses a prompt as a slash command; null if it is not one. A path such as `/etc/hosts` is not a command. */
 export function parseSlashCommand(prompt: string): TypedCommand | null {
   const [, name, args = ''] = COMMAND.exec(prompt.trim()) ?? []
   return name === undefined ? null : { name, args: args.trim() }
 }
 
-/** Splits arguments at blanks, but not in quotes around a word, as in `"two words" name='a b'`. Such quotes are dropped. */
+/** Splits arguments at blanks, except in quotes around a word, as in `"two words" name='a b'`. These quotes are removed. */
 export function splitArguments(args: string): readonly string[] {
   const words = args.matchAll(/([^\s"']*=)?(?:"([^"]*)"|'([^']*)')(?=\s|$)|(\S+)/g)
   return [...words].map(([, name = '', double, single, plain]) => plain ?? name + (double ?? single ?? ''))
 }
 
 /**
- * Puts the arguments in place of `$ARGUMENTS`, `$1`, `$2` and so on; one that is missing leaves nothing. What stands in an
- * argument is never read again, so that an argument cannot name another.
+ * Replaces `$ARGUMENTS`, `$1`, `$2` and so on by the arguments; a missing argument becomes empty. Inserted text is not searched again, so
+ * an argument cannot insert another one.
  */
 export function expandArguments(text: string, args: string): string {
   const words = splitArguments(args)
@@ -345,12 +345,12 @@ function hasArgumentPlace(text: string): boolean {
   return new RegExp(ARGUMENT.source).test(text)
 }
 
-/** A part of a file: text for the model, or a shell command whose output stands in its place. */
+/** A part of a file: text for the model, or a shell command that is replaced by its output. */
 type PromptPart = { readonly text: string } | { readonly command: string }
 
 /**
- * Splits a text at its shell commands: `` !`git status` `` at the start of a line or after a blank, or the lines of a
- * fence that begins with ```` ```! ````. Other fences are examples, and nothing in them is a command.
+ * Splits a text at its shell commands: `` !`git status` `` at the start of a line or after a blank, or the lines of a fence that begins
+ * with ```` ```! ````. Other fences are examples and contain no commands.
  */
 export function splitShellParts(text: string): readonly PromptPart[] {
   const parts: PromptPart[] = []
@@ -371,7 +371,7 @@ export function splitShellParts(text: string): readonly PromptPart[] {
     else if (fence !== '') addText(parts, line)
     else splitLine(parts, line)
   }
-  // A fence that is never closed is no command.
+  // A fence that is never closed is not a command.
   if (script !== null) addText(parts, script.join(''))
   return parts
 }

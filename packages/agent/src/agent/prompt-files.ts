@@ -1,6 +1,6 @@
 /**
- * Files that a prompt names, as in `Fix @src/a.ts`: their text goes with the prompt, as the tool Read would show it, in
- * blocks of their own behind the user's words, which stay as they were typed.
+ * Attaches files that a prompt names, as in `Fix @src/a.ts`. Their text follows the prompt in blocks of its own, as the tool Read would
+ * show it. The user's own words stay unchanged.
  */
 
 import { readdir, stat } from 'node:fs/promises'
@@ -33,14 +33,14 @@ interface AttachOptions {
 }
 
 const MOST_FILES = 20
-/** Characters of all attached texts together. */
+/** Maximum characters of all attached texts together. */
 const MOST_CHARACTERS = 240_000
 const MOST_NAMES = 300
-/** Names behind at signs that are looked up: a pasted text may have thousands that are no files. */
+/** Maximum names after at signs that are looked up, because a pasted text may have thousands that are no files. */
 const MOST_MENTIONS = 200
 const TOO_MUCH = 'the prompt names too much. The model can read it.'
 
-/** Reads the files and folders that a prompt names. One that Read would have to ask for is not read. */
+/** Reads the files and folders that a prompt names. A file is skipped if the tool Read would need a question for it. */
 export async function readNamedFiles(prompt: AgentPrompt, options: AttachOptions): Promise<AttachedFiles> {
   const blocks: PromptBlock[] = []
   const labels: string[] = []
@@ -71,10 +71,10 @@ export async function readNamedFiles(prompt: AgentPrompt, options: AttachOptions
   return { blocks, labels, notices }
 }
 
-/** An at sign at the start or behind a blank or a bracket, then a path; a path with blanks is in quotes. */
+/** Matches an at sign at the start or after a blank or bracket, and the path after it. A path with blanks is in quotes. */
 const MENTION = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s"@]+))/g
 
-/** Lists the names behind at signs, each once. */
+/** Lists the names after at signs, each once. */
 function listMentions(prompt: AgentPrompt): readonly string[] {
   const blocks = typeof prompt === 'string' ? [{ text: prompt }] : (prompt as readonly PromptBlock[])
   const names = blocks.flatMap(({ text = '' }) =>
@@ -93,8 +93,8 @@ type FoundMention =
   | { readonly why: string }
 
 /**
- * Reads what a name stands for; null if there is no such file. What follows a path as punctuation is not part of it.
- * `isFull`: as many files as may be are attached, so this one is not read.
+ * Reads what a name stands for; null if there is no such file. Punctuation after a path is not part of it. `isFull`: the limit of files is
+ * reached, so this one is not read.
  */
 async function readMention(
   name: string,
@@ -153,10 +153,10 @@ function writeReminder(label: string, text: string): PromptBlock {
   return { type: 'text', text: wrapInReminder(`${HEADING}${label}.\n${text}`) }
 }
 
-/** The beginning of such a reminder. One with a number in its tag has a line about that first. */
+/** The beginning of a reminder with attached files. A reminder with a number in its tag has one more line first. */
 const REMINDER_START = new RegExp(`^<system-reminder(?:>|-\\d+>\\n[^\\n]*)\\n${HEADING}([^\\n]*)\\.\\n`)
 
-/** Returns what was attached to a prompt, by its blocks: `src/a.ts, 61 lines`. */
+/** Returns labels of the files that are attached in these blocks: `src/a.ts, 61 lines`. */
 export function listAttachedLabels(blocks: readonly PromptBlock[]): readonly string[] {
   return blocks.flatMap(({ text = '' }) => REMINDER_START.exec(text)?.[1] ?? [])
 }

@@ -1,7 +1,6 @@
 /**
- * Paths that decide what runs on the machine of the user: start-up files of shells, hooks and settings of Git, settings of
- * editors and agents, and what these lead to. Writing one is asked about in every mode; only the user's own settings can
- * except it.
+ * Paths that decide what runs on the user's machine: start-up files of shells, hooks and settings of Git, settings of editors and agents,
+ * and files that these refer to. Writing them needs a question in every mode, unless the user's own settings make an exception.
  */
 import { type Dirent, existsSync, lstatSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
@@ -15,9 +14,9 @@ import {
 } from './git-config.ts'
 
 /**
- * Names of files and folders that are protected wherever they are, with all that is in them: a usual tool of this machine
- * runs or obeys them without being asked. `.gitattributes` only chooses among programs that are named elsewhere, and a
- * workflow of a CI service runs on another machine, after a push.
+ * Names of files and folders that are protected everywhere, with everything in them, because common tools run or obey them automatically.
+ * `.gitattributes` only chooses among programs that are named elsewhere, and a workflow of a CI service runs on another machine, after a
+ * push.
  */
 const PROTECTED_NAMES: readonly string[] = [
   // Start-up files of shells and sessions.
@@ -44,18 +43,18 @@ const PROTECTED_NAMES: readonly string[] = [
   ...['.vscode', '.idea', '.zed', '.fleet', '.devcontainer', '.devcontainer.json', '.gdbinit', '.lldbinit'],
   ...['.vimrc', '.exrc', '.nvimrc', '.nvim.lua', '.emacs', '.emacs.d', '.dir-locals.el', '.dir-locals-2.el'],
   ...['.tmux.conf', '.screenrc', '.lessfilter', '.mailcap', '.forward'],
-  // What interpreters and consoles of languages and databases run at their start.
+  // Files that interpreters and consoles of languages and databases run when they start.
   ...['.pdbrc', '.pythonrc', '.irbrc', '.pryrc', '.rprofile', '.ghci', '.ocamlinit', '.sqliterc', '.psqlrc'],
-  // What shells and version managers load on entering a folder.
+  // Files that shells and version managers load when a folder is entered.
   ...['.direnv', '.mise', '.mise.toml', 'mise.toml', 'mise.local.toml', '.mise.local.toml', '.tool-versions'],
-  // Package managers and tools that read options from files, among them programs to run.
+  // Files from which package managers and tools read options, some of which name programs to run.
   ...['.npmrc', '.yarnrc', '.yarnrc.yml', '.pnp.cjs', '.pnp.loader.mjs', '.pnpmfile.cjs'],
   ...['.bazelrc', '.ripgreprc', '.curlrc', '.wgetrc', '.netrc', '.pypirc', '.pydistutils.cfg', '.gemrc'],
   // Keys.
   ...['.ssh', '.gnupg'],
 ]
 
-/** The same for names that mean something only below others. */
+/** Paths that are protected only below certain folders. */
 const PROTECTED_PLACES: readonly string[] = [
   'node_modules/.bin',
   '.cargo/config',
@@ -90,14 +89,14 @@ const PROTECTED_PLACES: readonly string[] = [
 ]
 
 interface ProtectedPlace {
-  /** The working directory, with symbolic links resolved. What is above it does not count for a path in it. */
+  /** The working directory, with symbolic links resolved. For paths in it, names above it are ignored. */
   readonly folder: string
   readonly home: string
   /** Folders of this program. */
   readonly protectedFolders: readonly string[]
 }
 
-/** Returns the first of some absolute paths that is protected; undefined if none is. */
+/** Returns the first protected path of the given absolute paths; undefined if none is protected. */
 export function findProtectedPath(paths: readonly string[], place: ProtectedPlace): string | undefined {
   const named = paths.find((path) => isProtectedName(path, place) || completesBareRepository(path, place))
   if (named !== undefined) return named
@@ -105,7 +104,7 @@ export function findProtectedPath(paths: readonly string[], place: ProtectedPlac
   return paths.find((path) => targets.some((target) => isPathWithin(path, target)))
 }
 
-/** Returns true if a path is one that protected names lead to: by a symbolic link, or by the configuration of Git. */
+/** Returns true if a protected name leads to the path, by a symbolic link or by Git's configuration. */
 export function isProtectedTarget(path: string, place: ProtectedPlace): boolean {
   return listTargets(place).some((target) => isPathWithin(path, target))
 }
@@ -116,7 +115,7 @@ function listTargets({ folder, home }: ProtectedPlace): readonly string[] {
   return listProtectedTargets({ folder, home, names: ROOT_NAMES, isProtected: isProtectedEntry })
 }
 
-/** Returns true for a protected name. Most names are plain, and tell at once that they are none. */
+/** Returns true for a protected name. A fast check first rules out most names. */
 function isProtectedEntry(name: string): boolean {
   const isPlain = /^[\w@+-][\w@+. -]*$/.test(name) && !/^(?:lefthook|mise)/i.test(name)
   return !isPlain && hasProtectedName(normalizeName(name))
@@ -132,15 +131,15 @@ export function isProtectedName(path: string, { folder, protectedFolders }: Prot
 }
 
 /**
- * Writes a name as file systems compare it that ignore case, invisible characters, and dots and blanks at its end. On
- * others it is stricter than need be.
+ * Normalizes a name for file systems that ignore case, invisible characters, or dots and blanks at the end. On other file systems, more
+ * names than necessary are protected.
  */
 function normalizeName(name: string): string {
   return (
     name
       .normalize('NFKC')
       .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
-      // In both steps, because a sharp s is the capitals SS.
+      // Both conversions are needed, because `ß` in capitals is `SS`.
       .toUpperCase()
       .toLowerCase()
       .replace(/(?<=[^. ])[. ]+$/, '')
@@ -148,7 +147,7 @@ function normalizeName(name: string): string {
 }
 
 const NAMES: ReadonlySet<string> = new Set(PROTECTED_NAMES.map(normalizeName))
-/** The beginnings of the short names that Windows gives them: `GIT~1`. */
+/** Beginnings of the short names that Windows creates for protected names: `GIT~1`. */
 const SHORT_NAMES: ReadonlySet<string> = new Set(
   [...NAMES].map((name) => name.replaceAll('.', '').slice(0, 6)),
 )
@@ -163,10 +162,10 @@ function listNames(path: string, folder: string): readonly string[] {
   return (isPathWithin(path, folder) ? relative(folder, path) : path).split(sep).map(normalizeName)
 }
 
-/** With one of these beside it, `HEAD` makes a folder a repository, whose settings name programs that Git runs in it. */
+/** A folder with `HEAD` and one of these is a repository, whose settings name programs that Git runs in it. */
 const REPOSITORY_PARTS: readonly string[] = ['objects', 'refs', 'commondir']
 
-/** Returns true if a folder above the path is a bare repository, or would become one. */
+/** Returns true if a folder above the path is a bare repository, or would become one with this file. */
 function completesBareRepository(path: string, { folder }: ProtectedPlace): boolean {
   for (let child = path; child !== dirname(child) && child !== folder; child = dirname(child)) {
     const parent = dirname(child)
@@ -177,8 +176,8 @@ function completesBareRepository(path: string, { folder }: ProtectedPlace): bool
   return false
 }
 
-// Places that are protected because something protected leads to them: a symbolic link, or the configuration of Git, which
-// names folders of hooks, further files of configuration, and programs.
+// Places that are protected because something protected refers to them: a symbolic link, or Git's configuration, which names hook folders,
+// further configuration files, and programs.
 
 interface TargetSearch {
   readonly folder: string
@@ -189,7 +188,7 @@ interface TargetSearch {
   readonly isProtected: (name: string) => boolean
 }
 
-/** Returns the places outside protected names that protected names lead to. None of them holds the whole folder. */
+/** Returns the places to which protected names lead. Places that contain the whole folder are left out. */
 function listProtectedTargets(search: TargetSearch): readonly string[] {
   const { folder, home, names } = search
   const roots = [...new Set([folder, home])].flatMap((root) => names.map((name) => join(root, name)))
@@ -199,13 +198,13 @@ function listProtectedTargets(search: TargetSearch): readonly string[] {
   )
 }
 
-/** Most entries of a protected folder, and most folders of the project, that are searched for links. */
+/** Maximum entries of a protected folder, and maximum folders of the project, that are searched for links. */
 const MOST_ENTRIES = 300
 const MOST_DEPTH = 3
-/** Folders of Git that hold data, and of editors that hold programs of their own. */
+/** Folders of Git that contain only data, and folders of editors with their own programs. */
 const DATA_FOLDERS = new Set(['objects', 'refs', 'logs', 'lfs', 'extensions', 'node_modules'])
 
-/** Returns the symbolic links at a protected path, and in the folder that it is. */
+/** Returns the symbolic links at a protected path and, if it is a folder, in it. */
 function listLinks(path: string): readonly string[] {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found?.isSymbolicLink() === true) return [path]
@@ -218,7 +217,7 @@ function listLinks(path: string): readonly string[] {
   return links
 }
 
-/** Returns the protected names below the folder that are links, or hold some. */
+/** Returns the protected names below the folder that are links or contain links. */
 function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string[] {
   const links: string[] = []
   walkFolders(folder, (name, at, isLink) => {
@@ -230,7 +229,7 @@ function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string
   return links
 }
 
-/** Calls `visit` with each entry, nearest first; it returns true if a folder is to be searched too. */
+/** Calls `visit` with each entry, nearest first. A folder is searched if `visit` returns true for it. */
 export function walkFolders(
   root: string,
   visit: (name: string, at: string, isLink: boolean) => boolean,
@@ -252,10 +251,10 @@ interface FolderEntries {
   readonly entries: readonly Dirent[]
 }
 
-/** Entries of folders that were read before. A folder's time of change tells whether they still hold. */
+/** Cached entries of folders. They are valid while the folder's modification time is unchanged. */
 const knownEntries = new Map<string, FolderEntries>()
 const MOST_KNOWN_FOLDERS = 2_000
-/** A folder that changed so shortly before it was read may change again without another time. */
+/** A folder changed less than this long before it was read may change again without a new modification time. */
 const CLOCK_STEP_MS = 100
 
 /** Returns the first entries of a folder; none if it cannot be read. */
@@ -275,11 +274,11 @@ function readEntries(path: string): readonly Dirent[] {
   }
 }
 
-/** Returns what the configuration of Git names: folders of hooks, included files, and programs of the project. */
+/** Returns the paths in Git's configuration: hook folders, included files, and programs of the project. */
 export function listGitTargets(folder: string, home: string): readonly string[] {
   const root = findRepository(folder)
   const own = root === null ? [] : listGitFolders(join(root, '.git'))
-  // Each has a limit of its own: a repository must not keep the user's own configuration from being read.
+  // Each has its own limit, so that a repository cannot keep the user's own configuration from being read.
   const ofUser = [join(home, '.gitconfig'), join(home, '.config/git/config')]
   const ofRepository = own.flatMap(listConfigFiles)
   const read = [ofUser, ofRepository].flatMap((files) => [...followGitConfig(files, home)])
@@ -315,12 +314,12 @@ const USUAL_HOOKS = [
   ],
 ]
 
-/** Returns the folder of hooks, or the hooks in it if it holds the working directory. */
+/** Returns the hooks folder; if it contains the working directory, only the hooks in it. */
 function listHookPlaces(path: string, folder: string): readonly string[] {
   return isPathWithin(folder, path) ? USUAL_HOOKS.map((name) => join(path, name)) : [path]
 }
 
-/** Returns the files of the work tree that a value names, as `./tools/pager` in `!./tools/pager -x`. */
+/** Returns the files of the work tree that a value names, such as `./tools/pager` in `!./tools/pager -x`. */
 function listProgramFiles(value: string, root: string | null): readonly string[] {
   if (root === null || value.length > 1_000) return []
   return value.split(/[\s!;&|()'"]+/).flatMap((word) => {

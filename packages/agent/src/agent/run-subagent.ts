@@ -1,6 +1,6 @@
 /**
- * The run of one subagent: its session is opened, works on the prompt and is closed; hooks hear of its start and end. What
- * it has done so far is stored after each step, so that a kill loses nothing that was paid for.
+ * Runs one subagent: opens its session, works on the prompt, and closes it. Hooks run at its start and end. Its progress is stored after
+ * each step, so that a kill loses no work that was paid for.
  */
 
 import type { Run, RunOutcome, SessionEvent } from 'tidemark'
@@ -20,13 +20,13 @@ interface SubagentRun {
   readonly child: AgentOptions
   readonly record: SubagentRecord
   readonly prompt: string
-  /** Stops the agent; the reason is its status then. */
+  /** Stops the subagent. The abort reason becomes its status. */
   readonly signal: AbortSignal
   /** Called with a line for each tool call. */
   readonly onProgress: (line: string) => void
 }
 
-/** Runs a subagent to its end and stores what came of it. Never throws: a failure is a status of the record. */
+/** Runs a subagent to its end and stores the result. Never throws: a failure is a status of the record. */
 export async function runSubagent(run: SubagentRun): Promise<SubagentRecord> {
   const { child, team, record } = run
   const emit = (type: SubagentEvent['type'], agent: SubagentRecord, text?: string): void =>
@@ -48,7 +48,7 @@ export async function runSubagent(run: SubagentRun): Promise<SubagentRecord> {
     state.record = { ...state.record, costUsd }
   })
   const ended: SubagentRecord = { ...state.record, ...end }
-  // The result is still in memory if it cannot be stored; a resumed session finds the agent interrupted.
+  // If the result cannot be stored, it is still in memory. A resumed session then finds the subagent interrupted.
   await team.records.save(ended).catch(() => undefined)
   emit('subagent-ended', ended)
   return ended
@@ -77,11 +77,11 @@ async function runSession(
   }
 }
 
-/** Rounds in which hooks may let an agent that wants to end go on. */
+/** Maximum number of times that hooks may let a subagent continue when it wants to end. */
 const MAX_ROUNDS = 25
 const CONTEXT_CHARACTERS = 10_000
 
-/** Works on the prompt, and on what the hooks of its end say. */
+/** Works on the prompt, then on messages from the hooks at its end. */
 async function converse(
   { team, child, record, prompt, signal }: SubagentRun,
   agent: Agent,
@@ -111,11 +111,11 @@ async function converse(
   return outcome
 }
 
-/** Calls to the model in one run, if the definition does not say: its limits end it before. */
+/** Maximum model calls in one run without a limit in the definition. The limits usually end the run earlier. */
 const DEFAULT_CALLS = 10_000
 
 async function readToEnd(run: Run): Promise<RunOutcome> {
-  // Events that nobody reads would stay in memory.
+  // Events must be read, because unread events stay in memory.
   for await (const _ of run);
   return await run.outcome
 }
@@ -131,10 +131,10 @@ function toEnd(outcome: RunOutcome, signal: AbortSignal): SubagentEnd {
   }
 }
 
-/** Paths that a record keeps of each list. */
+/** Maximum number of paths in each list of a record. */
 const MAX_PATHS = 100
 
-/** Returns the record with what an event tells about the work; the same record if that is nothing. */
+/** Returns the record updated by an event; the same object if the event does not change it. */
 function noteEvent(record: SubagentRecord, event: SessionEvent): SubagentRecord {
   if (event.type === 'compact') return { ...record, compactions: record.compactions + 1 }
   if (event.type === 'priced')

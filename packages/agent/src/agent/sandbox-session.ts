@@ -1,6 +1,6 @@
 /**
- * The sandbox of a session: what its settings, the permission rules and the files that run here make of it. If it cannot
- * confine, the user reads so once, and commands are asked about as without it.
+ * Creates the sandbox of a session from its settings, the permission rules and the files that run here. If the sandbox does not work, the
+ * user is told once, and commands need permission as without a sandbox.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -43,7 +43,7 @@ const SECRET_PLACES: readonly string[] = [
   ...['.claude/.credentials.json', '.codex/auth.json', '.bash_history', '.zsh_history', '.python_history'],
 ]
 
-/** Opens the sandbox of the main conversation; null if the settings want none. */
+/** Opens the sandbox of the main conversation; null if the settings do not ask for one. */
 export async function openSessionSandbox(
   options: AgentOptions,
   context: PermissionContext,
@@ -69,7 +69,7 @@ export async function openSessionSandbox(
   return opened
 }
 
-/** Returns what of the working directory is guarded: protected names, and what rules deny to read or to edit. */
+/** Returns which files of the working directory are guarded: protected names, and files that rules deny to read or edit. */
 function createGuards(context: PermissionContext): GuardRules {
   const { deny } = context.rules
   const hasRules = (tool: string): boolean => deny.some((rule) => rule.startsWith(tool))
@@ -88,7 +88,7 @@ interface PlaceParts {
   readonly ownFolder: string
 }
 
-/** Returns the access to places other than the working directory, and the rules that name no place. */
+/** Returns the access to places outside the working directory, and the rules that name no such place. */
 function listPlaces(
   { env, home, settings: { hookFiles = [] } }: AgentOptions,
   { writable = [], hidden = [] }: SandboxSettings,
@@ -116,13 +116,13 @@ function listPlaces(
 
 interface DeniedPlace {
   readonly rule: string
-  /** Null if the rule names no folder that could be hidden or kept as a whole. */
+  /** Null if the rule names no folder that can be hidden or made read-only as a whole. */
   readonly place: readonly [path: string, access: Access] | null
 }
 
 /**
- * Reads a deny rule for files outside the working directory. A pattern stands for the folder before its first star. Rules
- * for the working directory are applied to each file in it.
+ * Reads a deny rule for files outside the working directory. For a pattern, the folder before its first star is used. Rules for the working
+ * directory apply to its single files.
  */
 function readDeniedPlace(
   rule: string,
@@ -136,7 +136,7 @@ function readDeniedPlace(
   const fixed = pattern.split(/\/[^/]*[*?[{]/)[0] ?? ''
   const path = toPath(fixed === '' ? '/' : fixed)
   if (isPathWithin(path, folder)) return []
-  // Hiding the folder that all of it is in would leave nothing to work with.
+  // A folder that contains the whole working directory cannot be hidden.
   if (isPathWithin(folder, path) || path === toPath('~')) return [{ rule, place: null }]
   return [{ rule, place: [path, tool === 'Read' ? 'none' : 'read'] }]
 }

@@ -1,7 +1,6 @@
 /**
- * The settings of the agent, read from three files: the user's, the project's, and the project's local one, which is
- * not committed. Later files add to earlier ones. What the user has not trusted in a project can forbid and ask, and
- * can neither allow nor run anything.
+ * The settings of the agent, read from three files: the user's, the project's, and the project's local one, which is not committed. Later
+ * files add to earlier ones. Untrusted parts of a project can forbid things and require questions, but cannot allow or run anything.
  */
 
 import { realpath } from 'node:fs/promises'
@@ -41,10 +40,10 @@ export interface AgentSettings {
   readonly model?: string
   /** The language of the answers. Default: that of the user's messages. */
   readonly language?: string
-  /** How answers are to be written, in the user's words. */
+  /** How answers should be written, in the user's words. */
   readonly outputStyle?: string
   readonly permissions: PermissionRules
-  /** The allow rules of the user's file alone: only they except a protected path. */
+  /** Allow rules of the user's file alone. Only these can make an exception for a protected path. */
   readonly ownRules?: readonly string[]
   readonly permissionMode?: PermissionMode
   /** Overrides of the engine's policy; docs/policy.md lists the fields. Only read from the user's file. */
@@ -53,28 +52,28 @@ export interface AgentSettings {
   readonly env: Readonly<Record<string, string>>
   /** Commands that run at events of the session. */
   readonly hooks?: HookSettings
-  /** Real paths of the files in the folder that hooks and MCP servers run. */
+  /** Real paths of the folder's files that hooks and MCP servers run. */
   readonly hookFiles?: readonly string[]
   /** MCP servers by name. */
   readonly mcpServers?: McpServerMap
-  /** Returns a reason not to start an MCP server: what it runs is no longer what the user has trusted. */
+  /** Returns a reason not to start an MCP server, because what it runs has changed since the user trusted it. */
   readonly findServerObjection?: (name: string) => Promise<string | null>
-  /** Returns a reason not to run a hook: what it runs is no longer what the user has trusted. */
+  /** Returns a reason not to run a hook, because what it runs has changed since the user trusted it. */
   readonly findHookObjection?: (command: HookCommandSettings) => Promise<string | null>
   /** True if the user trusts the folder: with `tidemark trust`, or in `trustedFolders`. Default: false. */
   readonly isTrusted?: boolean
   /** Returns true if the user trusts this part of the project as it is now. Default: nothing is trusted. */
   readonly isItemTrusted?: (item: TrustItem) => boolean
-  /** Returns true if the user has trusted a part of the project by its name, before its content changed. */
+  /** Returns true if the user trusted a part of the project with this name before its content changed. */
   readonly wasItemTrusted?: (item: TrustItem) => boolean
   /** The parts of the project's settings that need trust. */
   readonly trust?: {
     readonly items: readonly TrustItem[]
-    /** Those that the user has not trusted as they are now. */
+    /** The parts that the user has not trusted in their present form. */
     readonly untrusted: readonly TrustItem[]
-    /** Those of the untrusted ones that are asked about before the agent starts. */
+    /** The untrusted parts that the user is asked about before the agent starts. */
     readonly offered: readonly TrustItem[]
-    /** Those of the untrusted ones that the user trusted before they changed. */
+    /** The untrusted parts that the user trusted before they changed. */
     readonly changed: readonly TrustItem[]
   }
   /** Globs of memory files that are not read. */
@@ -83,33 +82,33 @@ export interface AgentSettings {
   readonly subagents?: SubagentLimits
   /** Confines the commands of the model. Only read from the user's file. Default: they are not confined. */
   readonly sandbox?: SandboxSettings
-  /** False if prompts are not kept for the arrow keys of later sessions. Only read from the user's file. Default: true. */
+  /** False if prompts are not stored for the arrow keys of later sessions. Only read from the user's file. Default: true. */
   readonly promptHistory?: boolean
   /** Sentences for the user about settings that were not applied. */
   readonly notices: readonly string[]
 }
 
 export interface SandboxSettings {
-  /** True if commands reach the network. Default: false. */
+  /** True if commands can reach the network. Default: false. */
   readonly network?: boolean
-  /** Hosts that commands reach through a proxy, such as `registry.npmjs.org` and `*.example.com`. Default: none. */
+  /** Hosts that commands can reach through a proxy, such as `registry.npmjs.org` and `*.example.com`. Default: none. */
   readonly domains?: readonly string[]
   /** Further folders that commands may write. */
   readonly writable?: readonly string[]
   /** Further files and folders that commands may not read. */
   readonly hidden?: readonly string[]
-  /** True if hooks run in the sandbox too. Default: false. */
+  /** True if hooks also run in the sandbox. Default: false. */
   readonly hooks?: boolean
-  /** True if MCP servers on standard streams run in the sandbox too. Default: false. */
+  /** True if MCP servers on standard streams also run in the sandbox. Default: false. */
   readonly mcpServers?: boolean
 }
 
 interface SubagentLimits {
-  /** Agents that work at the same time. Default: 10. */
+  /** Maximum subagents that work at the same time. Default: 10. */
   readonly maxRunning?: number
-  /** 1: only the main conversation starts agents; 0: there are none. Default: 2. */
+  /** Maximum depth of subagents. 1: only the main conversation starts them; 0: there are none. Default: 2. */
   readonly maxDepth?: number
-  /** What one run of an agent may use. Default: 500 turns. */
+  /** Limits of one run of a subagent. Default: 500 turns. */
   readonly limits?: Limits
 }
 
@@ -152,7 +151,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const files = await Promise.all(listProjectSettings(folder).map(readSettingsFile))
   const { servers, notices } = await readProjectServers(folder)
   const project = files.reduce(mergeFiles, { mcpServers: servers })
-  // What MCP servers are started with, so that the files that are checked are those that run.
+  // Uses the environment with which MCP servers are started, so that the checked files are those that run.
   const serverEnv = { ...env, ...user.env }
   const userHome = env.HOME ?? homedir()
   const parts = await listParts(project, folder, { serverEnv, userHome })
@@ -171,7 +170,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(await listHookFiles(hooks, folder)),
     ...(await listServerFiles(mcpServers, folder, serverEnv)),
   ]
-  // What `trustedFolders` covers is trusted whatever its content.
+  // In a folder of `trustedFolders`, everything is trusted, whatever its content.
   const trusted = isInTrusted ? [] : applied.map(({ item }) => item)
   return {
     ...(merged.model === undefined ? {} : { model: merged.model }),
@@ -196,7 +195,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(parts.length === 0
       ? {}
       : { trust: { items: parts.map(({ item }) => item), untrusted, offered, changed } }),
-    // A file that is not read grants nothing, so an untrusted project may exclude files too.
+    // Excluding a file grants nothing, so untrusted projects may do it, too.
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
     notices: [
       ...notices,
@@ -218,7 +217,7 @@ function readUsersOwn({ policy, subagents, promptHistory, sandbox, permissions, 
   }
 }
 
-/** Lists what needs trust in a project: parts of its settings, and its skills, slash commands and agents. */
+/** Lists everything in a project that needs trust: parts of its settings, and its skills, slash commands and agents. */
 async function listParts(
   project: SettingsFile,
   folder: string,
@@ -235,7 +234,7 @@ async function listParts(
   ]
 }
 
-/** Leaves out what Git runs, unless a rule lets it run without a question. */
+/** Leaves out programs that Git would run, unless a rule allows the command without a question. */
 function omitUnusedPrograms(
   items: readonly TrustItem[],
   files: readonly SettingsFile[],
@@ -299,7 +298,7 @@ interface TrustedPart {
   readonly settings: SettingsFile
 }
 
-/** Splits a project's settings into the parts that need trust. What the user is not asked about here never applies. */
+/** Splits a project's settings into the parts that need trust. Parts that are not listed here never apply. */
 async function listTrustedParts(
   { model, language, outputStyle, permissionMode, permissions, hooks = {}, mcpServers = {} }: SettingsFile,
   folder: string,
@@ -311,7 +310,7 @@ async function listTrustedParts(
   })
   return [
     ...(model === undefined ? [] : [part('model', model, { model })]),
-    // Both are part of the system prompt, in which a project could instruct the agent.
+    // Language and output style become part of the system prompt, through which a project could instruct the agent.
     ...(language === undefined ? [] : [part('language', language, { language })]),
     ...(outputStyle === undefined ? [] : [part('outputStyle', outputStyle, { outputStyle })]),
     ...(permissionMode === undefined ? [] : [part('permissionMode', permissionMode, { permissionMode })]),
@@ -362,7 +361,7 @@ function mergeFiles(first: SettingsFile, second: SettingsFile): SettingsFile {
   return { ...first, ...second, permissions, hooks, mcpServers }
 }
 
-/** All hooks of both files apply. */
+/** Merges the hooks of two files. All of them apply. */
 function mergeHooks(first: HookSettings, second: HookSettings): HookSettings {
   const events = new Set([...Object.keys(first), ...Object.keys(second)] as (keyof HookSettings)[])
   return Object.fromEntries(
@@ -393,12 +392,12 @@ function parseJson(path: string, text: string): unknown {
   }
 }
 
-/** Paths that mean the same in every folder. */
+/** Matches paths with the same meaning in every folder. */
 const ABSOLUTE = /^(?:\/|~(?:\/|$))/
 
 type FieldCheck = (value: unknown) => string | null
 
-/** Each field of a settings file, with a check that returns what was expected; null if the value is right. */
+/** Each field of a settings file with its check, which returns what was expected; null if the value is valid. */
 const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
   $schema: () => null,
   model: (value) => (typeof value === 'string' && value !== '' ? null : 'the id of a model'),
@@ -420,7 +419,7 @@ const FIELDS: Readonly<Record<keyof SettingsFile | '$schema', FieldCheck>> = {
     const problem = findHooksProblem(value)
     return problem === null ? null : `commands by event; ${problem}`
   },
-  // A relative path would mean another folder each time.
+  // A relative path would name a different folder in each project.
   trustedFolders: (value) =>
     Array.isArray(value) && value.every((each) => typeof each === 'string' && ABSOLUTE.test(each))
       ? null

@@ -1,6 +1,6 @@
 /**
- * What is known about the subagents of a session: a file for each beside its log, in `subagents` of the session's folder.
- * An agent whose file says that it works, although no process works on it, was interrupted.
+ * Records of the subagents of a session: one file for each, in `subagents` of the session's folder. If a file says that a subagent is
+ * working but no process runs it, the subagent was interrupted.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -19,15 +19,15 @@ export interface SubagentRecord {
   readonly description: string
   /** The session that started it: the main one, or another subagent. */
   readonly startedBy: string
-  /** 1 for a subagent of the main conversation. */
+  /** Depth of the subagent; 1 if the main conversation started it. */
   readonly depth: number
   readonly isBackground: boolean
-  /** True if it only reads, also after it was resumed. */
+  /** True if the subagent only reads, even after it is resumed. */
   readonly isPlanning: boolean
   readonly status: SubagentStatus
-  /** The answer, or the last text of an agent that did not finish; null if it has written none. */
+  /** The answer, or the last text of a subagent that did not finish; null if it has written none. */
   readonly text: string | null
-  /** Why it did not finish; null if it has, or is working. */
+  /** Why the subagent did not finish; null if it finished or is working. */
   readonly problem: { readonly reason: string; readonly message: string } | null
   readonly filesRead: readonly string[]
   readonly filesChanged: readonly string[]
@@ -36,19 +36,19 @@ export interface SubagentRecord {
   readonly compactions: number
   /** Null if a price is not known. */
   readonly costUsd: number | null
-  /** What counts against limits, summaries included; missing in records of older versions. */
+  /** What the subagent has used of its limits, including summaries; missing in records of older versions. */
   readonly used?: Spending
-  /** True if the agent that started it has been told the result. */
+  /** True if the starting agent has received the result. */
   readonly isDelivered: boolean
-  /** When it was started first, in milliseconds. */
+  /** When the subagent was first started, in milliseconds. */
   readonly startedAt: number
 }
 
-/** What happens to a subagent, for the screen and the output. */
+/** An event of a subagent, for the screen and the output. */
 export interface SubagentEvent {
   readonly type: 'subagent-started' | 'subagent-progress' | 'subagent-ended'
   readonly agent: SubagentRecord
-  /** What it does now, in a line. */
+  /** What the subagent is doing now, as one line. */
   readonly text?: string
 }
 
@@ -62,7 +62,7 @@ export interface SubagentRecords {
   list(): readonly SubagentRecord[]
   find(id: string): SubagentRecord | null
   createId(): string
-  /** Changes a record, at once for readers in this process, and on the disk when the promise resolves. */
+  /** Changes a record: at once in this process, and on disk when the promise resolves. */
   save(record: SubagentRecord): Promise<void>
 }
 
@@ -103,8 +103,8 @@ export async function openSubagentRecords(home: string): Promise<SubagentRecords
 }
 
 /**
- * Returns a function that writes the state of that moment or a newer one. One write follows the other, so that an older
- * state never replaces a newer one; of the states that wait for a slow disk, only the newest is written.
+ * Returns a function that writes the present state or a newer one. Writes run one after the other, so that an older state never replaces a
+ * newer one. If several states wait for a slow disk, only the newest is written.
  */
 function writeNewest(write: () => Promise<void>): () => Promise<void> {
   let running: Promise<unknown> = Promise.resolve()
@@ -131,7 +131,7 @@ function toInterrupted(record: SubagentRecord): SubagentRecord {
   }
 }
 
-/** Reads a file. What is missing in it is taken as empty; null if it is not about an agent. */
+/** Reads a file. Missing fields become empty; null if the file is not a record of a subagent. */
 async function readRecord(path: string): Promise<SubagentRecord | null> {
   try {
     const value: unknown = JSON.parse(await readFile(path, 'utf8'))

@@ -1,7 +1,6 @@
 /**
- * Subagents: conversations that an agent starts for a part of its work. Each has its own context window, engine, files
- * that it has seen, and log under the session that started it. What it may do is what that agent may do, or less. Nothing
- * of it enters the starting conversation but its result.
+ * Subagents: conversations that an agent starts for a part of its work. Each has its own context window, engine, files that it has seen,
+ * and a log under the starting session. It may do at most what the starting agent may do. Only its result enters the starting conversation.
  */
 
 import type { ContextSource, SessionEvent } from 'tidemark'
@@ -41,9 +40,9 @@ interface TaskRequest {
   /** The name of a definition. A resumed agent keeps its own. */
   readonly type: string
   readonly isBackground: boolean
-  /** The id of an agent that goes on with its conversation; null for a new one. */
+  /** The id of a subagent whose conversation is continued; null for a new one. */
   readonly resumes: string | null
-  /** Aborted if the turn was stopped. An agent that works already goes on. */
+  /** Aborted if the turn was stopped. A subagent that already works continues. */
   readonly signal: AbortSignal
 }
 
@@ -52,10 +51,10 @@ export interface Subagents {
   readonly hooks: Pick<SessionHooks, 'stop'>
   /** Starts an agent. `onProgress` gets a line for each of its tool calls. Throws a ToolError if it cannot be started. */
   start(request: TaskRequest, onProgress?: (line: string) => void): Promise<SubagentRecord>
-  /** Returns an agent that this one has started. Throws a ToolError if there is none. */
+  /** Returns a subagent that this agent has started. Throws a ToolError if there is none. */
   find(id: string): SubagentRecord
   findWorking(id: string): WorkingSubagent | null
-  /** Notes that the result of a tool call has the result of an agent, so that it need not be told otherwise. */
+  /** Records that the result of a tool call contains a subagent's result, so that it is not delivered again. */
   noteAnswer(callId: string, agentId: string): void
   /** Must be called with each event of the session. */
   noteEvent(event: SessionEvent): void
@@ -64,10 +63,10 @@ export interface Subagents {
 }
 
 const DEFAULT_LIMITS = { maxRunning: 10, maxDepth: 2 } as const
-/** Agents of one session, the ended ones included. */
+/** Maximum subagents in one session, including ended ones. */
 const MAX_IN_SESSION = 200
 
-/** Returns true if an agent may start subagents: it is not as deep as the limit. */
+/** Returns true if an agent may start subagents, because it is below the maximum depth. */
 export function mayStartSubagents({ settings, inherited }: AgentOptions): boolean {
   return (inherited?.depth ?? 0) < (settings.subagents?.maxDepth ?? DEFAULT_LIMITS.maxDepth)
 }
@@ -81,7 +80,7 @@ export function createSubagents(options: SubagentsOptions): Subagents {
   const noteDelivered = (id: string | undefined): void => {
     const record = records.find(id ?? '')
     if (record === null || record.isDelivered || record.status === 'running') return
-    // If it cannot be stored, a resumed session gets the result once more.
+    // If this cannot be stored, a resumed session delivers the result once more.
     records.save({ ...record, isDelivered: true }).catch(() => undefined)
   }
   return {
@@ -126,7 +125,7 @@ async function startSubagent(
   const definition = await findDefinition(options, type)
   if (type !== request.type) checkTypeAllowed(type, context)
   const model = chooseAgentModel(definition, agent.model)
-  // From here on nothing is waited for, so that no other call can start the last agent or resume the same one.
+  // No await from here on, so that no parallel call can also start the last allowed subagent or resume the same one.
   checkLimits(options, request)
   if (request.signal.aborted) throw new ToolError('The agent was not started, because the turn was stopped.')
   const before = request.resumes === null ? null : findResumable(options, request.resumes)
@@ -138,7 +137,7 @@ async function startSubagent(
     startedBy: agent.sessionId,
     depth: (agent.inherited?.depth ?? 0) + 1,
     isBackground: request.isBackground,
-    // An agent that was started to read goes on reading, also if plan mode has ended meanwhile.
+    // A subagent that was started to read only continues so, even if plan mode has ended.
     isPlanning: before?.isPlanning === true || definition.isPlanning || context.mode === 'plan',
     status: 'running',
     problem: null,
@@ -153,7 +152,7 @@ async function startSubagent(
     const { message } = error as Error
     const problem = { reason: 'failed', message }
     const failed: SubagentRecord = { ...record, status: 'failed', problem, isDelivered: true }
-    // This process must not go on counting the agent as one that works, also if that cannot be stored either.
+    // In this process, the subagent must not count as working any more, even if that cannot be stored.
     await records.save(failed).catch(() => undefined)
     working.delete(record.id)
     ended.resolve(failed)
@@ -178,7 +177,7 @@ function checkLimits({ agent, team }: SubagentsOptions, { resumes }: TaskRequest
     )
 }
 
-/** A rule was asked about the type in the call. A resumed agent may be of another one. */
+/** Checks the rules for the type of a resumed subagent, because the rules were applied to the type in the call. */
 function checkTypeAllowed(type: string, context: PermissionContext): void {
   const access = { kind: 'none', paths: [], command: type } as const
   const { decision, reason } = decidePermission('Task', access, context)
@@ -245,10 +244,10 @@ function createChildOptions(
 
 // Messages to the starting conversation.
 
-/** Ended agents that are listed after a compaction; they can be asked again. */
+/** Maximum ended subagents that are listed after a compaction; they can still be resumed. */
 const LISTED = 20
 
-/** Lists the agents after a compaction: those that work, and the newest of those that have ended. */
+/** Lists the subagents after a compaction: those that work, and the newest of those that have ended. */
 function createStatusSource(listOwn: () => readonly SubagentRecord[]): ContextSource {
   return agentsSource(() => {
     const own = listOwn()
@@ -267,10 +266,10 @@ function createStatusSource(listOwn: () => readonly SubagentRecord[]): ContextSo
 }
 
 const RESULT_TYPE = 'agent_result'
-/** Characters of a result that the conversation gets at once. TaskOutput returns the whole. */
+/** Maximum characters of a result that enter the conversation at once. TaskOutput returns the whole result. */
 const RESULT_CHARACTERS = 10_000
 
-/** Tells the results of agents that have ended and that no tool call has returned, each once. */
+/** Delivers the results of ended subagents that no tool call has returned, each once. */
 function createResultSource(listOwn: () => readonly SubagentRecord[], home: string): ContextSource {
   return {
     name: 'agent-results',
@@ -287,7 +286,7 @@ function createResultSource(listOwn: () => readonly SubagentRecord[], home: stri
         if (isInBranch(session, whole)) continue
         const cut = whole.length > RESULT_CHARACTERS ? `\n[cut: TaskOutput returns the whole]` : ''
         const text = `${id} (${type}, ${status}): ${description}\n${cutText(whole, RESULT_CHARACTERS)}${cut}`
-        // The agent may quote a web page or a file, which must not pass for a message of the program.
+        // The subagent may quote a web page or file, which must not look like a message of the program.
         const content = defuseReminderTags(text)
         yield { id, attachment: { type: RESULT_TYPE, agentId: id, content }, source: id }
       }
@@ -295,7 +294,7 @@ function createResultSource(listOwn: () => readonly SubagentRecord[], home: stri
   }
 }
 
-/** Returns true if the conversation has this result, although a kill came before that was stored with the agent. */
+/** Returns true if the conversation has this result, even if a kill came before the record said so. */
 function isInBranch(
   { branch, records }: Parameters<ContextSource['render']>[0]['session'],
   result: string,
@@ -309,7 +308,7 @@ function isInBranch(
   })
 }
 
-/** Returns the id of the agent whose result an attachment tells. */
+/** Returns the id of the subagent whose result an attachment delivers. */
 function readResultAgentId(record: object): string | undefined {
   const { attachment } = record as {
     readonly attachment?: { readonly type?: string; readonly agentId?: unknown }
@@ -319,7 +318,7 @@ function readResultAgentId(record: object): string | undefined {
 
 const SECONDS_TO_WAIT = 86_400
 
-/** At the end of a turn, waits for the agents in the background and lets the model go on with their results. */
+/** At the end of a turn, waits for background subagents, then lets the model continue with their results. */
 function createStopHook(
   listOwn: () => readonly SubagentRecord[],
   working: SubagentTeam['working'],
@@ -338,7 +337,7 @@ function createStopHook(
   }
 }
 
-/** Formats the result of an agent for the model; of one that did not finish, what there is of it. */
+/** Formats the result of a subagent for the model; if it did not finish, its last text. */
 export function formatResult(record: SubagentRecord, home: string): string {
   const { id, type, status, text, problem, calls, costUsd, filesChanged, filesRead } = record
   const facts = `${calls} ${calls === 1 ? 'call' : 'calls'} to the model, ${costUsd === null ? 'cost unknown' : `$${costUsd.toFixed(4)}`}`

@@ -1,6 +1,6 @@
 /**
- * The system prompt of the agent. The static sections are the same for every user, so that they can be cached for all
- * of them; the dynamic sections describe this session. A section that has nothing to say is left out.
+ * The system prompt of the agent. The static sections are equal for all users, so that they share one cache entry; the dynamic sections
+ * describe this session. Empty sections are left out.
  */
 import { execFile } from 'node:child_process'
 import { arch, platform, release } from 'node:os'
@@ -9,18 +9,18 @@ import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section, volatileSection } from 'tidema
 
 export interface PromptFacts {
   readonly folder: string
-  /** True if the user has trusted the folder. Otherwise Git is not asked for changes, since a repository can name programs to run. */
+  /** True if the user has trusted the folder. Otherwise `git status` is not run, because a repository can name programs that it runs. */
   readonly isTrusted: boolean
   /** The environment for Git. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly model: string
   readonly shell: string
-  /** Folder for files that the agent needs only for a while. */
+  /** Folder for temporary files of the agent. */
   readonly scratchFolder: string
   /** Names of the tools; a sentence about a tool appears only if the tool is there. */
   readonly tools: readonly string[]
   readonly today: string
-  /** True if nobody watches and nobody can answer. */
+  /** True if no user is watching or can answer. */
   readonly isUnattended: boolean
   /** The name of the tool that reads what left the context; null if there is none. */
   readonly historyTool: string | null
@@ -64,7 +64,7 @@ Write short, plain sentences. No praise, no flattery, no emojis unless the perso
 const ECONOMY = `# Length of answers
 Begin with the result. Leave out what the person knows and what you did not need. Between tool calls write at most a sentence or two; after the task, a few lines: what changed, what was verified, what is left.`
 
-/** Advice about each tool. A sentence is left out if one of its tools is missing. */
+/** Advice about tools. A sentence is left out if one of its tools is missing. */
 const TOOL_ADVICE: readonly (readonly [tools: readonly string[], advice: string])[] = [
   [
     ['Read', 'Bash'],
@@ -210,7 +210,7 @@ async function describeGit({ folder, isTrusted, env }: PromptFacts): Promise<str
   try {
     const branch = await git('rev-parse', '--abbrev-ref', 'HEAD').catch(() => 'no commits yet')
     if ((await git('rev-parse', '--is-inside-work-tree')) !== 'true') return 'no repository'
-    // `rev-parse` runs nothing; `status` may run a file system monitor, filters and transports of the repository.
+    // `rev-parse` runs no program; `status` may run the repository's file system monitor, filters and transports.
     if (!isTrusted) return `a repository, on ${branch}`
     const changed = (await git('-c', 'core.fsmonitor=false', 'status', '--porcelain'))
       .split('\n')

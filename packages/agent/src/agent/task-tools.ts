@@ -25,11 +25,11 @@ import {
 } from './subagents.ts'
 
 interface OpenedSubagents {
-  /** Null if this agent may start none. */
+  /** Null if this agent may not start subagents. */
   readonly subagents: Subagents | null
   readonly taskTools: Readonly<Record<string, AgentTool>>
   readonly team: SubagentTeam
-  /** Reads the definitions as they are now; none if this agent may start none. */
+  /** Reads the present definitions; none if this agent may not start subagents. */
   listDefinitions(): Promise<readonly AgentDefinition[]>
 }
 
@@ -140,7 +140,7 @@ function createTaskTool({ subagents, definitions, home }: TaskToolsOptions): Age
   })
 }
 
-/** Waits for an agent that belongs to this call: if the turn is aborted, it is stopped. */
+/** Waits for a subagent in the foreground. If the turn is aborted, the subagent is stopped. */
 async function waitForAnswer(
   id: string,
   given: { readonly subagents: Subagents; readonly home: string; readonly context: AgentToolContext },
@@ -216,7 +216,7 @@ function createTaskStopTool({ subagents, home }: TaskToolsOptions): AgentTool {
 const DESCRIPTION_CHARACTERS = 1_000
 const ALL_CHARACTERS = 10_000
 
-/** Lists the types with their descriptions, in the order of names, because the definition of a tool must not change. */
+/** Lists the types with their descriptions, sorted by name, so that the tool's definition does not change. */
 function listTypes(definitions: readonly AgentDefinition[]): string {
   const lines = definitions
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))

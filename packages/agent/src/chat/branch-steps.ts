@@ -21,15 +21,15 @@ import {
 } from 'tidemark/records'
 import { toScreenText } from '../screen/screen-text.ts'
 
-/** An undo point with a name as in a sentence: `/clear`, `the compaction (12.7k → 3.1k tokens)`. */
+/** An undo point with a name for use in sentences: `/clear`, `the compaction (12.7k → 3.1k tokens)`. */
 export type UndoStep = NonNullable<ReturnType<Session['undoPoints']>['undo']> & { readonly name: string }
 
-/** Returns what /undo would take back; null if there is nothing. */
+/** Returns what /undo would undo; null if there is nothing. */
 export function findUndoStep(session: Session): UndoStep | null {
   return nameStep(session.undoPoints().undo)
 }
 
-/** Returns the undo that /redo would take back; null if there is none. */
+/** Returns the undo that /redo would undo; null if there is none. */
 export function findRedoStep(session: Session): UndoStep | null {
   return nameStep(session.undoPoints().redo)
 }
@@ -55,15 +55,15 @@ function nameRecord(record: SessionRecord): string {
   return record.subtype === 'conversation_cleared' ? '/clear' : '/rewind'
 }
 
-/** A message of the user that /rewind can go back to before. */
+/** A user message to which /rewind can go back. */
 export interface ListedPrompt {
   readonly uuid: string
   readonly text: string
-  /** True if it lies before the newest compaction: going back takes the compaction back as well. */
+  /** True if the message is before the newest compaction. Going back to it also undoes the compaction. */
   readonly isCompacted: boolean
 }
 
-/** Returns the messages of the user in the conversation, also those before a compaction, the oldest first. */
+/** Returns the user messages of the conversation, including those before a compaction, oldest first. */
 export async function listBranchPrompts(session: Session): Promise<readonly ListedPrompt[]> {
   const branch = await session.records()
   const compaction = session.undoPoints().inEffect.findLast(({ kind }) => kind === 'compact')?.id
@@ -80,7 +80,7 @@ function readTypedText(record: SessionRecord): string {
   return toScreenText(readUserTypedText(record) ?? '').trim()
 }
 
-/** Returns the files that calls of the conversation have changed from a record on. Commands may have changed more. */
+/** Returns the files that tool calls have changed since a record. Shell commands may have changed others. */
 export async function listChangedFiles(session: Session, from: string): Promise<readonly string[]> {
   const branch = (await session.records()).map(({ record }) => record)
   const calls = branch
@@ -98,9 +98,8 @@ export async function listChangedFiles(session: Session, from: string): Promise<
 }
 
 /**
- * Checks whether the last turn has not ended: the last message of the conversation is one of the user, the result of a
- * tool, or an answer that calls a tool or broke off. Summaries and what programs write do not count, so a compaction
- * after the end changes nothing.
+ * Checks whether the last turn was interrupted: the last message is one of the user, a tool result, or an answer that calls a tool or broke
+ * off. Summaries and texts of programs are ignored, so a compaction after the end of the turn changes nothing.
  */
 export function isTurnInterrupted(records: readonly SessionRecord[]): boolean {
   const last = listConversation(records).findLast(

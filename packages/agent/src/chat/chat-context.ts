@@ -1,4 +1,4 @@
-/** What slash commands and the conversation work with: the open session, the screen, and a few ways to tell the user. */
+/** The interface that slash commands use: the open session, the screen, and functions that show text to the user. */
 import type { Terminal as ScreenTerminal } from '@earendil-works/pi-tui'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import type { ModelChoice } from 'tidemark'
@@ -16,15 +16,15 @@ import type { ScreenTheme, Tone } from '../screen/theme.ts'
 import type { Transcript } from '../screen/transcript.ts'
 
 /**
- * Undoes a compaction or clearing of a session that the chat has open, for the page that is served beside it; null if it has
- * not. A refusal is an outcome.
+ * Undoes a compaction or clearing for the page that the chat serves. Null if the chat does not have the session open. A refusal is an
+ * outcome.
  */
 export type UndoInChat = (
   session: string,
   target: string,
 ) => Promise<{ readonly ok: boolean; readonly message: string } | null>
 
-/** What `tidemark chat` was started with. */
+/** The options with which `tidemark chat` was started. */
 export interface ChatStart extends ModelOptions {
   readonly terminal: Terminal
   readonly folder: string
@@ -35,38 +35,38 @@ export interface ChatStart extends ModelOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly maxTurns?: number
-  /** What the session and its subagents may use, and what one run of a subagent may use. */
+  /** Limits of the session including its subagents. `subagentLimit` has the limits of one run of a subagent. */
   readonly limit?: Limits
   readonly subagentLimit?: Limits
-  /** The folder as given on the command line, if it was. */
+  /** The folder given on the command line, if any. */
   readonly cwd?: string
-  /** Called with what is under way. */
+  /** Called with a description of the running work, for the watchdog. */
   readonly onWork?: (work: string) => void
-  /** Called with the undo of this chat as soon as it can be used. */
+  /** Called with this chat's undo function as soon as it works. */
   readonly onUndo?: (undo: UndoInChat) => void
   /** Set by the tour, whose session is in a temporary folder and whose model is simulated. */
   readonly simulation?: ChatSimulation
-  /** What the screen draws on. Default: the terminal of this process. */
+  /** What the screen draws to. Default: the terminal of this process. */
   readonly device?: ScreenDevice
 }
 
 export interface ScreenDevice {
   readonly terminal: ScreenTerminal
-  /** The process whose end gives the terminal back. */
+  /** The process at whose end the terminal is restored. */
   readonly process: GuardedProcess
 }
 
 interface ChatSimulation {
-  /** Shown below what the session has. */
+  /** Shown below the replayed conversation of the session. */
   readonly greeting: string
-  /** Returns a simulated model. Without a name, the one that the session has. */
+  /** Returns a simulated model. Without a name, the session's model. */
   createModel(name?: string): ModelChoice
   readonly toolNames: readonly string[]
-  /** The environment of commands, in place of the user's. */
+  /** The environment of commands, replacing the user's. */
   readonly env: AgentOptions['env']
 }
 
-/** Returns the model of this name; without a name, the one that the chat was started with. */
+/** Returns the model of this name; without a name, the model with which the chat was started. */
 export function chooseChatModel(start: ChatStart, name?: string): ModelChoice {
   const { simulation, settings, terminal } = start
   if (simulation !== undefined) return simulation.createModel(name)
@@ -75,25 +75,25 @@ export function chooseChatModel(start: ChatStart, name?: string): ModelChoice {
 
 export interface ChatContext {
   readonly start: ChatStart
-  /** The agent of the session that is open now. */
+  /** The agent of the currently open session. */
   readonly agent: Agent
   readonly screen: ChatScreen
   readonly theme: ScreenTheme
   readonly transcript: Transcript
   /** Memory files that the session has read. */
   readonly memory: readonly LoadedInstructions[]
-  /** Rules that allow calls in this session, of the command line and of the user's answers. They can be withdrawn. */
+  /** Rules that allow calls in this session, from the command line and from the user's answers. /permissions can withdraw them. */
   readonly sessionRules: string[]
   /** True while a turn or a command that changes the session runs. */
   readonly isBusy: boolean
   /** Adds a line to the transcript. */
   show(text: string, tone?: Tone): void
   /**
-   * Runs something that changes the session, with its name in the status line. Escape aborts it. Shows a line and returns
-   * null if a turn runs, or if it throws.
+   * Runs work that changes the session, with its name in the status line. Escape aborts it. If a turn is running, or if the work throws,
+   * shows a line and returns null.
    */
   work<Result>(status: string, run: (signal: AbortSignal) => Promise<Result>): Promise<Result | null>
-  /** Closes the session and opens another one, with what its log has. */
+  /** Closes the session and opens another one, showing what its log has. */
   openSession(id: string): Promise<void>
   /** Sends a prompt; null continues an interrupted turn. */
   send(prompt: string | null): void
@@ -102,7 +102,7 @@ export interface ChatContext {
 
 export interface SlashCommand {
   readonly name: string
-  /** What follows the name, such as `[instructions]`; empty if nothing does. */
+  /** Arguments after the name, such as `[instructions]`, for display; empty if there are none. */
   readonly args: string
   readonly description: string
   run(chat: ChatContext, args: string): Promise<void>

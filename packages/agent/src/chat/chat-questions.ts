@@ -1,4 +1,4 @@
-/** Asks the user on the screen: for permissions, with the change of the file, and the questions of the model. */
+/** Asks the user on the screen: permission questions, with the change of the file, and questions of the model. */
 
 import { formatPath, sanitizeText, showExactly } from '@tidemark/terminal/render/text'
 import type { AgentOptions } from '../agent/agent-options.ts'
@@ -20,7 +20,7 @@ interface QuestionOptions {
   readonly allowed: string[]
   /** Adds a line to the transcript. */
   readonly show: (text: string, tone?: Tone) => void
-  /** Called when the user breaks off a question. */
+  /** Called when the user aborts a question. */
   readonly interrupt: () => void
 }
 
@@ -33,12 +33,12 @@ export function createScreenQuestions(
   return {
     async askPermission(request) {
       const { suggestions, signal } = request
-      // The answer to an earlier question may have allowed the call.
+      // The user's answer to an earlier question may already allow this call.
       if (suggestions.length > 0 && suggestions.every((rule) => allowed.includes(rule)))
         return { isAllowed: true }
       const answer = await ask(createPermissionQuestion(request, options), signal)
       if (answer === null) {
-        // The question of an agent that was stopped has closed by itself: nobody wants the turn to end.
+        // If the agent was stopped, its question has closed by itself, so the turn of the conversation is not interrupted.
         if (signal?.aborted !== true) interrupt()
         return { isAllowed: false }
       }
@@ -61,7 +61,7 @@ export function createScreenQuestions(
   }
 }
 
-/** Stores rules in the settings of the project. If that fails, they count for the session only. */
+/** Stores rules in the project's settings. If that fails, they are valid for this session only. */
 async function keepRules(rules: readonly string[], { start, show }: QuestionOptions): Promise<void> {
   try {
     const path = await addProjectRules(start, rules)
@@ -87,7 +87,7 @@ function listPermissionChoices(request: PermissionRequest): readonly PermissionC
   const rules = describeRules(request)
   return [
     { kind: 'yes', label: 'Yes' },
-    // Rules that fill the screen would push out what they are for.
+    // Long rules are not offered, because they would push the command itself off the screen.
     ...(suggestions.length === 0 || rules.length > MAX_RULES_CHARACTERS
       ? []
       : ([
@@ -100,7 +100,7 @@ function listPermissionChoices(request: PermissionRequest): readonly PermissionC
 
 const MAX_RULES_CHARACTERS = 240
 
-/** Says what the suggested rules allow: as rules, or in words where the rule would repeat the question. */
+/** Describes what the suggested rules allow: as rules, or in words if the rules would only repeat the question. */
 function describeRules({ suggestions, input }: PermissionRequest): string {
   const { command } = input as { readonly command?: unknown }
   if (typeof command === 'string' && suggestions[0] === `Bash(${command.trim()})`)

@@ -1,4 +1,4 @@
-/** What changes while the chat runs, and what the lines around the input say of it. */
+/** The state of the chat while it runs, and the texts that the lines around the input show of it. */
 
 import { formatDuration, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { Agent } from '../agent/agent-options.ts'
@@ -8,7 +8,7 @@ import { type CacheClock, createCacheClock, type MeterReading } from '../screen/
 import type { ScreenState } from '../screen/input-area.ts'
 import { createPromptQueue, type PromptQueue } from './prompt-queue.ts'
 
-/** What changes while the chat runs. */
+/** The state of the chat while it runs. */
 export interface ChatState {
   agent: Agent | null
   sessionId: string
@@ -19,30 +19,30 @@ export interface ChatState {
   queue: PromptQueue
   /** Shell commands that the user has run since the last prompt. */
   readonly shellRuns: { readonly command: string; readonly output: string }[]
-  /** True from the moment on at which the program ends. */
+  /** True from the moment when the program begins to end. */
   isClosing: boolean
-  /** What runs now; null if the session is idle. */
+  /** The running work; null if the session is idle. */
   running: RunningWork | null
   meter: MeterReading | null
   isMeterOld: boolean
   meterAt: number
-  /** When Ctrl-C was pressed on an idle session; a second one exits. */
+  /** When Ctrl-C was pressed in an idle session. A second Ctrl-C soon after exits. */
   exitAskedAt: number
   hint: string
 }
 
 export interface RunningWork {
   readonly stop: AbortController
-  /** What is being done at this moment, and since when. */
+  /** Description of the present step. `since` is its start time. */
   text: string
   since: number
   /** Characters of the answer that have arrived. */
   received: number
-  /** True for a turn, whose events say what is being done. The work of a command keeps the text that it began with. */
+  /** True for a turn, whose events change `text`. For a command, the text stays the same. */
   readonly isTurn: boolean
 }
 
-/** Milliseconds for which a reading of the meter is shown. */
+/** Milliseconds for which a value of the meter is reused. */
 const METER_MS = 250
 /** Milliseconds within which a second Ctrl-C exits. */
 export const EXIT_MS = 2_000
@@ -73,7 +73,7 @@ export function startRunning(state: ChatState, text: string, isTurn = false): Ru
   return running
 }
 
-/** Notes what a turn is doing now; `received` begins anew with it. */
+/** Sets the present step of a turn, and resets `received`. */
 export function showStep(running: RunningWork, text: string): void {
   if (!running.isTurn || running.text === text) return
   running.text = text
@@ -81,7 +81,7 @@ export function showStep(running: RunningWork, text: string): void {
   running.received = 0
 }
 
-/** Characters of a token, for an estimate of what has arrived. */
+/** Characters per token, to estimate the tokens received. */
 const CHARACTERS_PER_TOKEN = 4
 
 function describeRunning({ text, since, received }: RunningWork, now: number): ScreenState['status'] {

@@ -1,4 +1,4 @@
-/** /context: what fills the window, drawn, by class, tool, file and source; the largest messages, to pin or to look at. */
+/** /context draws what fills the window, by class, tool, file and source, and lists the largest messages, to pin or open. */
 
 import {
   formatCount,
@@ -61,7 +61,7 @@ export const contextCommand: SlashCommand = {
   },
 }
 
-/** Does what a key asks for. Returns a remark for the panel. */
+/** Handles a key in the panel. Returns a remark to show in it. */
 async function actOn(
   chat: ChatContext,
   { uuid, label, text, isPinned }: LargeMessage & { readonly isPinned: boolean },
@@ -93,7 +93,7 @@ interface LargeMessage {
   readonly text: string
 }
 
-/** Returns the largest messages of the context with their text, and the uuids of the records that are pinned. */
+/** Returns the largest messages of the context with their texts, and the uuids of the pinned records. */
 async function readLargest(
   { agent, start }: ChatContext,
   { messages }: ContextBreakdown,
@@ -124,7 +124,7 @@ function listCalls(record: SessionRecord): readonly EventOf<'tool-started'>['cal
   return toBlocks(record.message.content).filter(isToolUse)
 }
 
-/** Returns the ids of the calls whose results a record of a clearing names. An undo is rare, and read as cleared. */
+/** Returns the ids of the calls whose results a clearing record names. Later undos are ignored, because they are rare. */
 function listCleared(record: SessionRecord): readonly string[] {
   if (!isKnownRecord(record) || !isMicrocompactBoundary(record)) return []
   return record.microcompactMetadata.compactedToolIds
@@ -161,7 +161,7 @@ const ATTACHMENT_NAMES: Readonly<Record<string, string>> = {
   section_delta: 'change of the system prompt',
 }
 
-/** The newest pin of a record applies. */
+/** Returns the pinned records. The newest pin record of each applies. */
 function findPinned(records: readonly SessionRecord[]): ReadonlySet<string> {
   const pinned = new Set<string>()
   for (const record of records.filter(isKnownRecord)) {
@@ -208,7 +208,7 @@ const PREVIEW_CHARACTERS = 200
 const LADDER_CELLS = 60
 const NAME_CELLS = 30
 
-/** Draws what fills the window: a bar of the window, then a chart for each way to divide it. */
+/** Draws the bar of the window, then one chart for each way to divide its content. */
 function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: number): readonly string[] {
   const { theme, agent, start } = chat
   const { colors } = theme
@@ -261,7 +261,7 @@ function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: nu
 
 type Colors = ChatContext['theme']['colors']
 
-/** The colours of the classes, the largest first, in the bar of the window and in the chart. */
+/** Colours of the classes, largest first, in the bar and in the chart. */
 function listPaints(colors: Colors): readonly ((text: string) => string)[] {
   const { cyan, blue, magenta, green, yellow, red, white } = colors
   return [cyan, blue, magenta, green, yellow, red, white]
@@ -303,7 +303,7 @@ interface Share {
 }
 
 const MAX_SHARES = 8
-/** Columns of the figures beside a name, with the spaces around them. */
+/** Columns for the figures beside a name, including spaces. */
 const FIGURE_CELLS = 22
 
 function drawShares(
@@ -318,7 +318,7 @@ function drawShares(
     readonly width: number
     readonly total: number
     readonly chat: ChatContext
-    /** True to give each row its colour in the bar of the window. */
+    /** True to colour each row as in the bar of the window. */
     readonly isColored?: boolean
   },
 ): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * The slash command /history: searches the whole log of the session, also what a compaction replaced and branches that
- * were left, and opens what it finds. The model's own history tool has other pages and is not used here.
+ * The slash command /history: searches the whole log of the session, also what a compaction replaced and branches that were left, and opens
+ * what it finds. It does not use the model's history tool, whose output has another form.
  */
 
 import { formatCount, formatDuration } from '@tidemark/terminal/render/format-numbers'
@@ -45,7 +45,7 @@ export const historyCommand: SlashCommand = {
   },
 }
 
-/** Returns a function that finds all words of a text, and phrases in quotes, in a line; null if there are none. */
+/** Returns a test whether a line contains all words of a text, and its quoted phrases; null if the text has none. */
 function createMatcher(text: string): ((line: string) => boolean) | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
@@ -59,7 +59,7 @@ interface FoundPassage {
   readonly line: string | null
 }
 
-/** Lists what was found until the user closes it; enter opens one. */
+/** Lists what was found until the user closes the list. Enter opens a passage. */
 async function showFound(chat: ChatContext, title: string, found: readonly FoundPassage[]): Promise<void> {
   const { dim, bold, yellow } = chat.theme.colors
   const now = Date.now()
@@ -89,19 +89,19 @@ function formatAge(ms: number): string {
 
 /** One message, answer, tool call with its result, or summary of the conversation. */
 interface Passage {
-  /** Who said it, or the tool and what it was called with. */
+  /** The author, or the tool with its subject. */
   readonly author: string
   readonly text: string
   /** Milliseconds since 1970. */
   readonly at: number
-  /** Says which command left its branch; null if it is part of the conversation. */
+  /** The command that left the branch of the passage; null if the passage is part of the conversation. */
   readonly leftBy: string | null
 }
 
-/** Returns what was said and done in a session, on all branches, in the order of the log. */
+/** Returns the passages of a session, from all branches, in the order of the log. */
 function listPassages(records: Awaited<ReturnType<Session['records']>>, folder: string): readonly Passage[] {
   const passages: Passage[] = []
-  /** The place of each call among the passages, to which its result is added. */
+  /** Index of each call's passage, to which the result is added. */
   const calls = new Map<string, number>()
   for (const { record, leftBy } of records) {
     if (!isKnownRecord(record) || record.isSidechain === true) continue
@@ -125,7 +125,7 @@ interface PassagePart {
   readonly resultOf?: string
 }
 
-/** Returns what a record has for people. Texts that a program wrote for the model are left out. */
+/** Returns the parts of a record that users want to see. Texts that a program wrote for the model are left out. */
 function listParts(record: KnownRecord, folder: string): readonly PassagePart[] {
   if (record.type !== 'user' && record.type !== 'assistant') return []
   const isFromUser: boolean = record.type === 'user'
@@ -159,7 +159,7 @@ function formatInput(input: Readonly<Record<string, unknown>>): string {
     .join('\n')
 }
 
-/** Returns the first line that matches, from shortly before the match on; null if there is none. */
+/** Returns the first line that matches, beginning shortly before the match; null if there is none. */
 function findLine({ text, author }: Passage, wanted: string, isIn: (line: string) => boolean): string | null {
   const lines = text.split('\n')
   const line = lines.find(isIn)

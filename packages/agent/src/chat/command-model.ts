@@ -1,4 +1,4 @@
-/** The slash command /model: goes on with another model, by its name or chosen from a list. */
+/** The slash command /model: switches to another model, given by name or chosen from a list. */
 
 import { formatLimit, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { sanitizeText } from '@tidemark/terminal/render/text'
@@ -25,7 +25,7 @@ export const modelCommand: SlashCommand = {
   complete: async (chat, typed) => listModels(chat).flatMap(({ id }) => (id.startsWith(typed) ? [id] : [])),
 }
 
-/** Lists the models of the providers that the user has a key for, and Claude in any case. */
+/** Lists the models of providers for which the user has a key. Claude models are always listed. */
 function listModels({ start }: ChatContext): readonly ModelEntry[] {
   const hasOpenai = (start.terminal.env.OPENAI_API_KEY ?? '') !== ''
   return modelCatalogue.models.filter(
@@ -63,7 +63,7 @@ function describeModel(entry: ModelEntry): string {
   return [...(window === '' ? [] : [window]), ...prices].join(' · ')
 }
 
-/** Refuses a name that is not in the catalogue. Where the user has given a window, the server may know it: asks. */
+/** Refuses a name that is not in the catalogue. If the user has set a window, the server may have the model: asks the user. */
 async function confirmUnknown(chat: ChatContext, name: string): Promise<boolean> {
   const shown = sanitizeText(name)
   const near = listModels(chat).filter(({ id }) => id.includes(name.toLowerCase()))

@@ -67,7 +67,7 @@ export async function switchToNextMode({ agent, start }: ChatContext): Promise<v
   const modes: readonly PermissionMode[] = [
     'default',
     'accept-edits',
-    // A plan can be approved only with the tool that submits it.
+    // Plan mode needs the tool with which the model submits its plan.
     ...(agent.toolNames.includes(PLAN_TOOL) ? (['plan'] as const) : []),
     ...(isStartMode('allow-all') ? (['allow-all'] as const) : []),
   ]

@@ -36,7 +36,7 @@ export const redoCommand: SlashCommand = {
   },
 }
 
-/** Undoes or redoes a step. Asks first if messages leave the context, or if what comes back does not stay. */
+/** Undoes or redoes a step. Asks first if messages would leave the context, or if restored content would not stay. */
 async function takeStep(chat: ChatContext, step: UndoStep, verb: 'Undo' | 'Redo'): Promise<void> {
   const { session } = chat.agent
   if (chat.isBusy)
@@ -56,13 +56,13 @@ async function takeStep(chat: ChatContext, step: UndoStep, verb: 'Undo' | 'Redo'
   if (outcome === null) return
   if (!outcome.ok) return chat.show(outcome.message, 'warning')
   await markLeftItems(chat)
-  // An undone compaction or clearing is shown by an event.
+  // For a compaction or clearing, an event shows the undo.
   if (outcome.kind === 'rewind') chat.show(describeTaken(step, verb))
   if (!isForced && compactsNext(chat))
     chat.show(describeSize(chat, chat.agent.session.contextRemaining().tokens, 'has'), 'warning')
 }
 
-/** Undoes a compaction or clearing that the user has chosen, and confirmed, on the page that is served beside the chat. */
+/** Undoes a compaction or clearing that the user has chosen and confirmed on the page of this chat. */
 export async function undoFromPage(
   chat: ChatContext,
   target: string,
@@ -108,7 +108,7 @@ function listReasonsToAsk(
   ]
 }
 
-/** Says that the next message compacts the context again, as it has too many tokens. */
+/** Returns a sentence if the context would be so large that the next message compacts it again. */
 function describeSize(chat: ChatContext, tokens: number, verb: 'has' | 'will have'): string {
   const limit = chat.agent.session.contextRemaining().lines?.limit ?? 0
   return `The context ${verb} about ${formatTokens(tokens)} tokens and is compacted from ${formatTokens(limit)} on: your next message compacts it again, unless you go further back with /rewind or change to a model with a larger window.`
@@ -128,7 +128,7 @@ async function confirm(chat: ChatContext, title: string, reasons: readonly strin
   return answer?.chosen[0] === 0
 }
 
-/** Dims what the screen shows of messages that are no longer part of the conversation. */
+/** Dims messages on the screen that are no longer part of the conversation. */
 export async function markLeftItems(chat: ChatContext): Promise<void> {
   const prompts = await listBranchPrompts(chat.agent.session)
   chat.transcript.markLeft(new Set(prompts.map(({ uuid }) => uuid)))
@@ -188,7 +188,7 @@ async function rewindTo(
   chat.show(
     `Went back to before “${toOneLinePreview(text, 60)}”. What followed stays in the log: /undo returns to it.${files}`,
   )
-  // The message can be changed and sent again.
+  // The message is put into the input, to be changed and sent again.
   chat.screen.input.write(text)
 }
 

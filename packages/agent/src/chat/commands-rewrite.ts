@@ -39,7 +39,7 @@ export async function compactWithPreview(chat: ChatContext, options: CompactOpti
 }
 
 interface DraftFacts {
-  /** Dollars that were paid for writing the summary. */
+  /** Dollars paid for writing the summary. */
   readonly paid: number
   readonly instructions: string | null
 }
@@ -54,7 +54,7 @@ async function reviewDraft(
   for (;;) {
     const result: PanelResult | null = await chat.screen.openPanel({
       title: 'Preview of the compaction: the context is unchanged so far',
-      // Not drawn as Markdown, which would number the sections anew.
+      // Markdown would number the sections anew, so the text is shown unformatted.
       rows: () =>
         toPageRows(`${formatDraft(draft, facts, chat)}\n${sanitizeLines(dropHeading(draft.summary.text))}`),
       actions: [
@@ -99,15 +99,15 @@ function formatDraft(draft: CompactionDraft, facts: DraftFacts, { theme: { color
 
 const MAX_LOST = 12
 
-/** Many summaries begin with this word, which the page has as a heading. */
+/** Removes the first word if it repeats the page's heading, as in many summaries. */
 function dropHeading(text: string): string {
   return text.replace(/^\s*Summary:\s*/, '')
 }
 
-/** Above this number of calls, a compaction is hardly worth its price. */
+/** If a compaction needs more model calls than this to pay for itself, it is hardly worthwhile. */
 const MANY_CALLS = 100
 
-/** Says what the draft has cost, and how soon the compaction pays for itself. */
+/** Describes what the draft has cost, and after how many calls the compaction pays for itself. */
 function describePrice({ price }: CompactionDraft, { paid }: DraftFacts): readonly string[] {
   const draft = paid > 0 ? [`The draft has cost ${formatDollars(paid)}, which is paid in any case.`] : []
   if (price === null) return draft
@@ -119,7 +119,7 @@ function describePrice({ price }: CompactionDraft, { paid }: DraftFacts): readon
   return [...draft, `Writing the new context to the cache costs ${formatDollars(cost)}; it ${pays}.`]
 }
 
-/** Opens a text in the user's editor. Returns null if it was not changed or the editor has failed. */
+/** Opens a text in the user's editor. Returns null if the text is unchanged or the editor failed. */
 async function editText(chat: ChatContext, text: string): Promise<string | null> {
   const { env } = chat.start.terminal
   const editor = env.VISUAL || env.EDITOR || 'vi'

@@ -1,4 +1,4 @@
-/** Slash commands that go on with another session or conversation: /resume, /fork, /clear, /retry, /exit. */
+/** Slash commands that switch to another session or conversation: /resume, /fork, /clear, /retry, /exit. */
 
 import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import { cutTextEnd, toOneLinePreview } from '@tidemark/terminal/render/text'
@@ -58,7 +58,7 @@ async function pickSession(
   return result === null ? null : (sessions[result.choice]?.id ?? null)
 }
 
-/** Leaves the session and opens another one below it on the screen. If that fails, the old one is opened again. */
+/** Closes the session and opens another one, shown below it. If that fails, the old session is opened again. */
 async function switchTo(chat: ChatContext, id: string): Promise<void> {
   const { id: before } = chat.agent.session
   const open = (other: string) => async (): Promise<true> => {
@@ -78,7 +78,7 @@ export const forkCommand: SlashCommand = {
     const id = createSessionId()
     const copied = await chat.work('copying the conversation', async () => {
       const copy = await chat.agent.session.fork(id)
-      // The copy is opened again with the tools and permissions of an agent.
+      // Reopened below, with the tools and permissions of an agent.
       await copy.close()
       return true
     })

@@ -54,7 +54,7 @@ function formatMoney({ agent, theme: { colors } }: ChatContext, inherited: Inher
   ].join('\n')
 }
 
-/** The part that was copied is paid for by the other session, so that no call is counted twice. */
+/** Describes the cost of a fork's copied part. It was paid in the other session, so it is not part of this session's total. */
 function formatInherited({ from, totals: { spent, calls } }: InheritedCost): string {
   const cost = formatCost(spent.total, spent.priced)
   return `${cost} in ${formatCount(calls, 'call')} inherited from ${sanitizeText(from)}, counted there`
@@ -100,7 +100,7 @@ export const memoryCommand: SlashCommand = {
     const { memory, start, theme } = chat
     if (memory.length === 0)
       return chat.show('No memory file was read so far: CLAUDE.md and others are read with a request.')
-    // A compaction and a change read a file again; the list has it once, with the last reason.
+    // A file that was read again after a compaction or change is listed once, with the newest reason.
     const files = new Map(memory.map((file) => [file.filePath, file]))
     const rows = [...files.values()].map(({ filePath, memoryType, loadReason, parentFilePath }) => {
       const from = parentFilePath === undefined ? '' : `, imported by ${formatPath(parentFilePath)}`

@@ -12,9 +12,9 @@ import type { ChatContext, SlashCommand } from './chat-context.ts'
 
 const MAX_FILES = 20_000
 const MAX_SHOWN = 30
-/** Milliseconds for which a listing of the folder is used again. */
+/** Milliseconds for which a listing of the folder is reused. */
 const LISTING_MS = 5_000
-/** Milliseconds that a listing may take. What was found by then is suggested. */
+/** Maximum milliseconds for a listing. Paths found until then are suggested. */
 const MAX_LISTING_MS = 10_000
 
 export function createCompletion(chat: ChatContext, commands: readonly SlashCommand[]): AutocompleteProvider {
@@ -24,7 +24,7 @@ export function createCompletion(chat: ChatContext, commands: readonly SlashComm
     async getSuggestions(lines, cursorLine, cursorCol, { signal }) {
       const typed = (lines[cursorLine] ?? '').slice(0, cursorCol)
       const path = /(?:^|\s)@([^\s@]*)$/.exec(typed)?.[1]
-      // Typing on aborts a listing, which is no failure.
+      // A listing is aborted when the user types on. That is not a failure.
       if (path !== undefined)
         return listFiles(signal).then(
           (files) => suggestFiles(files, path),
@@ -34,7 +34,7 @@ export function createCompletion(chat: ChatContext, commands: readonly SlashComm
     },
     applyCompletion(lines, cursorLine, cursorCol, item, prefix) {
       const line = lines[cursorLine] ?? ''
-      // What was typed since the list was made must not be overwritten.
+      // Text typed since the list was made must not be overwritten.
       if (!line.slice(0, cursorCol).endsWith(prefix)) return { lines, cursorLine, cursorCol }
       const start = line.slice(0, cursorCol - prefix.length)
       const inserted = `${item.value} `
@@ -84,7 +84,7 @@ async function suggestCommand(
   const command = commands.find((one) => one.name === name)
   const values = (await command?.complete?.(chat, argument ?? '')) ?? []
   const items = values.map((value) => ({ value, label: sanitizeText(value) }))
-  // A list would take the enter key that is to send what is complete.
+  // No list if the argument is already complete, because the list would catch the Enter key that sends the prompt.
   return items.length === 0 || values.includes(argument ?? '') ? null : { items, prefix: argument ?? '' }
 }
 

@@ -1,4 +1,4 @@
-/** Opens what the transcript shows in short form: rewrites of the context, cache breaks, tool calls and thinking. */
+/** Opens what the transcript shows in short form: rewrites, cache breaks, tool calls and thinking. */
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
 import { sanitizeLines, sanitizeText, showExactLines, toOneLinePreview } from '@tidemark/terminal/render/text'
 import { formatReceipt } from '../screen/compaction-text.ts'
@@ -12,8 +12,8 @@ import { type ChatContext, showPage } from './chat-context.ts'
 import { readBreakDiff } from './session-files.ts'
 
 /**
- * Shows a list of what can be opened, the newest turn first under its prompt, and opens what the user chooses. The list
- * stays where it was when that is closed.
+ * Lists what can be opened, newest turn first, each turn under its prompt, and opens what the user chooses. When that is closed, the list
+ * is shown again at the same place.
  */
 export async function openLines(chat: ChatContext): Promise<void> {
   let isForRewrites = false
@@ -49,13 +49,13 @@ export async function openLines(chat: ChatContext): Promise<void> {
 }
 
 interface OpenableTurn {
-  /** The prompt; null before the first one. */
+  /** The prompt of the turn; null for items before the first prompt. */
   readonly prompt: string | null
   /** What can be opened, the newest first. */
   readonly items: readonly TranscriptItem[]
 }
 
-/** Returns the turns that have something to open, the newest first. */
+/** Returns the turns that have items to open, newest first. */
 function listTurns(
   items: readonly TranscriptItem[],
   isListed: (item: TranscriptItem) => boolean,
@@ -149,7 +149,7 @@ const RESULT_TITLES: Readonly<Partial<Record<CallItem['state'], string>>> = {
   refused: 'Refused',
 }
 
-/** Shows a call as a whole: its input, the change that it made, and its result. */
+/** Shows a whole call: its input, the change that it made, and its result. */
 async function openCall(item: CallItem, chat: ChatContext): Promise<void> {
   const { theme, start } = chat
   const { colors } = theme

@@ -1,7 +1,7 @@
 /**
- * The prompts that were typed in a folder, kept across sessions for the arrow keys: a file in the Tidemark home with one
- * JSON line per prompt, readable only by the user. Several processes can append to it at once. It is bounded: a full
- * file takes the place of the older one, and a very long prompt is not kept.
+ * The prompts that were typed in a folder, kept across sessions for the arrow keys: a file in the Tidemark home with one JSON line per
+ * prompt, readable only by the user. Several processes can append to it at once. Its size is limited: a full file replaces the older one,
+ * and a very long prompt is not stored.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -20,14 +20,14 @@ import { isObject } from '../json-value.ts'
 export interface PromptHistory {
   /** The prompts of earlier sessions and other processes, as they were when the history was opened; the newest last. */
   readonly prompts: readonly string[]
-  /** Keeps a prompt. If that fails, the prompt is only missing in later sessions. */
+  /** Stores a prompt. If that fails, later sessions lack this prompt. */
   add(text: string): void
 }
 
-/** As many as the input offers. */
+/** Maximum prompts that are loaded, as many as the input can offer. */
 const MAX_PROMPTS = 100
 const MAX_CHARACTERS = 20_000
-/** Size from which a file is full. There are two files at most. */
+/** Size in bytes at which a file is full. There are at most two files. */
 const FULL_BYTES = 256 * 1024
 
 export function openPromptHistory(home: string, folder: string): PromptHistory {
@@ -39,13 +39,13 @@ export function openPromptHistory(home: string, folder: string): PromptHistory {
       if (text.length > MAX_CHARACTERS) return
       try {
         mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-        // Opened for appending and written at once, so that lines of several processes do not mix.
+        // One write in append mode, so that lines of several processes do not mix.
         appendFileSync(path, `${JSON.stringify({ at: new Date().toISOString(), folder, text })}\n`, {
           mode: 0o600,
         })
         if (isFull(path)) replaceOlderFile(path)
       } catch {
-        // A folder that cannot be written must not hold up the conversation.
+        // If the folder cannot be written, the conversation continues.
       }
     },
   }
@@ -77,10 +77,10 @@ function isFull(path: string): boolean {
   return statSync(path).size > FULL_BYTES
 }
 
-/** Milliseconds after which the lock of a process that was killed is removed. */
+/** Milliseconds after which a lock counts as left by a killed process. */
 const STALE_MS = 10_000
 
-/** Puts a full file in the place of the older one, once, although several processes may find it full. */
+/** Replaces the older file by the full one. Only one process does so, even if several find it full. */
 function replaceOlderFile(path: string): void {
   const lock = `${path}.lock`
   try {

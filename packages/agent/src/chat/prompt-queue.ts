@@ -1,19 +1,19 @@
 /**
- * Prompts that were typed while a turn runs and wait for its end. They are also in a file of the session, so that a
- * terminal that is closed, or a kill, does not lose them.
+ * Prompts that are typed during a turn and wait for its end. They are also stored in a file of the session, so that they survive a closed
+ * terminal or a kill.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 
 export interface PromptQueue {
-  /** What waits, the oldest first. */
+  /** The waiting prompts, oldest first. */
   readonly texts: readonly string[]
   add(text: string): void
   takeFirst(): string | null
   takeNewest(): string | null
   takeAll(): readonly string[]
   /**
-   * Uses the file of a session from now on. Returns what an earlier run has left there; it stays in the file until the
-   * queue changes or `save` is called.
+   * Switches to the file of a session. Returns what an earlier run has left in that file. It stays there until the queue changes or `save`
+   * is called.
    */
   open(path: string): readonly string[]
   /** Writes what waits now. */
@@ -29,7 +29,7 @@ export function createPromptQueue(): PromptQueue {
       if (texts.length === 0) rmSync(file, { force: true })
       else writeFileSync(file, `${JSON.stringify(texts)}\n`, { mode: 0o600 })
     } catch {
-      // Without the file, the prompts are still in the queue of this run.
+      // If the file cannot be written, the prompts are still in the queue of this run.
     }
   }
   function keep(kept: readonly string[]): void {

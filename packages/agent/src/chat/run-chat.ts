@@ -1,6 +1,6 @@
 /**
- * `tidemark chat` in a terminal: opens the agent and the screen, and runs prompts and slash commands until the user
- * leaves. What the session emits goes to the transcript; prompts that are typed meanwhile wait in a queue.
+ * `tidemark chat` in a terminal: opens the agent and the screen, and runs prompts and slash commands until the user exits. Events of the
+ * session go to the transcript; prompts typed during a turn wait in a queue.
  */
 
 import { join } from 'node:path'
@@ -68,10 +68,10 @@ export async function runChat(start: ChatStart): Promise<number> {
 
 interface Chat {
   readonly screen: ChatScreen
-  /** Resolves when the user leaves. */
+  /** Resolves when the user exits. */
   readonly ended: Promise<void>
   openFirst(): Promise<void>
-  /** Returns the id of the session; null if nothing was said in it. */
+  /** Returns the id of the session; null if it has no messages. */
   findSession(): string | null
   /** Returns the model that the user has switched to, as an option of the command line. */
   findModel(): Pick<ChatStart, 'model'>
@@ -149,7 +149,7 @@ interface ContextParts {
   readonly history: PromptHistory
 }
 
-/** Prompts of earlier sessions of the folder. The session of the tour has none, and the settings can turn it off. */
+/** Opens the prompts of the folder's earlier sessions; none for the session of the tour, or if the settings turn them off. */
 function openHistory({ simulation, settings, home, folder }: ChatStart): PromptHistory {
   if (simulation === undefined && settings.promptHistory !== false) return openPromptHistory(home, folder)
   return { prompts: [], add() {} }
@@ -204,7 +204,7 @@ function createContext(parts: ContextParts): ChatContext {
   return chat
 }
 
-/** Opens a session: shows what its log has, then the agent with all that it emits. */
+/** Opens a session: shows the conversation in its log, then starts the agent and shows its events. */
 async function openSession(chat: ChatContext, parts: ContextParts, id: string): Promise<void> {
   const { start, state, screen, theme, transcript, allowed, history } = parts
   const { folder, home, settings, terminal, simulation } = start
@@ -212,7 +212,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   state.agent = null
   await before?.close()
   const records = await readSessionRecords(home, id)
-  // Branches that were left by /rewind, /undo or /clear stay in the log.
+  // Branches that /rewind, /undo or /clear left stay in the log but are not shown.
   transcript.replay(listConversation(records))
   state.clock = createCacheClock((await readNotes(home, id)) !== null)
   state.clock.replay(records)
@@ -266,7 +266,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
 function receive(event: SessionEvent, { start, state, transcript, screen }: ContextParts): void {
   state.clock.apply(event, Date.now())
   if (event.type === 'model-switched') state.model = event.to
-  // What the user ran by hand belongs to the conversation that was left.
+  // Shell commands that the user ran belong to the conversation that was left.
   if (event.type === 'branch-switched' && event.before === null) state.shellRuns.length = 0
   const { running } = state
   const text = describeProgress(event)
@@ -292,7 +292,7 @@ function countArrived(
   running.received += delta.kind === 'input' ? delta.json.length : delta.text.length
 }
 
-/** Shows the beginning and the end of a subagent as lines, and what it does in the status line. */
+/** Shows start and end of a subagent as lines, and its progress in the status line. */
 function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }: ContextParts): void {
   const line = describeSubagent(event)
   if (line !== null) transcript.addLine(line)
@@ -301,7 +301,7 @@ function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }
   screen.update()
 }
 
-/** Goes on in the next permission mode, which the meter shows at once: storing it can take a while on a busy disk. */
+/** Switches to the next permission mode. The meter shows it at once, because storing it may take a while on a busy disk. */
 async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> {
   if (state.agent === null) return
   const stored = switchToNextMode(chat)

@@ -19,16 +19,16 @@ export async function inspectSession(home: string, id: string): Promise<SessionR
   return sessions[0] ?? null
 }
 
-/** Returns the notes that are kept of a session; null if there are none yet. */
+/** Returns the stored notes of a session; null if there are none yet. */
 export async function readNotes(home: string, id: string): Promise<string | null> {
   const path = join(sessionPaths(home, id).folder, 'session-memory', 'summary.md')
   return await readFile(path, 'utf8').then(sanitizeLines, () => null)
 }
 
-/** Milliseconds by which the record of a cache break may be later than its diff file. */
+/** Milliseconds by which the record of a cache break may differ from the time in the name of its diff file. */
 const DIFF_TOLERANCE_MS = 5_000
 
-/** Returns the diff file of the cache break at a time; null if there is none. */
+/** Returns the diff file of the cache break at this time; null if there is none. */
 export async function readBreakDiff(home: string, id: string, at: number): Promise<string | null> {
   const { folder } = sessionPaths(home, id)
   const names = await readdir(folder).catch(() => [])

@@ -1,4 +1,4 @@
-/** All slash commands of the screen, and how one is found in what the user types. */
+/** Lists all slash commands of the screen, and finds the one that a typed text calls. */
 
 import { wrapText } from '@tidemark/terminal/render/text'
 import { toPageRows } from '../screen/panel.ts'
@@ -70,7 +70,7 @@ export function listCommands(): readonly SlashCommand[] {
   return COMMANDS
 }
 
-/** Returns the command that a text calls; null if it is a prompt, or a command that is a file. */
+/** Returns the screen command that a text calls; null if the text is a prompt or calls a command from a file. */
 export function findCommand(text: string): { run(chat: ChatContext): Promise<void> } | null {
   const [, name, args = ''] = /^\/([a-z]+)(?:\s+([\s\S]*))?$/.exec(text) ?? []
   const command = COMMANDS.find((one) => one.name === name)
@@ -93,7 +93,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['Ctrl-T', 'open what was done to the context, and tool calls'],
 ]
 
-/** Columns from which names and descriptions are beside each other. */
+/** Minimum columns to show names and descriptions side by side. */
 const WIDE = 80
 
 function formatHelp({ theme: { colors } }: ChatContext, columns: number): string {

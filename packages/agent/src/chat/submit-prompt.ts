@@ -1,6 +1,6 @@
 /**
- * What happens with a text that the user sends: a command of the screen runs, `!` runs a shell command, a prompt starts a
- * turn or waits in the queue for the end of the one that runs. A command that does not exist goes back to the input.
+ * Handles a text that the user sends. A screen command runs; `!` runs a shell command; a prompt starts a turn, or waits in the queue during
+ * one. An unknown command is put back into the input.
  */
 import { existsSync } from 'node:fs'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
@@ -10,35 +10,35 @@ import type { ChatContext } from './chat-context.ts'
 import { type ChatState, startRunning } from './chat-state.ts'
 import { findCommand, listCommands } from './slash-commands.ts'
 
-/** `isPlain`: the user typed a space before the text, so that a name that is no command is sent as a prompt. */
+/** `isPlain`: the user typed a space before the text, so that it is sent as a prompt even if it looks like a command. */
 export function submitPrompt(chat: ChatContext, state: ChatState, typed: string, isPlain = false): void {
   const text = typed.trim()
   if (text === '') return
   state.hint = ''
   const command = text === '?' ? findCommand('/help') : findCommand(text)
   const { queue } = state
-  // What an earlier run has left in the queue was in the input until now.
+  // Prompts that an earlier run left in the queue were shown in the input until now.
   queue.save()
-  // What is typed before the session is open waits for it.
+  // Text typed before the session is open waits in the queue.
   if (state.agent === null) queue.add(text)
   else if (command !== null) void runCommand(chat, state, text, command)
   else if (state.running !== null) queue.add(text)
-  // Messages that came back from the queue are several lines, which must not all run because the first begins with !.
+  // Only a single line is a shell command: of several queued prompts that came back, not all may run because one begins with `!`.
   else if (/^!.+$/.test(text)) void runShell(chat, state, text.slice(1).trim())
   else void runPrompt(chat, state, { text, isPlain })
   chat.screen.update()
 }
 
-/** Sends the next prompt of the queue. After an interruption the queue goes back to the input. */
+/** Sends the next prompt of the queue. After an interruption, the queued prompts return to the input. */
 export function sendQueued(chat: ChatContext, state: ChatState, isInterrupted: boolean): void {
-  // When the program ends, the queue stays in its file for the next time.
+  // When the program ends, the queue stays in its file for the next run.
   if (state.isClosing) return
   if (isInterrupted) returnToInput(chat, state.queue.takeAll())
   const next = state.agent === null ? null : state.queue.takeFirst()
   if (next !== null) submitPrompt(chat, state, next)
 }
 
-/** Uses the queue of a session, and offers what an earlier run has left in it. */
+/** Opens the queue of a session, and puts prompts that an earlier run left into the input. */
 export function openQueue(chat: ChatContext, state: ChatState, path: string): void {
   const left = state.queue.open(path)
   if (left.length === 0) return
@@ -47,7 +47,7 @@ export function openQueue(chat: ChatContext, state: ChatState, path: string): vo
   chat.show(`${what} waiting when the session ended: see the input.`, 'warning')
 }
 
-/** Takes the newest prompt out of the queue, to change it. Returns false if none waits. */
+/** Moves the newest queued prompt to the input, to be changed. Returns false if the queue is empty. */
 export function editQueued(chat: ChatContext, state: ChatState): boolean {
   const newest = state.queue.takeNewest()
   if (newest === null) return false
@@ -60,7 +60,7 @@ function returnToInput({ screen: { input } }: ChatContext, texts: readonly strin
   if (texts.length > 0) input.write([...texts, input.read()].filter((text) => text !== '').join('\n\n'))
 }
 
-/** Runs a turn; without a prompt, it continues one that was interrupted. */
+/** Runs a turn. Without a prompt, continues an interrupted turn. */
 export async function runPrompt(
   chat: ChatContext,
   state: ChatState,
@@ -106,12 +106,12 @@ async function runTurn(
     ...limit,
     ...(expanded?.typed === undefined ? {} : { typed: expanded.typed }),
   })
-  // The screen gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
+  // The screen gets events from `onEvent`. The events of the run must be read, too, because unread events stay in memory.
   for await (const _ of run);
   const outcome = await run.outcome
   if (outcome.ok) return
   const withdrawn = 'withdrawn' in outcome ? (outcome.withdrawn ?? []) : []
-  // What is not in the conversation, because it was too long or never appended, is in the input again.
+  // A prompt that did not enter the conversation, because it was too long or was never appended, returns to the input.
   if (prompt === null) returnToInput(chat, withdrawn.map(readPromptText))
   else if (withdrawn.length > 0 || countPrompts(chat) === promptsBefore) {
     returnToInput(chat, [...withdrawn.slice(0, -1).map(readPromptText), prompt])
@@ -122,7 +122,7 @@ async function runTurn(
   else chat.show(`${outcome.message} /retry sends it again.`, 'error')
 }
 
-/** Returns what the user typed of a prompt, without files and the output of commands. */
+/** Returns the part of a prompt that the user typed, without attached files and command output. */
 function readPromptText(content: NonNullable<Prompt>): string {
   const [first] = typeof content === 'string' ? [{ text: content }] : content
   return first !== undefined && 'text' in first && typeof first.text === 'string' ? first.text : ''
@@ -132,10 +132,10 @@ function countPrompts({ transcript }: ChatContext): number {
   return transcript.items.filter(({ kind }) => kind === 'prompt').length
 }
 
-/** Says that neither the screen nor a file of the user has a command, and which are near; null if the text calls none. */
+/** Returns a message if a text calls an unknown command, with similar names; null if it calls none. */
 async function describeUnknownCommand(prompt: string, agent: Agent): Promise<string | null> {
   const name = /^\/([a-z][\w:-]*)(?=\s|$)/i.exec(prompt)?.[1]
-  // A text may begin with a path, as in "/tmp is full".
+  // A prompt may begin with a path, as in "/tmp is full".
   if (name === undefined || existsSync(`/${name}`)) return null
   const files = (await agent.listPromptFiles()).filter(({ isForUser }) => isForUser)
   if (files.some((file) => file.name === name || file.name.endsWith(`:${name}`))) return null
@@ -163,7 +163,7 @@ async function runShell(chat: ChatContext, state: ChatState, command: string): P
 
 type Prompt = Parameters<Agent['run']>[0]
 
-/** Puts commands that the user has run behind a prompt. Output cannot end the element that it stands in. */
+/** Adds shell commands that the user ran after a prompt. Their output cannot close the surrounding element. */
 function addShellRuns(prompt: NonNullable<Prompt>, runs: ChatState['shellRuns']): Prompt {
   if (runs.length === 0) return prompt
   const own = typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt
@@ -186,6 +186,6 @@ async function runCommand(
   } catch (error) {
     chat.show(`${text}: ${error instanceof Error ? error.message : String(error)}`, 'error')
   }
-  // What was typed while the command changed the session has waited for it.
+  // Prompts typed while the shell command was running have waited for its end.
   if (state.running === null) sendQueued(chat, state, false)
 }

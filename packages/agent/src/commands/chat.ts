@@ -1,4 +1,4 @@
-/** `tidemark chat`: opens the screen in a terminal; with `-p PROMPT`, runs the agent without it, and prints its answer. */
+/** `tidemark chat`: opens the screen in a terminal. With `-p PROMPT`, runs the agent without a screen and prints its answer. */
 
 import { realpath, stat } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -47,9 +47,9 @@ export interface ChatCommandOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly cwd?: string
-  /** What the screen draws on, as in `ChatStart`. */
+  /** What the screen draws to, as in `ChatStart`. */
   readonly device?: ScreenDevice
-  /** Called with the undo of this chat, for a page that is served beside it. */
+  /** Called with this chat's undo function, for the page that is served beside it. */
   readonly onUndo?: (undo: UndoInChat) => void
 }
 
@@ -108,7 +108,7 @@ async function runPrompts(talk: Omit<Conversation, 'prompt'>): Promise<number> {
   return await converse({ ...talk, prompt })
 }
 
-/** The session of the tour has a model of its own, so that another command opens it. */
+/** Explains that the session of the tour, which needs its own model, is opened by another command. */
 async function explainMissingSession(
   { resume }: ChatCommandOptions,
   problem: string,
@@ -220,15 +220,15 @@ function toAgentChoices(choices: ChatCommandOptions): Partial<AgentOptions> {
   }
 }
 
-/** Returns true if the user can be asked: on the terminal, if there is one and the output is text. */
+/** Returns true if the user can be asked: there is a terminal, and the output is text. */
 function canAskUser({ outputFormat, prompt, inputFormat }: ChatCommandOptions, terminal: Terminal): boolean {
   const { isInputTty = false, isErrorTty = false } = terminal
   return isInputTty && isErrorTty && outputFormat === 'text' && prompt !== true && inputFormat === 'text'
 }
 
 /**
- * Returns how the user is asked for permissions and answers. If nobody can be asked, it is empty. `stop` is called if
- * a question is not answered, by Ctrl-C or because the input has ended.
+ * Returns the functions that ask the user for permissions and answers; empty if nobody can be asked. `stop` is called if a question stays
+ * unanswered, because of Ctrl-C or the end of the input.
  */
 function createQuestions(
   { choices, terminal, folder }: Conversation,
@@ -239,7 +239,7 @@ function createQuestions(
   if (ask === undefined || !canAskUser(choices, terminal)) return {}
   const askLine = async (text: string, keys: string, signal: AbortSignal | undefined) => {
     const answer = await progress.hideDuring(() => {
-      // The line editor draws its prompt again with each key, so that only the last line belongs to it.
+      // The line editor redraws its prompt with each key, so only the last line is passed to it.
       terminal.warn(`${text}\n`)
       return ask.call(terminal, keys, signal)
     })
@@ -291,7 +291,7 @@ async function runPrompt(
     ...(maxTurns === undefined ? {} : { maxCalls: maxTurns }),
     ...(expanded?.typed === undefined ? {} : { typed: expanded.typed }),
   })
-  // The output gets the events from `onEvent`. Those of the run are read as well, because unread ones stay in memory.
+  // The output gets events from `onEvent`. The events of the run must be read, too, because unread events stay in memory.
   for await (const _ of run);
   const outcome = describeForCommand(await run.outcome, agent, choices, terminal)
   output.end(outcome, agent, performance.now() - startedAt)
@@ -305,7 +305,7 @@ async function describeUnknownCommand(name: string, agent: Agent): Promise<strin
   return `there is no command /${name} for -p; nothing was sent.${hint} With a space before it, it is sent as a prompt.`
 }
 
-/** Says how to go on from the command line, where the message of the library says it in code or not at all. */
+/** Adds how to continue on the command line, where the library's message refers to code or says nothing. */
 function describeForCommand(
   outcome: RunOutcome,
   { session }: Agent,
@@ -338,7 +338,7 @@ function describeForCommand(
   }
 }
 
-/** Returns the prompts: the one of the command line, or those that arrive on standard input as JSON lines. */
+/** Yields the prompt of the command line, or the prompts that arrive on standard input as JSON lines. */
 async function* listPrompts(
   { choices, input }: Conversation,
   prompt: string | null,

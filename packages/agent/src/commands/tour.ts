@@ -1,6 +1,6 @@
 /**
- * `tidemark tour`: prints the tour, one screen at a time in a terminal, or as one JSON value. In a terminal the user can
- * then go on with its session on the screen of chat.
+ * `tidemark tour`: prints the tour, one screen at a time in a terminal, or as one JSON value. In a terminal, the user can then continue its
+ * session in chat.
  */
 
 import { formatJson } from '@tidemark/terminal/render/json-output'
@@ -67,7 +67,7 @@ function hasKey({ env }: Terminal): boolean {
   return [env.ANTHROPIC_API_KEY, env.ANTHROPIC_AUTH_TOKEN].some((key) => key !== undefined && key !== '')
 }
 
-/** Begins an empty screen. What was on it can still be scrolled back to. */
+/** Begins an empty screen. Earlier output can still be reached by scrolling. */
 function clearScreen({ rows = 0, write }: Terminal): void {
   if (rows > 0) write(`${'\n'.repeat(rows)}\u001b[H\u001b[J`)
 }
@@ -103,7 +103,7 @@ interface OpenedTour {
   readonly greeting: string
 }
 
-/** Opens the session of the tour on the screen of chat. What it asks for is not allowed beforehand, as in a real one. */
+/** Opens the session of the tour in chat. As in a real session, nothing is allowed beforehand. */
 async function openOnScreen({ session, root, greeting }: OpenedTour, terminal: Terminal): Promise<void> {
   const { id, folder, home, env, toolNames, createModel } = session
   // The screen and its library are loaded only here.
@@ -162,7 +162,7 @@ function createStepPrinter(terminal: Terminal): StepPrinter {
 
 const ANSWERS: Readonly<Record<string, UserAnswer>> = { enter: 'next', s: 'skip', q: 'stop' }
 
-/** Waits for a key with which the user goes on or stops. Without a terminal, there is no question. */
+/** Waits for the key with which the user continues or stops. Without a terminal, continues at once. */
 async function waitForUser(terminal: Terminal, question: string): Promise<UserAnswer> {
   if (!terminal.isTty || terminal.isInputTty !== true || terminal.askKey === undefined) return 'next'
   const keys = Object.keys(ANSWERS).filter((key) => key !== 's' || question === NEXT_QUESTION)

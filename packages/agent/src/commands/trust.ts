@@ -32,7 +32,7 @@ export async function runTrustCommand(
   )
   if (choices.withdraw === true) {
     const hadTrust = await withdrawTrust(home, named)
-    // The trust in a folder that was deleted can be withdrawn too.
+    // Trust in a deleted folder can be withdrawn, too.
     if (!hadTrust && !isFolder) return printMisuse(`${named} is not a folder.`, terminal)
     terminal.write(`${formatPath(named)} is ${hadTrust ? 'no longer' : 'not'} trusted\n`)
     return EXIT_CODES.done
@@ -58,7 +58,7 @@ export async function runTrustCommand(
   return EXIT_CODES.done
 }
 
-/** Lists what the user has not trusted as it is now. */
+/** Lists what the user has not trusted in its present form. */
 function listItems(folder: string, trust: AgentSettings['trust']): string {
   const { untrusted = [], changed = [] } = trust ?? {}
   if (untrusted.length === 0) return `The settings in ${formatPath(folder)} want to set nothing.\n`
@@ -71,7 +71,7 @@ function listItems(folder: string, trust: AgentSettings['trust']): string {
   return `The settings in ${formatPath(folder)} want to set:\n${lines}`
 }
 
-/** Shows what the user has not trusted yet, and asks for trust. Returns null if there is no terminal. */
+/** Shows the untrusted parts and asks for trust. Returns null if there is no terminal. */
 async function askForTrust(listing: string, terminal: Terminal): Promise<boolean | null> {
   const question =
     'Hooks and MCP servers run without further questions, with all your rights. Trust this folder?'
@@ -79,8 +79,8 @@ async function askForTrust(listing: string, terminal: Terminal): Promise<boolean
 }
 
 /**
- * Asks the user to trust what is new in the settings of a project, before the agent starts. Returns the settings to use;
- * if the user does not trust it, those without it.
+ * Asks the user to trust the new parts of a project's settings before the agent starts. Returns the settings to use; without these parts if
+ * the user refuses.
  */
 export async function offerTrust(
   folder: string,
@@ -92,6 +92,6 @@ export async function offerTrust(
   const isTrusted = await askForTrust(listItems(folder, settings.trust), terminal)
   if (isTrusted !== true) return settings
   await writeTrust(tidemarkHome(terminal.env), folder, items)
-  // What has changed on disk since the question is not covered by the answer.
+  // The settings are read again, because parts that have changed since the question are not covered by the answer.
   return await readSettings(folder, terminal.env)
 }

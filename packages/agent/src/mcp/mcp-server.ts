@@ -1,6 +1,6 @@
 /**
- * One MCP server: started in the background, and started again when it has ended and is needed. Faults are reported to the
- * user once; the model sees them as results of its calls.
+ * One MCP server: started in the background, and started again if it has ended and is needed. Faults are reported to the user once; the
+ * model sees them as results of its calls.
  */
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerConnection } from './server-connection.ts'
@@ -21,25 +21,25 @@ interface McpServerOptions {
   /** Returns a reason not to start the server; null if it may be started. */
   readonly findObjection: () => Promise<string | null>
   readonly onListing: (listing: ServerListing) => void
-  /** Returns how a process is run confined. Default: it is not confined. */
+  /** Returns how the server's process is confined. If omitted, it is not confined. */
   readonly confine?: Sandbox['enter']
 }
 
 export interface McpServer {
-  /** Starts the server, unless it runs or is being started. A caller that does not wait may ignore the rejection. */
+  /** Starts the server, unless it is running or starting. Callers that do not wait may ignore a rejection. */
   start(): Promise<ServerConnection>
   /** Starts the server in the background if it has ended or failed some time ago. */
   restart(): void
   isStarting(): boolean
-  /** Waits for a server that a call needs; it is started first if it does not run. Rejects with a text for the model. */
+  /** Waits for a server that a call needs, after starting it if necessary. Rejects with a text for the model. */
   waitForStart(): Promise<ServerConnection>
-  /** Sends something to the server, which is started first if it does not run. */
+  /** Sends a request to the server, after starting it if necessary. */
   send(work: (connection: ServerConnection, timeout: number) => Promise<ServerResult>): Promise<ServerResult>
   close(): Promise<void>
 }
 
 const CALL_TIMEOUT = 600_000
-/** Milliseconds between two starts of a server that fails, unless one of its tools is called. */
+/** Minimum milliseconds between two starts of a failing server, unless one of its tools is called. */
 const RESTART_PAUSE = 10_000
 
 export function createMcpServer(
@@ -50,7 +50,7 @@ export function createMcpServer(
   let starting: Promise<ServerConnection> | null = null
   let open: ServerConnection | null = null
   let startedAt = Number.NEGATIVE_INFINITY
-  /** What the server printed at its end; null if it has not ended. Told only if it is needed again. */
+  /** Output of the server when it ended; null if it has not ended. Reported only if the server is needed again. */
   let ended: string | null = null
   const start = (): Promise<ServerConnection> => {
     if (open?.isOpen() === true) return Promise.resolve(open)
@@ -100,7 +100,7 @@ export function createMcpServer(
   }
 }
 
-/** Waits for a server that a call needs. The model must know that nothing was done if it cannot be started. */
+/** Waits for a server that a call needs. If it cannot be started, the error tells the model that nothing was done. */
 async function waitForCall(starting: Promise<ServerConnection>): Promise<ServerConnection> {
   try {
     return await starting

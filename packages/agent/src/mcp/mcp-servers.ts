@@ -1,6 +1,6 @@
 /**
- * The MCP servers of a session. They start beside the conversation; one that hangs or fails holds nothing up. A server
- * that has ended is started again when one of its tools is called, and at the next prompt. Its tools stay offered.
+ * The MCP servers of a session. They start in the background, and one that hangs or fails delays nothing. A server that has ended is
+ * started again at the next prompt, or when one of its tools is called. Its tools stay offered.
  */
 import { readFile } from 'node:fs/promises'
 import type { ToolOutput } from 'tidemark'
@@ -31,15 +31,15 @@ interface McpOptions {
   readonly folder: string
   /** Environment variables of the servers, and of `${NAME}` in their settings. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The file that keeps what was offered, for a process that resumes the session. */
+  /** The file that stores the offered tools, for a process that resumes the session. */
   readonly stateFile: string
-  /** The folder for results that are no text. */
+  /** The folder for results that are not text. */
   readonly outputFolder: string
   /** True if the provider adds tools in mid-conversation without a cache break. */
   readonly addsForFree: boolean
   /** Returns a reason not to start a server, such as a script that has changed since the user trusted it. */
   readonly findObjection?: (server: string) => Promise<string | null>
-  /** Returns how the process of a server is run confined. Default: it is not confined. */
+  /** Returns how a server's process is confined. If omitted, it is not confined. */
   readonly confine?: Sandbox['enter']
   /** Called with a sentence for the user, once for each problem. */
   readonly onNotice?: (message: string) => void
@@ -50,11 +50,11 @@ interface McpOptions {
 }
 
 export interface McpServers {
-  /** The tools that are offered, by name. The same object while nothing changes. */
+  /** The offered tools by name. The object changes only if the tools change. */
   tools(): Readonly<Record<string, AgentTool>>
   /**
-   * Returns a tool that is not offered yet, for a model that knows its name: waits for its server to start. Null if no
-   * server has it; rejects if its server cannot be started.
+   * Finds a tool that is not offered yet but that the model calls by name: waits until its server has started. Null if no server has the
+   * tool; rejects if its server cannot be started.
    */
   findTool(name: string): Promise<AgentTool | null>
   isReadOnly(tool: string): boolean
@@ -62,9 +62,9 @@ export interface McpServers {
   prepareRequest(): Promise<string | null>
   /** Returns the instructions of the servers whose tools are offered. */
   readInstructions(): string | null
-  /** Notes that the conversation was compacted: the next request begins with a new prefix. */
+  /** Called after a compaction: the next request begins with a new prefix. */
   noteCompaction(): void
-  /** Starts servers again that have ended or failed, in the background. */
+  /** Restarts servers that have ended or failed, in the background. */
   restart(): void
   close(): Promise<void>
 }
@@ -148,7 +148,7 @@ interface ConfiguredServer {
   readonly settings: McpServerSettings
 }
 
-/** Returns the servers to start by the name that their tools have. */
+/** Returns the servers to start, keyed by the name that their tools use. */
 function nameServers(
   given: McpOptions['servers'],
   notify: NotifyUser,
@@ -172,7 +172,7 @@ async function waitAtMost(work: Promise<unknown>, milliseconds: number): Promise
   clearTimeout(timer)
 }
 
-// What was offered, in a file, so that a resumed session begins with the tools that its cached prefix has.
+// The offered tools are stored in a file, so that a resumed session begins with the tools in its cached prefix.
 
 async function readState(
   path: string,
@@ -196,13 +196,13 @@ function isListing(value: unknown): boolean {
 }
 
 async function writeState(path: string, { offered }: ToolCatalogue): Promise<void> {
-  // Without the file, a resumed session may cost one cache break.
+  // If the file cannot be written, a resumed session may have one cache break.
   await writeFileAtomic(path, `${JSON.stringify({ offered })}\n`, { durable: false }).catch(() => undefined)
 }
 
 // The tools.
 
-/** Returns a function that lists the offered tools, and makes them again only if the offer has changed. */
+/** Returns a function that lists the offered tools. The list is created again only if the offer has changed. */
 function createToolList(
   readOffer: () => ServerListings,
   servers: ReadonlyMap<string, McpServer>,
@@ -252,16 +252,16 @@ function createTools(
   const resources = Object.entries(offered).flatMap(([server, { hasResources }]) =>
     hasResources ? createResourceTools(server, call) : [],
   )
-  // A tool of the server itself takes the place of ours with the same name. The engine declares tools in order of names.
+  // A server's own tool replaces ours with the same name. The engine sorts tools by name.
   return Object.fromEntries([...resources, ...tools])
 }
 
-/** True if the first list that has the tool says so. A tool of a server that started late can be called before it is offered. */
+/** True if the first list that contains the tool says so. A tool of a late server can be called before it is offered. */
 function isReadOnlyTool(name: string, lists: readonly Readonly<Record<string, AgentTool>>[]): boolean {
   return lists.find((tools) => Object.hasOwn(tools, name))?.[name]?.parallel === true
 }
 
-/** Waits until the server of a tool runs, and returns the tool from what servers have listed then. */
+/** Waits until the server of a tool runs, then returns the tool from its listing. */
 async function findStartingTool(
   name: string,
   servers: ReadonlyMap<string, McpServer>,

@@ -30,7 +30,7 @@ import { limitServerText, type McpTool, type ServerListing } from './tool-catalo
 import type { ServerResult } from './tool-results.ts'
 
 export interface ServerConnection {
-  /** What the server said of itself when it was connected. */
+  /** What the server reported about itself when it was connected. */
   readonly listing: ServerListing
   /** Tools that were left out, as sentences for the user. */
   readonly problems: readonly string[]
@@ -43,7 +43,7 @@ export interface ServerConnection {
 
 export interface ServerCall {
   readonly signal: AbortSignal
-  /** Milliseconds without a sign of progress after which the call fails. */
+  /** Milliseconds without a sign of progress after which a call fails. */
   readonly timeout: number
   readonly progress?: (text: string) => void
 }
@@ -57,18 +57,18 @@ interface ConnectionOptions {
   readonly signal: AbortSignal
   /** Called once if the connection ends and `close` was not called. */
   readonly onEnded: (why: string) => void
-  /** Called if the server says that its tools have changed. */
+  /** Called if the server reports that its tools have changed. */
   readonly onListing: (listing: ServerListing) => void
-  /** Called with what is wrong with the changed tools, as sentences for the user. */
+  /** Called with problems of the changed tools, as sentences for the user. */
   readonly onProblems: (problems: readonly string[]) => void
-  /** Called before a process is started. Returns how it is run confined. Default: it is not confined. */
+  /** Called before a process is started. Returns how it is confined. If omitted, it is not confined. */
   readonly confine?: Sandbox['enter']
 }
 
-/** A call that the server has not begun, so that it can be repeated after a restart. */
+/** Error for a call that the server has not begun, so that it can be repeated after a restart. */
 export class UndeliveredCall extends Error {}
 
-/** Starts or contacts a server and lists its tools. Rejects if that fails or takes too long; nothing is left running then. */
+/** Starts or contacts a server and lists its tools. If that fails or takes too long, rejects and leaves nothing running. */
 export async function connectServer(options: ConnectionOptions): Promise<ServerConnection> {
   const { folder, startTimeout, signal } = options
   const transport = await createTransport(options)
@@ -93,7 +93,7 @@ export async function connectServer(options: ConnectionOptions): Promise<ServerC
       if (state.isOpen && !state.isClosing) options.onEnded(transport.readPrinted())
       state.isOpen = false
     }
-    // A reply that breaks off over HTTP ends nothing by itself: calls in progress would wait for their time limit.
+    // Over HTTP, a reply that breaks off does not end the connection: pending calls would wait until their time limit.
     client.onerror = () => {
       if ('url' in options.address && state.isOpen)
         client.ping({ timeout: PING_TIMEOUT }).catch(() => client.close())
@@ -106,10 +106,10 @@ export async function connectServer(options: ConnectionOptions): Promise<ServerC
   }
 }
 
-/** Milliseconds in which a server must answer after a fault. */
+/** Milliseconds in which a server must answer a ping after a fault. */
 const PING_TIMEOUT = 5_000
 
-/** Rejects when the signal is aborted, because a process that answers nothing would be waited for until its time limit. */
+/** Rejects as soon as the signal is aborted. Otherwise a process that does not answer would be awaited until its time limit. */
 async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(new Error('It was stopped.')), { once: true })
@@ -119,11 +119,11 @@ async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 interface ServerTransport {
   readonly wire: Transport
-  /** Returns what the process printed to standard error about a fault, in one line. */
+  /** Returns the process's output on standard error about a fault, as one line. */
   readonly readPrinted: () => string
 }
 
-/** Characters of a server's standard error that are kept. */
+/** Maximum characters of a server's standard error that are kept. */
 const KEPT_CHARACTERS = 8_000
 
 async function createTransport(options: ConnectionOptions): Promise<ServerTransport> {
@@ -155,10 +155,10 @@ async function createTransport(options: ConnectionOptions): Promise<ServerTransp
 const FAULT =
   /error|exception|cannot|can't|could not|failed|fatal|not found|no such|denied|refused|missing|required|unknown|invalid/i
 
-/** Lines about the place of an error, not about the error: those of a stack, and fields of the error of Node. */
+/** Matches lines about the location of an error, not the error itself: stack frames, and fields of Node's errors. */
 const FAULT_PLACE = /^(?:at |throw |node:|file:|File "|code: |requireStack: |Node\.js v)/
 
-/** Returns the last lines of an output that tell of a fault; if there are none, the last line. */
+/** Returns the last lines of an output that describe a fault; if there are none, the last line. */
 function findFaultLines(printed: string): string {
   const lines = printed.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]))
   const faults = lines.filter((line) => FAULT.test(line) && !FAULT_PLACE.test(line)).slice(-2)
@@ -166,10 +166,10 @@ function findFaultLines(printed: string): string {
   return shown.map((line) => (line.length > 200 ? `${line.slice(0, 200)}…` : line)).join(' · ')
 }
 
-/** Tools of one server that are offered. Each stands in every request. */
+/** Maximum tools of one server that are offered, because every request contains them. */
 const MAX_TOOLS = 256
 
-/** Pages of a list that are read. A server that always has one more page does not hold up the session. */
+/** Maximum pages of a list that are read, so that a server with endless pages does not block the session. */
 const MAX_PAGES = 50
 
 async function readPages<Item>(
@@ -226,7 +226,7 @@ async function readListing(
   return { listing, problems }
 }
 
-/** Returns the schema without what providers refuse at the top level of a tool's input. */
+/** Returns the schema without keywords that providers refuse at the top level of a tool's input. */
 function toAcceptedSchema(schema: JsonObject): JsonObject {
   const { $schema: _schema, anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema
   return rest
@@ -235,7 +235,7 @@ function toAcceptedSchema(schema: JsonObject): JsonObject {
 const SCHEMA_LIMIT = 50_000
 const FIELD_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
 
-/** Returns why a provider would refuse every request that has this tool; null if it would not. */
+/** Returns why a provider would refuse every request with this tool; null if it would accept them. */
 function findToolProblem({ name, inputSchema }: McpTool): string | null {
   const fields = Object.keys((inputSchema.properties ?? {}) as object)
   const wrong = fields.find((field) => !FIELD_NAME.test(field))
@@ -244,16 +244,16 @@ function findToolProblem({ name, inputSchema }: McpTool): string | null {
   return isLarge ? `The tool ${name} is left out: its input schema is too large.` : null
 }
 
-/** Milliseconds between a change of the tools and reading them, so that many changes are read once. */
+/** Milliseconds between a change of the tools and reading them, so that several changes are read together. */
 const LISTING_DELAY = 250
 
 interface ConnectionState {
-  /** True from the first list on, until the connection ends. */
+  /** True from the first list of tools until the connection ends. */
   readonly isOpen: boolean
   readonly isClosing: boolean
 }
 
-/** Reads the list again after each change that the server announces. An answer that a newer one has overtaken is ignored. */
+/** Reads the list again after each change that the server reports. An answer is ignored if a newer one has arrived before it. */
 function watchTools(
   client: Client,
   { onListing, onProblems, startTimeout, signal }: ConnectionOptions,
@@ -334,7 +334,7 @@ async function listResources(client: Client, options: RequestOptions): Promise<S
     )
     return { items: found.resources, ...(found.nextCursor === undefined ? {} : { next: found.nextCursor }) }
   })
-  // Many servers have resources and no templates, and answer the question with an error.
+  // Many servers have resources but no templates, and answer this request with an error.
   const templates = await client
     .request({ method: 'resources/templates/list', params: {} }, ListResourceTemplatesResultSchema, options)
     .then(({ resourceTemplates }) => resourceTemplates)
@@ -355,10 +355,10 @@ function formatResource(
   return [uri, facts.name, facts.description].filter((text) => text !== undefined && text !== '').join(' · ')
 }
 
-/** Errors without an answer of the server. */
+/** Codes of errors for which the server sent no answer. */
 const LOST_CODES: readonly number[] = [ErrorCode.RequestTimeout, ErrorCode.ConnectionClosed]
 
-/** Returns true if the server cannot have begun the call: it refused it, or nothing listens there. */
+/** Returns true if the server cannot have begun the call: it refused the call, or nothing listens at its address. */
 function isUndelivered(error: unknown): boolean {
   if (error instanceof StreamableHTTPError)
     return error.code !== undefined && error.code >= 400 && error.code < 500

@@ -1,23 +1,23 @@
-/** How a settings file names an MCP server: the shape that `.mcp.json` has in other programs, its checks and its variables. */
+/** MCP servers in a settings file, in the format of `.mcp.json` that other programs use: its checks and its variables. */
 import { isObject } from '../json-value.ts'
 
-/** An MCP server as a settings file names it. Fields of other programs are ignored. */
+/** The settings of an MCP server. Fields of other programs are ignored. */
 export interface McpServerSettings {
   /** Default: `stdio` if there is a `command`, else `http`. */
   readonly type?: string
   readonly command?: string
   readonly args?: readonly string[]
-  /** Environment variables of the process, besides those of the program. */
+  /** Environment variables of the process, in addition to those of this program. */
   readonly env?: Readonly<Record<string, string>>
   readonly url?: string
   readonly headers?: Readonly<Record<string, string>>
   /** Milliseconds that a call may take without a sign of progress. Default: 10 minutes. */
   readonly timeout?: number
-  /** True if the server is not started. */
+  /** True if the server must not be started. */
   readonly disabled?: boolean
 }
 
-/** Where a server is: a process to start, or an address. Variables are filled in. */
+/** How to reach a server: a process to start, or an address. Variables are already replaced. */
 export type ServerAddress =
   | {
       readonly command: string
@@ -28,7 +28,7 @@ export type ServerAddress =
 
 const TYPES: readonly unknown[] = [undefined, 'stdio', 'http', 'streamable-http']
 
-/** Returns what is wrong with the settings of a server, as a sentence; null if they can be used. */
+/** Returns what is wrong with the settings of a server, as a sentence; null if they are valid. */
 export function findServerProblem(name: string, value: unknown): string | null {
   const describeFault = (what: string): string => `the server ${name}: expected ${what}`
   if (!isObject(value)) return describeFault('an object with command or url')
@@ -49,7 +49,7 @@ export function findServerProblem(name: string, value: unknown): string | null {
   return null
 }
 
-/** Returns what is wrong with `mcpServers` of a settings file; null if it can be used. */
+/** Returns what is wrong with `mcpServers` of a settings file; null if it is valid. */
 export function findServersProblem(value: unknown): string | null {
   if (!isObject(value)) return 'an object of servers by name'
   const problems = Object.entries(value).flatMap(([name, server]) => findServerProblem(name, server) ?? [])
@@ -57,8 +57,8 @@ export function findServersProblem(value: unknown): string | null {
 }
 
 /**
- * Returns where a server is, with `${NAME}` and `${NAME:-default}` replaced by environment variables. Throws if one of
- * them is not set, or if the address is none.
+ * Returns where a server is, with `${NAME}` and `${NAME:-default}` replaced by environment variables. Throws if a variable is not set or
+ * the address is invalid.
  */
 export function resolveServerAddress(
   { type, command, args = [], env = {}, url, headers = {} }: McpServerSettings,

@@ -1,7 +1,7 @@
 /**
- * Which tools of MCP servers the model is offered. Servers start late, die, come back, and list their tools in any order;
- * each change of the offer can break the prompt cache. So an offer only grows, at most once after the first request, and
- * everything else waits for the next compaction, which writes a new prefix anyway.
+ * Decides which tools of MCP servers are offered to the model. Servers start late, fail, restart, and list tools in any order, and each
+ * change of the offer may break the prompt cache. So after the first request the offer only grows, at most once; other changes wait for the
+ * next compaction, which writes a new prefix anyway.
  */
 import { createHash } from 'node:crypto'
 import type { JsonObject } from '../json-value.ts'
@@ -11,7 +11,7 @@ export interface McpTool {
   readonly name: string
   readonly description: string
   readonly inputSchema: JsonObject
-  /** True if the server says that the tool changes nothing. */
+  /** True if the server declares that the tool changes nothing. */
   readonly isReadOnly: boolean
 }
 
@@ -22,13 +22,13 @@ export interface ServerListing {
   readonly hasResources: boolean
 }
 
-/** Listings by the name of the server, as tools and rules spell it. */
+/** Listings by server name, spelled as in the names of tools and in rules. */
 export type ServerListings = Readonly<Record<string, ServerListing>>
 
 export interface ToolCatalogue {
   /** What the model is offered. */
   readonly offered: ServerListings
-  /** What each server said last. A server that has ended keeps its listing. */
+  /** The last listing of each server. A server that has ended keeps its listing. */
   readonly latest: ServerListings
   /** True if the next request begins with a new prefix, so that any change is free. */
   readonly isPrefixNew: boolean
@@ -36,7 +36,7 @@ export interface ToolCatalogue {
   readonly hasGrown: boolean
 }
 
-/** Starts a catalogue with what an earlier process offered in the same session; null in a new session. */
+/** Creates a catalogue from what an earlier process offered in the same session; null in a new session. */
 export function createCatalogue(earlier: ServerListings | null): ToolCatalogue {
   return {
     offered: earlier ?? {},
@@ -52,12 +52,12 @@ export function withListing(catalogue: ToolCatalogue, server: string, listing: S
   return { ...catalogue, latest }
 }
 
-/** Finds the listing of a server, which may be called `constructor`. */
+/** Finds the listing of a server. Checks own properties, because a server may be called `constructor`. */
 function findListing(listings: ServerListings, server: string): ServerListing | undefined {
   return Object.hasOwn(listings, server) ? listings[server] : undefined
 }
 
-/** Returns the listing, with the known object of each tool that differs in nothing but the order of its fields. */
+/** Returns the listing, in which each unchanged tool is the known object, even if the order of its fields differs. */
 function reuseTools(known: ServerListing, listing: ServerListing): ServerListing {
   const before = new Map(known.tools.map((tool) => [tool.name, tool]))
   const tools = listing.tools.map((tool) => {
@@ -88,7 +88,7 @@ export function updateOffer(
   return { ...catalogue, offered: Object.fromEntries(joined), hasGrown: true }
 }
 
-/** Lists the servers that have something new to offer: the server itself, a tool, or other inputs of a tool. */
+/** Lists the servers with news: a new server, a new tool, or a tool with other inputs. */
 export function listNews(catalogue: ToolCatalogue): readonly string[] {
   const { offered, latest } = catalogue
   return Object.keys(latest).filter((server) => {
@@ -107,20 +107,20 @@ function hasNewTools({ offered, latest }: ToolCatalogue, server: string): boolea
   return before === undefined || latest[server]?.tools.some(({ name }) => !known.has(name)) === true
 }
 
-/** Returns a listing with the tools that only the other one has: no tool is taken away before the next compaction. */
+/** Returns a listing with the missing tools of the other one added, because no tool is removed before the next compaction. */
 function addTools(listing: ServerListing, other: ServerListing): ServerListing {
   const names = new Set(listing.tools.map(({ name }) => name))
   const added = other.tools.filter(({ name }) => !names.has(name))
   return { ...listing, tools: [...listing.tools, ...added] }
 }
 
-/** Notes that a compaction has written a new prefix. */
+/** Marks that a compaction has written a new prefix. */
 export function noteNewPrefix(catalogue: ToolCatalogue): ToolCatalogue {
   return { ...catalogue, isPrefixNew: true }
 }
 
 function isSameContent(a: unknown, b: unknown): boolean {
-  // Tools that have not changed are the same objects, and they are compared before each request.
+  // Fast path: tools are compared before each request, and unchanged tools are the same objects.
   return a === b || toStableJson(a) === toStableJson(b)
 }
 
@@ -143,8 +143,8 @@ const NAME_LIMIT = 64
 const SERVER_NAME_LIMIT = 32
 
 /**
- * Returns the name of a server in names of tools and in rules. It has no double underscore and none at its ends, so that
- * a rule for one server never covers a tool of another.
+ * Returns the name of a server for names of tools and for rules. It contains no double underscore, also not at its ends, so that a rule for
+ * one server never matches tools of another.
  */
 export function toServerName(name: string): string {
   const plain = name
@@ -161,14 +161,14 @@ interface NamedTool {
   readonly tool: McpTool
 }
 
-/** Lists all tools of some listings. The order in which a server lists them makes no difference. */
+/** Lists all tools of some listings, independent of the order in which servers list them. */
 export function listNamedTools(listings: ServerListings): readonly NamedTool[] {
   return Object.entries(listings).flatMap(([server, { tools }]) => nameTools(server, tools))
 }
 
 function nameTools(server: string, tools: readonly McpTool[]): readonly NamedTool[] {
   const prefix = `mcp__${server}__`
-  // Of two tools with one name, the same one is offered whichever comes first.
+  // If two tools have the same name, the choice does not depend on their order.
   const unique = new Map(
     [...tools]
       .sort((a, b) => compareText(toStableJson(a), toStableJson(b)))
@@ -189,10 +189,10 @@ function toPlainName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_')
 }
 
-/** Characters of a server's instructions, and of the description of a tool, that the model is shown. */
+/** Maximum characters of a server's instructions, and of a tool's description, that the model is shown. */
 const TEXT_LIMIT = 2_048
 
-/** Cuts a text of a server, which nobody has checked, to a length that every request can carry. */
+/** Cuts a text of a server to a length that every request can carry. The text is unchecked. */
 export function limitServerText(text: string): string {
   return text.length <= TEXT_LIMIT ? text : `${text.slice(0, TEXT_LIMIT).toWellFormed()} [cut]`
 }

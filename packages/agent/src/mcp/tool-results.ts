@@ -1,11 +1,11 @@
-/** Turns what an MCP server answers into the result of a tool call: text, pictures, and files for everything else. */
+/** Converts the answer of an MCP server to the result of a tool call: text, pictures, and files for everything else. */
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ToolOutput } from 'tidemark'
 import { isObject } from '../json-value.ts'
 
-/** The result of a call as the protocol has it. Its content is not checked. */
+/** The result of a call in the format of the protocol. Its content is unchecked. */
 export interface ServerResult {
   readonly content?: readonly unknown[]
   readonly structuredContent?: unknown
@@ -19,7 +19,7 @@ type ResultBlock =
 /** Pictures that models can see. */
 const IMAGE_TYPES: readonly unknown[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-/** Returns the output of a tool. Data that a model cannot read is saved in `folder`, and the model gets its path. */
+/** Returns the output of a tool. Data that a model cannot read is saved in `folder`; the model gets its path. */
 export async function toToolOutput(result: ServerResult, folder: string): Promise<ToolOutput> {
   const { content = [], structuredContent, isError = false } = result
   const blocks = await Promise.all(content.map((item) => toBlock(item, folder)))
@@ -28,7 +28,7 @@ export async function toToolOutput(result: ServerResult, folder: string): Promis
   const joined = joinTexts(blocks)
   const [first] = joined
   if (first === undefined) return { content: 'The tool answered without content.', isError }
-  // One text is given as text, so that a large one is stored like those of other tools.
+  // A single text is returned as a string, so that a large one is stored like those of other tools.
   return { content: joined.length === 1 && first.type === 'text' ? first.text : joined, isError }
 }
 
@@ -64,7 +64,7 @@ async function toBlock(item: unknown, folder: string): Promise<ResultBlock> {
   }
 }
 
-/** Bytes of a picture that providers accept. */
+/** Maximum bytes of a picture that providers accept. */
 const IMAGE_LIMIT = 3_750_000
 
 async function toMedia(data: string, mimeType: string, folder: string): Promise<ResultBlock> {

@@ -1,12 +1,12 @@
 /**
- * The proxy through which commands in the sandbox reach hosts that the user has listed: HTTP CONNECT and plain HTTP. It
- * runs outside, asks `checkHost` about each host, and connects only to the addresses that were checked.
+ * The proxy through which sandboxed commands reach the hosts that the user has listed: HTTP CONNECT and plain HTTP. It runs outside the
+ * sandbox, asks `checkHost` about each host, and connects only to the checked addresses.
  */
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
 import { connect, isIP, type LookupFunction } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 
-/** Decides about a host: the addresses to connect to, or a sentence about why not. */
+/** Checks a host. Returns the addresses to connect to, or a sentence why it is refused. */
 export type CheckHost = (host: string, port: number) => Promise<CheckedHost>
 
 type CheckedHost =
@@ -14,13 +14,13 @@ type CheckedHost =
   | { readonly ok: false; readonly why: string }
 
 export interface DomainProxy {
-  /** Takes connections by `listen`, or each as an event `connection`. */
+  /** Accepts connections by `listen`, or single ones by its event `connection`. */
   readonly server: Server
-  /** Why hosts were refused, each reason once. */
+  /** Reasons for refused hosts, each once. */
   readonly refusals: ReadonlySet<string>
 }
 
-/** A command may try any number of hosts. */
+/** Maximum reasons that are kept, because a command may try any number of hosts. */
 const MAX_REFUSALS = 20
 
 export function createDomainProxy(checkHost: CheckHost): DomainProxy {
@@ -35,7 +35,7 @@ export function createDomainProxy(checkHost: CheckHost): DomainProxy {
     return { ...checked, port }
   }
   const server = createServer((incoming, response) => {
-    // A client that sends the whole URL wants it forwarded; what else comes is not meant for a proxy.
+    // Only requests with a whole URL are meant for a proxy; others are refused.
     const target = toUrl(incoming.url ?? '')
     check(target).then((checked) => {
       if (checked.ok && target !== null) forward(incoming, response, { target, addresses: checked.addresses })
@@ -58,7 +58,7 @@ function toUrl(text: string): URL | null {
   return url?.protocol === 'http:' && url.hostname !== '' ? url : null
 }
 
-/** Sends a request on to its host, and the response back. */
+/** Forwards a request to its host, and the response to the client. */
 function forward(
   incoming: IncomingMessage,
   response: ServerResponse,
@@ -67,7 +67,7 @@ function forward(
   const headers = Object.entries(incoming.headersDistinct).filter(([name]) => !HOP_HEADERS.has(name))
   const sent = request(target, {
     method: incoming.method ?? 'GET',
-    // The host that was checked, whatever the client has written there.
+    // The checked host, whatever the client has written in this header.
     headers: { ...Object.fromEntries(headers), host: target.host },
     agent: false,
     lookup: createLookup(addresses),
@@ -84,7 +84,7 @@ function forward(
   pipeline(incoming, sent, () => undefined)
 }
 
-/** Headers for the proxy itself, which a host does not get. */
+/** Headers for the proxy itself, which are not forwarded. */
 const HOP_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'host',
@@ -115,7 +115,7 @@ function endTunnel(client: Duplex, status: string, text: string): void {
   client.end(`HTTP/1.1 ${status}\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n${text}\n`)
 }
 
-/** If several addresses were tried, the error of each is in a list, and the message is empty. */
+/** Returns the message of an error. If several addresses were tried, the message is empty and the errors are in a list. */
 function describeError(error: Error): string {
   const [first] = error instanceof AggregateError ? error.errors : [error]
   return first instanceof Error ? first.message : String(first)

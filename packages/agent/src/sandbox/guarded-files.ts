@@ -1,6 +1,6 @@
 /**
- * Finds the files in the working directory that a command in the sandbox must not change or read, before it runs, and
- * puts aside those of them that it has created, when it has ended: what does not exist cannot be mounted read-only.
+ * Guards files in the working directory against a sandboxed command. Before the command, finds the files that it must not change or read.
+ * After it, renames guarded files that it has created, because a file that does not exist cannot be mounted read-only.
  */
 import { existsSync, readlinkSync } from 'node:fs'
 import { readdir, realpath, rename } from 'node:fs/promises'
@@ -8,28 +8,28 @@ import { dirname, join, relative, sep } from 'node:path'
 
 /** Which files of the working directory are guarded. Paths are absolute. */
 export interface GuardRules {
-  /** Returns true if a file or folder must not be changed, nor created. */
+  /** Returns true if a file or folder must not be changed or created. */
   readonly isReadOnly: (path: string) => boolean
-  /** Returns true if a file or folder must not be read. If omitted, all may be. */
+  /** Returns true if a file or folder must not be read. If omitted, all may be read. */
   readonly isHidden?: (path: string) => boolean
 }
 
 export interface GuardedFiles {
   readonly readOnly: readonly string[]
   readonly hidden: readonly string[]
-  /** Guarded symbolic links, with what they lead to. They cannot be mounted, so that they are compared afterwards. */
+  /** Guarded symbolic links with their targets. Links cannot be mounted, so they are compared after the command. */
   readonly links: ReadonlyMap<string, string>
 }
 
-/** A folder with more entries is not searched to its end. */
+/** Maximum entries that are searched. */
 const MAX_ENTRIES = 300_000
 
-/** The names by which Git takes a folder for a repository, whose settings name programs that it runs. */
+/** Names by which Git recognizes a repository. The settings of a repository name programs that Git runs. */
 const REPOSITORY_PARTS: readonly string[] = ['objects', 'refs', 'commondir']
 
 /**
- * Searches the working directory. What is in a guarded folder is guarded with it; of `node_modules` only the folder of
- * programs is looked at. Rejects if there are too many files.
+ * Searches the working directory. Everything in a guarded folder is guarded. In `node_modules`, only the folder of programs is checked.
+ * Rejects if there are too many files.
  */
 export async function findGuardedFiles(folder: string, rules: GuardRules): Promise<GuardedFiles> {
   const found = { readOnly: [] as string[], hidden: [] as string[], links: new Map<string, string>() }
@@ -38,7 +38,7 @@ export async function findGuardedFiles(folder: string, rules: GuardRules): Promi
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const parent = next
     const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-      // What is in a folder that cannot be searched is not known. One that has just been removed has nothing in it.
+      // A folder that cannot be searched is guarded as a whole. A folder that was just removed contains nothing.
       if (error.code !== 'ENOENT' && parent !== folder) found.readOnly.push(parent)
       return []
     })
@@ -79,12 +79,12 @@ function readTarget(path: string): string {
   }
 }
 
-/** Added to the name of a file that a command in the sandbox must not create. */
+/** Suffix for the name of a file that a sandboxed command must not create. */
 const PUT_ASIDE = '.from-sandbox'
 
 /**
- * Renames guarded files that were not there before, so that nothing runs or reads them under their names. Returns their
- * paths from the folder, as they were.
+ * Renames guarded files that did not exist before, so that nothing runs or reads them under their names. Returns their original paths,
+ * relative to the folder.
  */
 export async function putNewFilesAside(
   folder: string,
@@ -104,7 +104,7 @@ export async function putNewFilesAside(
 }
 
 async function putAside(path: string, folder: string): Promise<boolean> {
-  // A folder above may have become a link that leads elsewhere.
+  // A folder in the path may have been replaced by a link that leads elsewhere.
   const parent = await realpath(dirname(path)).catch(() => '')
   if (parent !== folder && !parent.startsWith(`${folder}${sep}`)) return false
   let target = `${path}${PUT_ASIDE}`

@@ -1,6 +1,6 @@
 /**
- * What a command in the sandbox may reach, as a list of places with their access, and that list as arguments of `bwrap`
- * (Linux) and as a profile of `sandbox-exec` (macOS). Of two rules for one file, that for the longer path counts.
+ * What a sandboxed command can access: a list of places with their access, and its conversion to arguments of `bwrap` (Linux) and to a
+ * profile of `sandbox-exec` (macOS). If two places contain a file, the longer path decides.
  */
 import { existsSync, statSync } from 'node:fs'
 import { dirname, sep } from 'node:path'
@@ -8,22 +8,22 @@ import { BRIDGE_FOLDER, createProxyVariables, type ProxyEntrance } from './proxy
 
 export type Access = 'write' | 'read' | 'none'
 
-/** Places by their absolute path, without symbolic links. Everything else can be read and not be written. */
+/** Places by absolute path, without symbolic links. Everything else is readable but not writable. */
 type Places = ReadonlyMap<string, Access>
 
 export interface ConfinementPlan {
   readonly places: Places
-  /** The folder that commands have as `/tmp`. */
+  /** The folder that commands see as `/tmp`. */
   readonly tempFolder: string
-  /** True if commands reach the network as this process does. False: only what `entrance` leads to. */
+  /** True if commands have the same network as this process. False: they only reach what `entrance` leads to. */
   readonly hasNetwork: boolean
-  /** The way to the proxy that knows which hosts are listed. If omitted, there is none. */
+  /** The way to the proxy for listed hosts. If omitted, commands reach no host. */
   readonly entrance?: Pick<ProxyEntrance, 'port' | 'folder'>
 }
 
 /**
- * Adds the folders above places that must not change, up to the next place that can be written: a folder could be renamed
- * otherwise, and another be put in its place.
+ * Adds the folders above places that must not change, up to the next writable place. Otherwise such a folder could be renamed and replaced
+ * by another.
  */
 export function pinFolders(places: Places): Places {
   const pinned = new Map(places)
@@ -40,7 +40,7 @@ export function pinFolders(places: Places): Places {
   return pinned
 }
 
-/** Folders whose sockets and secrets no command needs, with what of them programs may need. */
+/** Parts of the system's runtime folder that programs may need. Its other sockets and secrets are hidden. */
 const RUN_PARTS = ['/run/current-system', '/run/opengl-driver', '/run/wrappers']
 const RESOLVER_PARTS = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager/resolv.conf']
 
@@ -60,20 +60,20 @@ export function createBwrapArguments({
     ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
     ...(hasNetwork ? [] : ['--unshare-net']),
     ...['--cap-drop', 'ALL', '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/run'],
-    // A program with this terminal could read what the user types.
+    // With access to this terminal, a program could read what the user types.
     ...['--ro-bind', '/dev/null', '/dev/tty'],
     ...run.flatMap((path) => ['--ro-bind-try', path, path]),
     ...['/tmp', '/var/tmp'].filter(existsSync).flatMap((path) => ['--bind', tempFolder, path]),
     ...mounts.flatMap(([path, access]) => mountPlace(path, access)),
     ...(entrance?.folder ? ['--ro-bind', entrance.folder, BRIDGE_FOLDER] : []),
-    // The bridge runs on this Node, which may be installed below what the command has as its `/tmp`.
+    // The bridge runs on this Node, which may be installed in a folder that is hidden by the command's `/tmp`.
     ...(entrance?.folder ? ['--ro-bind', process.execPath, process.execPath] : []),
     ...Object.entries(listVariables('/tmp', entrance)).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--seccomp', '3', '--'],
   ]
 }
 
-/** The variables that commands have in the sandbox. */
+/** The environment variables of sandboxed commands. */
 export function listVariables(
   tempFolder: string,
   entrance: ConfinementPlan['entrance'],
@@ -88,8 +88,8 @@ function mountPlace(path: string, access: Access): readonly string[] {
 }
 
 /**
- * Returns a profile of `sandbox-exec`. It has been written from the documentation of others and never been run: the trial
- * at the start decides whether it confines.
+ * Returns a profile of `sandbox-exec`. It was written from documentation and was not run on macOS yet: the trial at the start decides
+ * whether it works.
  */
 export function createSeatbeltProfile({ places, tempFolder, hasNetwork, entrance }: ConfinementPlan): string {
   const rules = [...places].sort(([one], [other]) => one.split(sep).length - other.split(sep).length)
@@ -100,13 +100,13 @@ export function createSeatbeltProfile({ places, tempFolder, hasNetwork, entrance
     '(deny file-write*)',
     ...['/dev/null', '/dev/zero', '/dev/tty'].map((path) => `(allow file-write* (literal ${quote(path)}))`),
     `(allow file-write* (subpath ${quote(tempFolder)}))`,
-    // The last rule that fits counts.
+    // In a profile, the last matching rule applies.
     ...rules.map(([path, access]) => {
       if (access === 'write') return `(allow file-read* file-write* (subpath ${quote(path)}))`
       if (access === 'read') return `(deny file-write* (subpath ${quote(path)}))`
       return `(deny file-read* file-write* (subpath ${quote(path)}))`
     }),
-    // A folder above a guarded file must not be renamed.
+    // Folders above a guarded file must not be renamed.
     ...[...pinFolders(places)]
       .filter(([path]) => !places.has(path))
       .map(([path]) => `(deny file-write-unlink (literal ${quote(path)}))`),

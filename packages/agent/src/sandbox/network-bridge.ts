@@ -20,7 +20,7 @@ const writable = new Socket({ fd: openSync(join(folder, 'up'), O_WRONLY | O_NONB
 const session = connect('http://proxy', { createConnection: () => Duplex.from({ readable, writable }) })
 session.on('error', () => undefined)
 
-/** The proxy refuses more than a hundred connections at once; those above this number wait. */
+/** Maximum connections at once; further ones wait. The proxy refuses more than a hundred. */
 const MAX_OPEN = 64
 const waiting: Socket[] = []
 let open = 0
@@ -56,5 +56,5 @@ server.listen(Number(port), '127.0.0.1', () => {
   )
 })
 
-// Signals for the whole process group are the command's own matter.
+// Signals to the process group are handled by the command, so the bridge ignores them.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)

@@ -1,6 +1,6 @@
 /**
- * How a command in the sandbox gets to the proxy outside. Linux: it has a network of its own, from which a bridge leads
- * through named pipes. macOS: the profile leaves one port of the loopback network open.
+ * How a sandboxed command reaches the proxy outside. Linux: the sandbox has its own network, connected by a bridge over named pipes. macOS:
+ * the profile leaves one port of the loopback network open.
  */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -17,31 +17,31 @@ import type { DomainProxy } from './domain-proxy.ts'
 export interface ProxyEntrance {
   /** The port at which commands find the proxy, on 127.0.0.1. */
   readonly port: number
-  /** The folder of the bridge, which commands have as `BRIDGE_FOLDER`; null if they need none. */
+  /** The folder of the bridge, which commands see as `BRIDGE_FOLDER`; null if no bridge is needed. */
   readonly folder: string | null
   close(): Promise<void>
 }
 
-/** Where the folder of the bridge is in the sandbox. */
+/** The path of the bridge's folder inside the sandbox. */
 export const BRIDGE_FOLDER = '/run/tidemark'
 
-/** Each sandbox has a loopback network of its own, so that all of them can use the same port. */
+/** Each sandbox has its own loopback network, so all can use the same port. */
 const BRIDGE_PORT = 47_128
 
-/** A command cannot have more connections at once: each is an open file of this process. */
+/** Maximum connections of a command at once, because each is an open file of this process. */
 const MAX_CONNECTIONS = 100
 
 const isSource = import.meta.url.endsWith('.ts')
-/** A name that says that the file is a module, wherever it is. */
+/** The extension marks the file as a module, wherever it is. */
 const BRIDGE_NAME = isSource ? 'bridge.mts' : 'bridge.mjs'
 
-/** Returns the call that runs another one behind the bridge. */
+/** Returns the call that runs another call behind the bridge. */
 export function createBridgeCall(port: number, program: string, args: readonly string[]): readonly string[] {
   const bridge = join(BRIDGE_FOLDER, BRIDGE_NAME)
   return [process.execPath, '--no-warnings', bridge, BRIDGE_FOLDER, String(port), program, ...args]
 }
 
-/** Opens a bridge for one command. Rejects if the pipes cannot be made. */
+/** Opens a bridge for one command. Rejects if the pipes cannot be created. */
 export async function openBridge(ownFolder: string, { server }: DomainProxy): Promise<ProxyEntrance> {
   const folder = join(ownFolder, `network-${randomUUID()}`)
   await mkdir(folder, { mode: 0o700 })
@@ -56,7 +56,7 @@ export async function openBridge(ownFolder: string, { server }: DomainProxy): Pr
   session.on('error', () => undefined)
   session.on('stream', (stream) => {
     stream.respond({ ':status': 200 })
-    // A stream of HTTP/2 cannot take the writes of an HTTP server itself: it mixes texts and bytes up.
+    // An HTTP server cannot write to an HTTP/2 stream directly, because the stream mixes up texts and bytes.
     const [inner, outer] = duplexPair()
     pipeline(stream, inner, stream, () => outer.destroy())
     server.emit('connection', outer)
@@ -72,7 +72,7 @@ export async function openBridge(ownFolder: string, { server }: DomainProxy): Pr
   }
 }
 
-/** Opens a pipe for reading and writing, which does not wait for the other side and does not end with it. */
+/** Opens a pipe for reading and writing, so that opening does not wait for the other side and the pipe stays open without it. */
 function openPipe(path: string): number {
   return openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
 }
@@ -102,7 +102,7 @@ export function createProxyVariables(port: number): Readonly<Record<string, stri
     ...Object.fromEntries(names.flatMap((name) => [name, name.toUpperCase()].map((each) => [each, address]))),
     no_proxy: own,
     NO_PROXY: own,
-    // Node's own `fetch` and `http` look at the others only with this.
+    // Node's own `fetch` and `http` use the other variables only if this one is set.
     NODE_USE_ENV_PROXY: '1',
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The sandbox for commands: `bwrap` on Linux, `sandbox-exec` on macOS. Whether it confines is tried with a real command
- * when it is opened; a sandbox that does not confine is not used.
+ * The sandbox for commands: `bwrap` on Linux, `sandbox-exec` on macOS. When it is opened, a trial command tests whether it really confines;
+ * otherwise it is not used.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -22,17 +22,17 @@ import { createSeccompFilter } from './seccomp-filter.ts'
 interface SandboxOptions {
   /** The working directory, with symbolic links resolved. */
   readonly folder: string
-  /** A folder of the session that commands cannot reach. */
+  /** A folder of the session that commands cannot access. */
   readonly ownFolder: string
-  /** Access to places other than the working directory: the longest path that holds a file decides. */
+  /** Access to places outside the working directory. The longest path that contains a file decides. */
   readonly places: ReadonlyMap<string, Access>
   readonly guards: GuardRules
   readonly hasNetwork: boolean
-  /** Hosts that commands reach through a proxy, where there is no other network. If omitted, there are none. */
+  /** Hosts that commands reach through a proxy if they have no other network. If omitted, there are none. */
   readonly hosts?: { readonly listed: readonly string[]; readonly check: CheckHost }
-  /** Default: that of this process. */
+  /** Default: the platform of this process. */
   readonly platform?: NodeJS.Platform
-  /** Where the program that confines is looked for. Default: folders of the system. */
+  /** Folders that are searched for the confining program. Default: folders of the system. */
   readonly programFolders?: readonly string[]
 }
 
@@ -40,28 +40,28 @@ interface SandboxOptions {
 type Call = readonly [program: string, args: readonly string[]]
 
 export interface Sandbox {
-  /** The folder that commands have as `/tmp`. */
+  /** The folder that commands see as `/tmp`. */
   readonly tempFolder: string
   readonly places: ReadonlyMap<string, Access>
   readonly hasNetwork: boolean
-  /** Hosts that commands reach where there is no other network, as the user has listed them. */
+  /** Hosts that commands without other network can reach, as listed by the user. */
   readonly listedHosts: readonly string[]
-  /** Looks for what must be guarded now, for one command. Rejects if that cannot be done. */
+  /** Prepares the sandbox for one command: finds what must be guarded now. Rejects if that fails. */
   enter(): Promise<ConfinedRun>
-  /** Puts aside what commands have created that were not waited for. Called at the end of the session. */
+  /** Renames guarded files that were created by commands nobody waited for. Called at the end of the session. */
   close(): Promise<void>
 }
 
 export interface ConfinedRun {
-  /** Returns the call that runs another one in the sandbox. */
+  /** Returns the call that runs another call in the sandbox. */
   wrap(program: string, args: readonly string[]): Call
   /** Called when the command has ended. */
   leave(): Promise<RunReport>
 }
 
-/** What the sandbox kept a command from. */
+/** What the sandbox prevented. */
 export interface RunReport {
-  /** The names of files that only the user may create. They were renamed. */
+  /** Names of files that only the user may create. They were renamed. */
   readonly moved: readonly string[]
   /** Why hosts were refused. */
   readonly refusals: readonly string[]
@@ -100,7 +100,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
       for (const network of running.values()) await network?.entrance.close()
     },
     async enter() {
-      // What a command in the background has created meanwhile must not pass for the user's own.
+      // Files that a background command has created meanwhile must not be taken for the user's own.
       await sweep()
       const found = await findGuardedFiles(folder, guards)
       const network = await openNetwork(options, confiner)
@@ -130,14 +130,14 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   return why === null ? { ok: true, sandbox } : { ok: false, why }
 }
 
-/** Resolves symbolic links, because a place is mounted where it is. */
+/** Resolves symbolic links, because mounts need real paths. */
 function resolvePlaces(places: ReadonlyMap<string, Access>): Promise<readonly (readonly [string, Access])[]> {
   return Promise.all(
     [...places].map(async ([path, access]) => [await realpath(path).catch(() => path), access] as const),
   )
 }
 
-/** The way of one command to the hosts that it may reach. */
+/** The connection of one command to its permitted hosts. */
 interface RunNetwork {
   readonly entrance: ProxyEntrance
   readonly refusals: ReadonlySet<string>
@@ -154,21 +154,18 @@ async function openNetwork(
 }
 
 interface Confiner {
-  /** What to do if the trial fails. */
+  /** Advice for the user if the trial fails. */
   readonly advice: string
-  /** True if commands have a network of their own, and reach no port of this machine. */
+  /** True if commands have their own network and cannot reach ports of this machine. */
   readonly needsBridge: boolean
   wrap(plan: ConfinementPlan, filter: string, call: Call): Call
 }
 
-/**
- * Where the programs are that confine. The search path is not used: a project can put a folder of its own there, as npm
- * does with that of its programs.
- */
+/** Folders of the confining programs. The PATH is not used, because a project can add its own folder to it, as npm does. */
 const SYSTEM_FOLDERS = ['/usr/bin', '/bin', '/usr/local/bin', '/run/current-system/sw/bin']
 const INSTALL_BWRAP = 'To install it: sudo apt install bubblewrap (or dnf, pacman, zypper)'
 
-/** Returns what confines commands on this system; a sentence if nothing does. */
+/** Returns the program that confines commands on this system; a sentence if there is none. */
 function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Confiner | string {
   if (platform === 'darwin')
     return {
@@ -190,13 +187,13 @@ function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Co
     needsBridge: true,
     wrap(plan, filter, [program, args]) {
       const call = plan.entrance ? createBridgeCall(plan.entrance.port, program, args) : [program, ...args]
-      // The shell opens the filter as descriptor 3, which not every caller can do.
+      // A shell opens the filter as descriptor 3, because not every caller can pass a descriptor.
       return ['/bin/sh', ['-c', 'exec "$@" 3<"$0"', filter, bwrap, ...createBwrapArguments(plan), ...call]]
     },
   }
 }
 
-/** `$1`: a file outside; `$2`: the temporary folder; `$3`: a hidden file; `$4`: the id of this process. */
+/** The trial command. `$1`: a file outside; `$2`: the temporary folder; `$3`: a hidden file; `$4`: the id of this process. */
 const TRIAL = `
 echo x >"$1"
 echo x >"$2/inside"
@@ -206,7 +203,7 @@ true`
 
 const TRIAL_MS = 10_000
 
-/** Runs a command that tries to get out. Returns a sentence about what it could or could not do; null if it is confined. */
+/** Runs a command that tries to leave the sandbox. Returns a sentence about what was wrong; null if the command is confined. */
 async function tryConfinement(
   { enter, tempFolder }: Sandbox,
   ownFolder: string,

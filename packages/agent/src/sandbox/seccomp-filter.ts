@@ -1,11 +1,11 @@
 /**
- * The filter of system calls for commands in the sandbox on Linux: a program of the kernel's classic packet filter, as
- * `bwrap --seccomp` reads it. It closes what namespaces leave open: sockets of services on this machine, which are files
- * that a read-only mount does not close, keyrings of the kernel, and input typed into the user's terminal.
+ * The filter of system calls for sandboxed commands on Linux, as a program for the kernel's classic packet filter, which `bwrap --seccomp`
+ * reads. It blocks what namespaces leave open: sockets of local services, which are files that a read-only mount does not block; keyrings
+ * of the kernel; and input into the user's terminal.
  */
 
 interface SystemCalls {
-  /** The value by which the kernel names the architecture. */
+  /** The kernel's number for the architecture. */
   readonly architecture: number
   readonly socket: number
   readonly socketpair: number
@@ -14,7 +14,7 @@ interface SystemCalls {
   readonly closed: readonly number[]
 }
 
-/** `io_uring_setup`: its queue opens sockets past every filter. The others read and write keyrings. */
+/** `io_uring_setup` can open sockets without the filter noticing. The other calls read and write keyrings. */
 const IO_URING_SETUP = 425
 
 const SYSTEM_CALLS: Readonly<Record<string, SystemCalls>> = {
@@ -34,12 +34,12 @@ const SYSTEM_CALLS: Readonly<Record<string, SystemCalls>> = {
   },
 }
 
-/** Families of sockets that may be opened: IPv4, IPv6, and the one that lists network interfaces. */
+/** Allowed socket families: IPv4, IPv6, and the one that lists network interfaces. */
 const OPEN_FAMILIES = [2, 10, 16]
-/** A pair of datagram sockets could be connected to a service later; a pair of the other types cannot. */
+/** A pair of datagram sockets could later be connected to a service; pairs of other types cannot. */
 const SOCK_DGRAM = 2
 const TYPE_MASK = 0xf
-/** Requests of `ioctl` that put input into a terminal: TIOCSTI and TIOCLINUX. */
+/** Requests of `ioctl` that insert input into a terminal: TIOCSTI and TIOCLINUX. */
 const TERMINAL_REQUESTS = [0x5412, 0x541c]
 
 // Places in the data that the kernel passes to the filter: the number of the call, the architecture, the low half of an
@@ -58,12 +58,12 @@ const ALLOW = 0x7fff0000
 const FAIL = 0x00050001
 const END_PROCESS = 0x80000000
 
-/** Calls of the other 64-bit interface of x64 have this bit. */
+/** Calls of the x32 interface of x64 processors have this bit. */
 const X32_BIT = 0x40000000
 
 type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFalse?: number]
 
-/** Returns the filter for a processor as Node names it; null if there is none. */
+/** Returns the filter for a processor, named as in Node; null if there is no filter for it. */
 export function createSeccompFilter(processor: string): Buffer | null {
   const calls = Object.hasOwn(SYSTEM_CALLS, processor) ? SYSTEM_CALLS[processor] : undefined
   if (calls === undefined) return null
@@ -71,7 +71,7 @@ export function createSeccompFilter(processor: string): Buffer | null {
   const program: readonly Instruction[] = [
     [LOAD, ARCHITECTURE],
     [JUMP_IF_EQUAL, architecture, 1, 0],
-    // 32-bit programs have other numbers for all calls.
+    // 32-bit programs have other numbers for all calls, so they are ended.
     [RETURN, END_PROCESS],
     [LOAD, CALL],
     [JUMP_IF_AT_LEAST, X32_BIT, 0, 1],
@@ -108,7 +108,7 @@ export function createSeccompFilter(processor: string): Buffer | null {
   return Buffer.concat(program.map(encodeInstruction))
 }
 
-/** Returns instructions that are skipped unless the loaded number is that of this call. They must end with a return. */
+/** Returns instructions that run only for the call with this number. They must end with a return. */
 function inCall(number: number, body: readonly Instruction[]): readonly Instruction[] {
   return [[JUMP_IF_EQUAL, number, 0, body.length], ...body]
 }

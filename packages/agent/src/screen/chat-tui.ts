@@ -1,8 +1,7 @@
 /**
- * The library's screen with one more rule: what has scrolled away belongs to the terminal and is never written again. The
- * library clears the terminal's memory to draw again what it cannot reach, and with it what the shell printed before. Here
- * its document is only what is visible, and after a resize, when the terminal itself has moved the lines, the terminal is
- * asked where they are.
+ * The library's screen with one more rule: lines that have scrolled away belong to the terminal and are never written again. The library
+ * alone would clear the terminal's scroll-back to redraw such lines, and with it earlier output of the shell. Here its document is only the
+ * visible part. After a resize, in which the terminal itself moves lines, the terminal is asked for the place of its cursor.
  */
 import { CURSOR_MARKER, type Terminal, TuiMainScreen, visibleWidth } from '@earendil-works/pi-tui'
 
@@ -19,30 +18,30 @@ const NOTHING_DRAWN = {
 const ASK_FOR_CURSOR = '\u001b[6n'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the answer of the terminal begins with one
 const CURSOR_REPORT = /^\u001b\[(\d+);\d+R$/
-/** Milliseconds without another resize before anything is drawn: tmux tells of resizes up to 250 ms after it has moved the lines. */
+/** Milliseconds without another resize before drawing: tmux reports resizes up to 250 ms after it has moved the lines. */
 const SETTLE_MS = 300
-/** Milliseconds that the terminal has to say where its cursor is. */
+/** Milliseconds that the terminal has to report its cursor position. */
 const ANSWER_MS = 400
 
-/** Milliseconds after the start in which the first read can have keys from before it. */
+/** Milliseconds after the start in which the first read may contain keys typed before the start. */
 const EARLY_KEYS_MS = 1_000
-/** Goes to the beginning of the line and empties it: the terminal has shown there what was typed before the start. */
+/** Erases the current line, in which the terminal has echoed what was typed before the start. */
 const ERASE_LINE = '\r\u001b[K'
 
 const ENTER_SECOND_SCREEN = '\u001b[?1049h\u001b[2J\u001b[H'
 const LEAVE_SECOND_SCREEN = '\u001b[?1049l'
 
 export class ChatTui extends TuiMainScreen {
-  /** Called when the first `count` lines of the document have scrolled away; they are no longer part of it. */
+  /** Called when the first `count` lines of the document have scrolled away. They are no longer part of the document. */
   onScroll: (count: number) => void = () => {}
-  /** The row of the screen at which the document begins, if that is known. What is above it is not ours. */
+  /** The screen row at which the document begins, if known. Rows above it are output of other programs. */
   topRow = 0
   private cursorColumn = 0
   private isOnSecondScreen = false
-  /** The size for which the place of the cursor is being found out; nothing is drawn meanwhile. */
+  /** The size for which the cursor position was asked. Nothing is drawn until the answer. */
   private asked: { readonly size: string; readonly timer: NodeJS.Timeout } | null = null
   private reportsDue = 0
-  /** Until when the first read may come; 0 once it is over. */
+  /** Time until which the first read may come; 0 after that. */
   private earlyUntil = 0
 
   constructor(terminal: Terminal) {
@@ -50,18 +49,18 @@ export class ChatTui extends TuiMainScreen {
     this.addInputListener((data) => {
       if (this.earlyUntil === 0) return undefined
       const isEarly = Date.now() < this.earlyUntil
-      // All that was typed before the start comes in one read.
+      // Everything typed before the start arrives in one read.
       setImmediate(() => {
         this.earlyUntil = 0
       })
-      // Until a program takes single keys, the terminal makes a line feed of Enter.
+      // Before a program reads single keys, the terminal converts Enter to a line feed.
       return isEarly && data === '\n' ? { data: '\r' } : undefined
     })
     this.addInputListener((data) => {
       const row = CURSOR_REPORT.exec(data)?.[1]
       if (row === undefined || this.reportsDue === 0) return undefined
       this.reportsDue -= 1
-      // The answer to an older question does not know of the newest size.
+      // An answer to an older question may be for another size.
       if (this.reportsDue === 0 && this.asked?.size === this.readSize()) this.drawAfterResize(Number(row) - 1)
       return { consume: true }
     })
@@ -91,7 +90,7 @@ export class ChatTui extends TuiMainScreen {
     if (isOurs) this.leaveScrolledLines()
   }
 
-  /** Removes what is visible of the document, and leaves the cursor where it began. */
+  /** Erases the visible document, and leaves the cursor where the document began. */
   eraseDocument(): void {
     const { previousLines, hardwareCursorRow } = this.captureRenderState()
     if (previousLines.length === 0) return
@@ -101,7 +100,7 @@ export class ChatTui extends TuiMainScreen {
     this.restoreRenderState(NOTHING_DRAWN)
   }
 
-  /** Draws the last frame, also if the size has just changed, and stops with the cursor in its last line. */
+  /** Draws the last frame, even right after a resize, and stops with the cursor in its last line. */
   stopAfterLastFrame(): void {
     try {
       if (this.asked !== null || this.isResized()) this.drawAfterResize(null)
@@ -114,7 +113,7 @@ export class ChatTui extends TuiMainScreen {
     }
   }
 
-  /** Begins to draw on the terminal's second screen. Returns what goes back to the first one, which stays as it was. */
+  /** Begins to draw on the terminal's second screen. Returns a function that goes back to the first screen, which is unchanged. */
   enterSecondScreen(): () => void {
     this.renderNow()
     const drawn = this.captureRenderState()
@@ -151,7 +150,7 @@ export class ChatTui extends TuiMainScreen {
     this.asked = { size, timer: setTimeout(ask, SETTLE_MS) }
   }
 
-  /** `cursorRow`: the row of the screen that has the cursor; null if the terminal does not tell. */
+  /** `cursorRow`: the screen row of the cursor; null if the terminal does not report it. */
   private drawAfterResize(cursorRow: number | null): void {
     clearTimeout(this.asked?.timer)
     this.asked = null
@@ -164,7 +163,7 @@ export class ChatTui extends TuiMainScreen {
     const row = cursorRow ?? Math.min(hardwareCursorRow, rows - 1)
     let top = row - above - Math.floor(this.cursorColumn / columns)
     let scrolled = 0
-    // A line of which only the beginning has scrolled away is left to the terminal as a whole.
+    // If only the beginning of a line has scrolled away, the whole line is left to the terminal.
     for (; top < 0 && scrolled < heights.length; scrolled += 1) top += heights[scrolled] ?? 1
     this.onScroll(scrolled)
     this.topRow = Math.min(Math.max(0, top), rows - 1)
@@ -176,7 +175,7 @@ export class ChatTui extends TuiMainScreen {
   }
 
   private leaveScrolledLines(): void {
-    // Without a cursor in the input it stays at the end of a line, whose width a resize would have to know.
+    // Without a cursor in the input, the cursor would stay at the end of a line, whose width must be known at a resize.
     if (this.cursorColumn === 0) this.terminal.write('\r')
     const state = this.captureRenderState()
     const count = state.previousViewportTop
@@ -194,7 +193,7 @@ export class ChatTui extends TuiMainScreen {
   }
 }
 
-/** Reads the size from the terminal itself, because the signal that tells of a change may come after the next frame. */
+/** Reads the size from the terminal, because the signal for a resize may come after the next frame. */
 function refreshSize(output: NodeJS.WriteStream & { readonly _refreshSize?: () => void }): void {
   output._refreshSize?.()
 }

@@ -1,4 +1,4 @@
-/** A compaction in words, when its line is opened: why and how it was made, what left the context, what was attached again. */
+/** The text of an opened compaction line: why and how it was made, what left the context, what was attached again. */
 
 import { SUMMARY_NAMES } from '@tidemark/terminal/render/describe-event'
 import {
@@ -67,7 +67,7 @@ const FALLBACKS: Readonly<Record<string, string>> = {
   prompt_too_long: 'the conversation was too long for one call',
 }
 
-/** Returns why the first summary was not used: the reason in words, and what was said of it. */
+/** Returns why the first summary was not used: the reason in words, with its details. */
 function describeFallback(reason: string): string {
   const [, name = '', rest = ''] = /^(\w+)(?::\s*(.*))?$/s.exec(reason) ?? []
   const why = FALLBACKS[name]
@@ -112,7 +112,7 @@ export function describeAttempts(steps: Compaction['steps']): readonly string[] 
 
 const FACT_CHARACTERS = 200
 
-/** Names the command of an error, and whether it has succeeded since: the end of a stack alone says neither. */
+/** Adds the command of an error and whether it has succeeded since, because the end of a stack trace shows neither. */
 export function describeLostError({ text, command, isSettled }: Receipt['lost']['errors'][number]): string {
   const name = toOneLinePreview(command, COMMAND_CHARACTERS)
   return isSettled ? `an error of ${name}, which has succeeded since` : `${name}: ${shortenFact(text)}`
@@ -120,16 +120,16 @@ export function describeLostError({ text, command, isSettled }: Receipt['lost'][
 
 const COMMAND_CHARACTERS = 60
 
-/** Returns the beginning of a long text in one line. The end of an error may begin in the middle of a line. */
+/** Returns the beginning of a long text on one line. The text of an error may begin in the middle of a line. */
 export function shortenFact(text: string): string {
   return toOneLinePreview(text.length < CUT_ERROR ? text : text.replace(/^.*\n/, ''), FACT_CHARACTERS)
 }
 
-/** An error of this length is the end of a longer one. */
+/** An error with this many characters is only the end of a longer one. */
 const CUT_ERROR = 600
 
 const MAX_LISTED = 100
-/** Characters of an item, such as an error of many lines. */
+/** Maximum characters of an item, such as an error of many lines. */
 const MAX_CHARACTERS = 300
 
 export function listSection<Item>(

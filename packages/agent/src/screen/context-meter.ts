@@ -1,6 +1,6 @@
 /**
- * The context meter below the input: how full the window is and which thresholds lie ahead, how long the prompt cache
- * stays warm, what was spent and saved, and whether notes or a summary are ready for a compaction.
+ * The context meter below the input: how full the window is, the next thresholds, when the prompt cache expires, what was spent and saved,
+ * and whether notes or a summary are ready for a compaction.
  */
 
 import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
@@ -14,20 +14,20 @@ import type { ContextRemaining, CostTotals, Session, SessionEvent } from 'tidema
 import { isCompactBoundary, isKnownRecord, readCacheLifetime, type SessionRecord } from 'tidemark/records'
 import { paintTone, type ScreenTheme, type Tone } from './theme.ts'
 
-/** When the prompt cache expires, and how the notes stand, as the events of a session tell it. */
+/** When the prompt cache expires and the state of the notes, updated from the events of a session. */
 export interface CacheClock {
   apply(event: SessionEvent, now: number): void
-  /** Adds records of a log that was written before. */
+  /** Adds the records of an existing log. */
   replay(records: readonly SessionRecord[]): void
-  /** Milliseconds since 1970; null before the first response and if nothing is cached. */
+  /** Milliseconds since 1970; null before the first response, or if nothing is cached. */
   readonly expiresAt: number | null
   readonly notes: 'none' | 'ready' | 'failing'
 }
 
-/** Lifetimes between which requests to a provider can choose: a response says which of the two it wrote. */
+/** The two lifetimes that requests can choose from. A response reports which one it wrote. */
 const ANTHROPIC_TTLS = { short: '5m', long: '1h' }
 const OPENAI_TTLS = { short: '30m', long: '12h' }
-/** In milliseconds. What a provider caches by itself has no lifetime that it promises. */
+/** Lifetimes in milliseconds. Providers that cache automatically guarantee none, so they are missing. */
 const TTL_MS: Readonly<Record<string, number>> = {
   '5m': 300_000,
   '30m': 1_800_000,
@@ -35,10 +35,10 @@ const TTL_MS: Readonly<Record<string, number>> = {
   '12h': 43_200_000,
 }
 
-/** What the clock says after a rewrite of the context, which the cache does not have. */
+/** Value after a rewrite of the context, which is not in the cache yet. */
 const COLD = 0
 
-/** `hasNotes`: true if notes of the session are kept from before. */
+/** `hasNotes`: true if stored notes of the session exist. */
 export function createCacheClock(hasNotes = false): CacheClock {
   let ttl: string | null = null
   let sentAt = 0
@@ -76,7 +76,7 @@ export function createCacheClock(hasNotes = false): CacheClock {
           break
         case 'undone':
         case 'branch-switched':
-          // Whether the context of that time is still cached is not known.
+          // Whether the restored context is still cached is unknown.
           expiresAt = null
           break
         case 'notes-updated':
@@ -104,11 +104,11 @@ export interface MeterReading {
   readonly notes: CacheClock['notes']
   readonly expiresAt: number | null
   readonly model: string
-  /** The permission mode, if it is not the usual one. */
+  /** The permission mode, if it is not the default. */
   readonly mode: string | null
 }
 
-/** Returns the meter: one line, or two where the screen is narrow. What fits nowhere is left out, the least needed first. */
+/** Returns the meter: one line, or two on a narrow screen. What does not fit is left out, least important first. */
 export function drawMeter(
   reading: MeterReading,
   now: number,
@@ -138,13 +138,13 @@ export function drawMeter(
   return []
 }
 
-/** Columns from which everything is on one line. */
+/** Minimum columns for a meter on one line. */
 const WIDE = 110
-/** Cells of the bar, and where there is little room. */
+/** Cells of the bar on a wide screen, and on a narrow one. */
 const CELLS = 16
 const SHORT_CELLS = 10
 
-/** The part of the window until automatic compaction: the bar, the percentage and the figures have this one scale. */
+/** Draws the part of the window until automatic compaction. Bar, percentage and figures use this one scale. */
 function drawWindow(
   { remaining }: MeterReading,
   cells: number,
@@ -161,7 +161,7 @@ function drawWindow(
   const limit = formatLimit(lines.limit)
   const left = paint(`${percentLeft}% left`)
   if (isFull && isCompacted) return `${bar} ${left} ${formatTokens(tokens)}, over ${limit}: compacts next`
-  // The engine compares an upper bound of the size with the limit.
+  // Automatic compaction is decided by an upper bound of the size, not by the shown size.
   const isDue = ladder?.isAboveAutoCompactThreshold === true
   const end = isDue ? 'compacts next' : isCompacted ? `compacts at ${limit}` : `window ${limit}`
   const figures = `${formatTokens(tokens)} used, ${end}`

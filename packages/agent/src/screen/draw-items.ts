@@ -1,4 +1,4 @@
-/** Draws the items of the transcript as lines of the terminal, none wider than the screen. */
+/** Draws the items of the transcript as lines, none wider than the screen. */
 import { stripVTControlCharacters } from 'node:util'
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
@@ -19,11 +19,11 @@ import type { AnswerItem, CallItem, LineItem, PromptItem, TranscriptItem } from 
 export interface DrawOptions {
   readonly theme: ScreenTheme
   readonly folder: string
-  /** True if results of tools are shown in short form. */
+  /** True if tool results are shown in short form. */
   readonly isFolded: boolean
 }
 
-/** Draws one item, with an empty line before it where that helps reading. What left the conversation is dim. */
+/** Draws one item, with an empty line before it where that helps. Items that left the conversation are dimmed. */
 export function drawItem(item: TranscriptItem, width: number, options: DrawOptions): readonly string[] {
   const lines = drawInColor(item, width, options)
   const { dim } = options.theme.colors
@@ -45,7 +45,7 @@ function drawInColor(item: TranscriptItem, width: number, options: DrawOptions):
   }
 }
 
-/** Lines of a long prompt, such as one with a pasted file, that are shown before it is unfolded: its beginning and its end. */
+/** Lines at the beginning and end of a long prompt, such as one with a pasted file, that are shown while it is folded. */
 const FOLDED_PROMPT = { head: 8, tail: 3 }
 
 function drawPrompt(
@@ -84,8 +84,8 @@ function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): 
 }
 
 /**
- * Splits Markdown at empty lines before a line that begins something new: not inside a code block, and not where a list or
- * an indented part goes on. Appending text changes only the last part.
+ * Splits Markdown at empty lines before a line that begins something new: not inside a code block, and not inside a list or an indented
+ * part. Appending text changes only the last part.
  */
 export function splitMarkdown(text: string): readonly string[] {
   const blocks: string[] = []
@@ -142,11 +142,11 @@ function drawCall(item: CallItem, width: number, options: DrawOptions): readonly
   const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))}`
   const end = describeExit(item)
   const room = Math.max(1, width - visibleWidth(mark) - visibleWidth(end) - 1)
-  // The end of a path says more than its beginning.
+  // The end of a path is more informative than its beginning.
   const isPath = /^\S*\/\S*$/.test(subject)
   const shown = isPath ? cutTextStart(subject, room) : truncateToWidth(subject, room)
   const title = `${mark} ${shown}${colors.red(end)}`
-  // The question for a permission shows the change of a call that has not run yet.
+  // For a call that has not run yet, the permission question shows the change.
   const change =
     item.state === 'done' || item.state === 'interrupted'
       ? (item.change ?? viewChange(item.name, item.input, { folder, withFile: false }))
@@ -181,7 +181,7 @@ function drawResult(item: CallItem, width: number, { theme, isFolded }: DrawOpti
   return item.state === 'failed' && !isCommand(item) ? [...body, ...note] : [...note, ...body]
 }
 
-/** Draws a change of a file, with the numbers of its lines. Folded, long lines are cut and the first lines are shown. */
+/** Draws a change of a file with line numbers. While folded, long lines are cut and only the first lines are shown. */
 export function drawChange(
   change: readonly DiffLine[],
   width: number,
@@ -201,7 +201,7 @@ export function drawChange(
   return more > 0 ? [...lines, colors.dim(rest)] : lines
 }
 
-/** Wraps one line without leaving anything out, runs of spaces included: after a space, or anywhere in a long word. */
+/** Wraps one line and keeps every character, including runs of spaces: after a space, or anywhere in a long word. */
 export function wrapWhole(text: string, width: number): readonly string[] {
   if (visibleWidth(text) <= width) return [text]
   const lines: string[] = []

@@ -1,6 +1,6 @@
 /**
- * One line for each thing that was done to the context or went wrong: clearings, compactions, summaries that were swapped
- * in, cache breaks, undos. Each can be opened: its receipt, its figures or the explanation of a cache break.
+ * One line for each event in which the context changed or something went wrong: clearings, compactions, prepared summaries that were
+ * committed, cache breaks, undos. A line can be opened to its receipt, its figures or the explanation of a cache break.
  */
 
 import {
@@ -34,20 +34,20 @@ export interface EventLine {
   readonly tone: Tone
   readonly mark: string
   readonly text: string
-  /** What is shown when the line is opened; null if the line says it all. */
+  /** Details for the opened line; null if the line shows everything. */
   readonly detail: LineDetail | null
 }
 
 export interface LineDetail {
   readonly title: string
   readonly text: string
-  /** When a cache break happened: its diff file in the session's folder has this time in its name, or one just before. */
+  /** Time of a cache break. Its diff file in the session's folder has this time in its name, or one close to it. */
   readonly diffAt?: number
-  /** A compaction, by its record in the log, from which the rest of the page is read when the line is opened. */
+  /** A compaction by its record in the log, from which the other details are read when the line is opened. */
   readonly compaction?: { readonly id: string; readonly hasReceipt: boolean }
 }
 
-/** Returns the line of an event; null for an event that needs none. */
+/** Returns the line of an event; null for an event without a line. */
 export function describeEventLine(event: SessionEvent): EventLine | null {
   if (event.type === 'compact') return describeCompaction(event)
   const told = describeEvent(event)
@@ -74,7 +74,7 @@ function describeDetail(event: SessionEvent, title: string): LineDetail | null {
 const WENT_BACK = 'Went back. What followed stays in the log: /undo returns to it.'
 export const NEW_CONVERSATION = 'A new conversation begins. /undo returns to the old one.'
 
-/** Returns the line of a record of a log that was written before; null for a record that needs none. */
+/** Returns the line of a record in an existing log; null for a record without a line. */
 export function describeRecord(record: KnownRecord): EventLine | null {
   if (record.type !== 'system') return null
   if (isCompactBoundary(record)) return describeLoggedCompaction(record.uuid, record.compactMetadata)
@@ -82,7 +82,7 @@ export function describeRecord(record: KnownRecord): EventLine | null {
   if (record.cacheLoss !== undefined) return describeLoss(record, record.cacheLoss)
   if (record.subtype === 'compact_undone') return quietLine('↶', formatUndo('compact'))
   if (record.subtype === 'clear_undone') return quietLine('↶', formatUndo('clear'))
-  // After an undo or a redo, the branch that is shown says how things are.
+  // After an undo or redo, the restored branch shows the result, so no line is needed.
   if (!isBranchSwitch(record) || record.of !== undefined) return null
   return quietLine('↶', record.parentUuid === null ? NEW_CONVERSATION : WENT_BACK)
 }
@@ -114,7 +114,7 @@ function describeLoggedClearing(metadata: NonNullable<SystemRecord['microcompact
   return { ...quietLine('△', text), detail: { title: text, text: lines.join('\n') } }
 }
 
-/** The line of cached tokens that were lost: by a cache break, or as the price of a rewrite. */
+/** Returns the line about lost cached tokens, from a cache break or a rewrite. */
 function describeLoss(
   { timestamp }: SystemRecord,
   { kind, sentence, tokens, usd }: NonNullable<SystemRecord['cacheLoss']>,
@@ -217,7 +217,7 @@ function describeReport({
   return `${sanitizeText(said).replaceAll('_', ' ')}${size}`
 }
 
-/** Returns the line of a subagent that has begun or ended; null for what it does meanwhile. */
+/** Returns the line of a subagent that has started or ended; null for other events. */
 export function describeSubagent({ type, agent }: SubagentEvent): EventLine | null {
   const { id, status, isBackground, text, problem } = agent
   const name = sanitizeText(`${agent.type} ${id}`)
@@ -228,7 +228,7 @@ export function describeSubagent({ type, agent }: SubagentEvent): EventLine | nu
   }
   const why = problem === null ? '' : ` (${sanitizeText(problem.message)})`
   const figures = formatSubagentFigures(agent)
-  // Nothing wakes the model: it gets the result with the request that follows.
+  // The result alone starts no turn: the model gets it with the next request.
   const next = isBackground && !agent.isDelivered ? ' The model gets its result with the next request.' : ''
   const detail = text === null ? null : { title: `The agent ${name}`, text: sanitizeLines(text) }
   const isDone = status === 'finished'

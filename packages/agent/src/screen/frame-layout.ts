@@ -1,12 +1,12 @@
-/** Where the parts of the screen lie in a frame, so that nothing jumps and every line of the transcript is shown once. */
+/** Lays out the parts of the screen in a frame, so that nothing jumps and every line of the transcript is shown once. */
 
 interface FrameParts {
-  /** Lines that do not change any more, or only grow at their end. */
+  /** Lines that no longer change, or only grow at their end. */
   readonly settled: readonly string[]
-  /** Lines of what still runs. They stay below the others, because what has scrolled away cannot change. */
+  /** Lines of running items. They are below all others, because lines that have scrolled away cannot change. */
   readonly pending: readonly string[]
   readonly above: readonly string[]
-  /** The input, or a question in its place. */
+  /** The input, or a question that replaces it. */
   readonly input: readonly string[]
   readonly below: readonly string[]
   /** Rows of the terminal. */
@@ -17,18 +17,17 @@ interface FrameParts {
 
 interface FrameLayout {
   readonly lines: string[]
-  /** How many lines at the top of the frame are the first of the settled ones, without a gap. */
+  /** Number of lines at the top of the frame that are the first settled lines, without a gap. */
   readonly leading: number
 }
 
-/** Rows of an input of one line, with its two borders. */
+/** Rows of a one-line input with its two borders. */
 const INPUT_ROWS = 3
 
 /**
- * Returns the lines of a frame: the first ones scroll away if there are more than rows. A terminal does not give back what
- * has scrolled away, so that a question or a list below the input would leave empty rows under the meter when it closes.
- * What is taller than an input of one line therefore covers the transcript instead of moving it, and rows that become free
- * otherwise stay above the input.
+ * Returns the lines of a frame; its first lines scroll away if there are more than rows. A terminal does not give scrolled lines back, so a
+ * question or list that pushed lines up would leave empty rows when it closes. Therefore everything taller than a one-line input covers the
+ * transcript instead, and other rows that become free stay above the input.
  */
 export function layOutFrame(parts: FrameParts): FrameLayout {
   const { settled, above, input, below, rows, rowsToFill } = parts
@@ -53,7 +52,7 @@ function shortenPending(lines: readonly string[], most: number): readonly string
     : [...lines.slice(0, most - 1), `  … ${lines.length - most + 1} more lines`]
 }
 
-/** Returns the lines below the transcript. In a low terminal the input comes first, then what runs, then the meter. */
+/** Returns the lines below the transcript. In a low terminal, the input has priority, then running work, then the meter. */
 function fitFixedParts({ above, input, below, rows }: FrameParts): readonly string[] {
   const choices = [[...above, ...input, ...below], [...above, ...input], input]
   return choices.find((lines) => lines.length <= rows) ?? input.slice(-rows)

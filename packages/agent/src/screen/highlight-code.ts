@@ -6,7 +6,7 @@ import type { Colors } from 'picocolors/types.js'
 
 interface Language {
   readonly keywords: ReadonlySet<string>
-  /** What begins a comment that ends with the line. */
+  /** Beginnings of comments that end with the line. */
   readonly lineComments: readonly string[]
   readonly hasBlockComments: boolean
 }
@@ -90,7 +90,7 @@ function paintLine(
   return { text, isInComment }
 }
 
-/** Returns the token at a place: a string up to its closing quote on this line, or a word, a number, a sign. */
+/** Returns the token at a place: a string up to its closing quote on this line, or a word, a number, or a sign. */
 function readToken(line: string, at: number): string {
   const first = line[at] ?? ''
   if (first === '"' || first === "'" || first === '`') {

@@ -1,25 +1,25 @@
-/** The lines around the input: what runs, the queue, the prompt sign, the meter and a hint. */
+/** The lines around the input: running work, the queue, the prompt sign, the meter and a hint. */
 import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import { sanitizeText } from '@tidemark/terminal/render/text'
 import { drawMeter, type MeterReading } from './context-meter.ts'
 import type { ScreenTheme } from './theme.ts'
 
-/** What the lines around the input say at this moment. */
+/** The content of the lines around the input. */
 export interface ScreenState {
-  /** What is being done, and for how long; null if nothing is. */
+  /** The running work and its duration; null if nothing runs. */
   readonly status: { readonly text: string; readonly progress: string } | null
   readonly queue: readonly string[]
   readonly meter: MeterReading | null
-  /** A short remark below the input, such as that Ctrl-C exits. */
+  /** A short hint below the input, such as how to exit. */
   readonly hint: string
 }
 
 const SPINNER = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
-/** Milliseconds of a step of the spinner. */
+/** Milliseconds for each step of the spinner. */
 export const SPIN_MS = 120
 
-/** Draws what is being done and what is queued. The seconds stay visible, however long the text is. */
+/** Draws running work and queued prompts. The seconds stay visible, even if the text must be cut. */
 export function drawStatus(
   { status, queue }: ScreenState,
   at: {
@@ -47,10 +47,10 @@ export function drawStatus(
   return ['', ...(line === '' ? [] : [truncateToWidth(line, width)]), ...queued]
 }
 
-/** What the input says before the first prompt. */
+/** Shown in the input before the first prompt. */
 export const PLACEHOLDER = 'Type a task, / for commands, @ for files'
 
-/** Puts the prompt sign before the first line of the input, and what can be typed into an empty one. */
+/** Adds the prompt sign before the first line of the input, and a placeholder to an empty input. */
 export function drawInput(
   lines: readonly string[],
   at: {

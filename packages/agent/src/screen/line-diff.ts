@@ -1,22 +1,22 @@
-/** Compares two texts line by line, for showing an edit before and after it is made. */
+/** Compares two texts line by line, to show an edit before and after it is made. */
 import { diffArrays } from 'diff'
 
 export interface DiffLine {
   /** `gap`: unchanged lines that are left out. `note`: a remark about the change, in `text`. */
   readonly kind: 'same' | 'removed' | 'added' | 'gap' | 'note'
   readonly text: string
-  /** The number of the line, before the change if it is removed; not given where it is not known. */
+  /** The line number, for a removed line that before the change; absent if unknown. */
   readonly number?: number
 }
 
 /**
- * With more removed and added lines than this, what differs is shown as removed and added as a whole. The time grows with
- * the square: 100 ms here, whatever the texts are.
+ * If more lines than this were removed and added, the differing part is shown as removed and added as a whole. The time grows with the
+ * square: about 100 ms at this limit.
  */
 const MAX_CHANGED_LINES = 1_000
 const CONTEXT_LINES = 3
 
-/** Returns the changed lines with the lines around them, numbered; a note if nothing changes, or line ends only. */
+/** Returns the changed lines with context and numbers; a note if nothing changes, or only line ends. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
   if (before === after) return [{ kind: 'note', text: 'unchanged' }]
   const [old, now] = [splitLines(before), splitLines(after)]
@@ -36,7 +36,7 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
   )
 }
 
-/** Returns what stands before the text of each line: its number, where it is known, and a mark. */
+/** Returns the prefix of each line: its number, if known, and a mark. */
 export function listLineStarts(change: readonly DiffLine[]): readonly string[] {
   const digits = String(Math.max(0, ...change.map(({ number = 0 }) => number))).length
   return change.map(({ kind, number }) => {
@@ -56,7 +56,7 @@ function numberLines(lines: readonly DiffLine[]): readonly DiffLine[] {
   })
 }
 
-/** A text without content has no lines, so that a new file is shown as added lines only. */
+/** An empty text has no lines, so that a new file is shown with added lines only. */
 function splitLines(text: string): readonly string[] {
   if (text === '') return []
   const lines = text.replaceAll('\r\n', '\n').split('\n')

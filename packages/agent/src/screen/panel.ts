@@ -1,6 +1,6 @@
 /**
- * A panel takes the whole screen in place of the conversation: a page to scroll, or a list to choose from. It is drawn on
- * the terminal's second screen, so the conversation and its scroll-back are untouched when it is closed.
+ * A panel fills the whole screen in place of the conversation: a page to scroll, or a list to choose from. It is drawn on the terminal's
+ * second screen, so the conversation and its scroll-back are unchanged when it closes.
  */
 import {
   type Component,
@@ -12,7 +12,7 @@ import {
 import { keepColorsOnly, type ScreenTheme } from './theme.ts'
 
 interface PanelAction {
-  /** The key, as the screen library names it, such as `enter` or `p`. */
+  /** The key, with its name in the screen library, such as `enter` or `p`. */
   readonly key: string
   readonly label: string
 }
@@ -20,24 +20,24 @@ interface PanelAction {
 export interface PanelRow {
   /** The line, which may have colours. */
   readonly text: string
-  /** True for a row that can be chosen. A page has none. */
+  /** True for a row that can be chosen. Pages have no such rows. */
   readonly isChoice?: boolean
 }
 
 export interface PanelContent {
   readonly title: string
-  /** A remark below the title, which does not scroll away. */
+  /** A remark below the title that does not scroll. */
   readonly note?: string
   /** Rows for this width. Lines of a page that are too long are wrapped. */
   rows(width: number): readonly PanelRow[]
   readonly actions: readonly PanelAction[]
-  /** The row that is chosen at first, among those that can be chosen. Without it, the panel begins at its top. */
+  /** Index, among the rows that can be chosen, of the one chosen at first. If omitted, the panel starts at its top. */
   readonly firstChoice?: number
 }
 
 export interface PanelResult {
   readonly key: string
-  /** The number of the row among those that can be chosen; -1 if there are none. */
+  /** Index of the row among those that can be chosen; -1 if there are none. */
   readonly choice: number
 }
 
@@ -45,15 +45,15 @@ interface PanelState {
   top: number
   /** The index of the chosen row among those that can be chosen. */
   choice: number
-  /** True if the chosen row must be visible: not before the user has come to it from the top. */
+  /** True if the chosen row must stay visible: not before the user has moved to it from the top. */
   isFollowing: boolean
-  /** The rows that can be chosen, by their number in the panel. */
+  /** Indexes of the rows that can be chosen, among all rows. */
   places: readonly number[]
-  /** Rows that are shown at once; 0 before the panel is drawn for the first time. */
+  /** Number of rows that are visible; 0 before the panel is first drawn. */
   page: number
 }
 
-/** Creates the component of a panel. `onKey` gets each action of the user; null for escape. */
+/** Creates the component of a panel. `onKey` gets each action of the user; null for Escape. */
 export function createPanel(
   content: PanelContent,
   options: {
@@ -93,13 +93,13 @@ export function createPanel(
     },
     handleInput(data) {
       if (matchesKey(data, 'escape') || matchesKey(data, 'ctrl+c') || data === 'q') return onKey(null)
-      // A key that was typed before the panel is visible was not meant for it.
+      // A key typed before the panel is visible was not meant for it.
       if (state.page === 0) return
       for (const [key, by] of listMoves(state.page)) if (matchesKey(data, key)) return moveBy(state, by)
       for (const key of ['home', 'end'] as const) if (matchesKey(data, key)) return jumpTo(state, key)
       const action = content.actions.find(({ key }) => matchesKey(data, key as 'enter'))
       if (action === undefined) return
-      // What is chosen is seen before something is done to it.
+      // The chosen row is scrolled into view before an action on it.
       if (isChoiceAway(state)) state.isFollowing = true
       else onKey({ key: action.key, choice: state.places.length === 0 ? -1 : state.choice })
     },
@@ -107,7 +107,7 @@ export function createPanel(
 }
 
 const MAX_NOTE_ROWS = 3
-/** True if there is a chosen row, and it is not visible. */
+/** True if there is a chosen row but it is not visible. */
 function isChoiceAway({ places, choice, top, page }: PanelState): boolean {
   const place = places[choice]
   return place !== undefined && (place < top || place >= top + page)
@@ -137,7 +137,7 @@ function listMoves(page: number) {
   ] as const
 }
 
-/** A row that can be chosen stays on one line; other rows are wrapped, and continue below their own beginning. */
+/** Wraps a row. A row that can be chosen stays on one line; other rows continue below their own beginning. */
 function wrapRow({ text: given, isChoice }: PanelRow, width: number): readonly PanelRow[] {
   const text = keepColorsOnly(given)
   if (isChoice === true) return [{ text, isChoice }]
@@ -167,7 +167,7 @@ function scrollToChoice({ places, top, choice, page }: PanelState): number {
   return place < top ? place : place >= top + page ? place - page + 1 : top
 }
 
-/** Names the keys that do something now, in fewer words where there is little room. Escape is always named. */
+/** Describes the keys that currently have an effect, shorter on a narrow screen. Escape is always included. */
 function describeKeys(
   { actions }: PanelContent,
   state: PanelState,
@@ -187,7 +187,7 @@ function describeKeys(
   return truncateToWidth(text === '' ? end : `${text} · ${end}`, width)
 }
 
-/** Turns a text into the rows of a page. */
+/** Converts a text to the rows of a page. */
 export function toPageRows(text: string): readonly PanelRow[] {
   return text.split('\n').map((line) => ({ text: line }))
 }

@@ -1,6 +1,6 @@
 /**
- * What the user is asked when a tool call needs a permission: the same on the screen and on a plain terminal. Nothing of
- * what would run or be written is left out or hidden.
+ * The permission question for a tool call, the same on the screen and on a plain terminal. Nothing that would run or be written is left out
+ * or hidden.
  */
 import { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
@@ -18,22 +18,22 @@ interface PermissionView {
   readonly title: string
   /** The change of a file; null for other calls. */
   readonly change: readonly DiffLine[] | null
-  /** What would run or be called, whole; empty for a change. */
+  /** The whole command or call; empty if there is a change. */
   readonly text: string
-  /** Why the user is asked, where the question does not say it. */
+  /** Why the user is asked, if the question itself does not show it. */
   readonly reason: string
-  /** Says that some characters are written as codes; empty if none is. */
+  /** Warns that some characters are written as codes; empty if none is. */
   readonly warning: string
 }
 
-/** Returns the question for a permission. The file of an edit is read, to show the change with the lines around it. */
+/** Returns the permission question. For an edit, the file is read to show the lines around the change. */
 export function viewPermission(request: PermissionRequest, folder: string): PermissionView {
   const { tool, reason, agent } = request
   const input = request.input as Readonly<Record<string, unknown>>
   const isPlan = tool === PLAN_TOOL && typeof input.plan === 'string'
   const change = viewChange(tool, input, { folder, withFile: true })
   const asker = agent === undefined ? '' : `The agent ${showExactly(agent)} asks: `
-  // A change is compared by lines, whatever ends them.
+  // Changes are compared by lines, so line ends do not count as hidden characters.
   const isHiding = (text: string): boolean =>
     hasHiddenCharacter(change === null ? text : text.replaceAll('\r\n', '\n'))
   return {
@@ -45,7 +45,7 @@ export function viewPermission(request: PermissionRequest, folder: string): Perm
   }
 }
 
-/** Formats the question as lines, without colours. The terminal wraps long ones. */
+/** Formats the question as uncoloured lines. The terminal wraps long lines. */
 export function formatPermission(request: PermissionRequest, folder: string): string {
   const { title, change, text, reason, warning } = viewPermission(request, folder)
   const starts = listLineStarts(change ?? [])
@@ -99,13 +99,13 @@ function describeQuestion({ tool, input: given, folder: place }: PermissionReque
   }
 }
 
-/** Shows a path from the folder on, with each of its characters visible. */
+/** Shows a path relative to the folder, with every character visible. */
 function showPath(path: string, folder: string): string {
   const absolute = resolve(folder, path)
   return showExactly(isPathWithin(absolute, folder) ? relative(folder, absolute) || '.' : path)
 }
 
-/** Shows a command as it will run, with its line ends; other inputs as fields, with further lines indented. */
+/** Shows a command exactly as it will run, with its line ends. Other inputs are shown as fields, with later lines indented. */
 function formatInput(tool: string, input: Readonly<Record<string, unknown>>): string {
   if (tool === 'Bash' && typeof input.command === 'string') return showExactLines(input.command)
   return Object.entries(input)

@@ -1,6 +1,6 @@
 /**
- * A question in place of the input: a few choices, of which one may ask for a text. Used for permissions, with the change
- * of a file above the choices, and for questions of the model.
+ * A question in place of the input: a few choices, one of which may ask for a text. Used for permissions, with the change of a file above
+ * the choices, and for questions of the model.
  */
 import {
   type Component,
@@ -14,34 +14,34 @@ import { keepColorsOnly, type ScreenTheme } from './theme.ts'
 
 export interface QuestionContent {
   readonly title: string
-  /** Lines between the title and the choices, for this width. At most `rows` are shown; the rest can be scrolled. */
+  /** Returns the lines between title and choices, for this width. Some of them are visible; the rest can be scrolled to. */
   body(width: number): readonly string[]
   readonly choices: readonly QuestionChoice[]
   /** True if several choices can be ticked. */
   readonly isMultiple?: boolean
-  /** What escape does, in a word. Default: cancel. */
+  /** What Escape does, in one word. Default: cancel. */
   readonly onEscape?: string
 }
 
 interface QuestionChoice {
   readonly label: string
-  /** Set if the choice takes a text: what to type. */
+  /** Set if the choice asks for a text: what the user should type. */
   readonly asksFor?: string
 }
 
-/** The chosen indexes, with the text of a choice that takes one; null if the user pressed escape or Ctrl-C. */
+/** Indexes of the chosen choices, and the text for a choice that asks for one; null after Escape or Ctrl-C. */
 export type QuestionAnswer = { readonly chosen: readonly number[]; readonly text: string } | null
 
 interface QuestionState {
   readonly ticked: Set<number>
   readonly input: Input
   current: number
-  /** The first line of the body that is shown. */
+  /** Index of the first visible line of the body. */
   top: number
-  /** Lines of the body that are shown at once. */
+  /** Number of visible lines of the body. */
   room: number
   readonly openedAt: number
-  /** A digit that answers soon, unless it is the beginning of a text. */
+  /** A typed digit that will answer soon, unless another key shows that it begins a text. */
   digit: { readonly data: string; readonly timer: NodeJS.Timeout } | null
 }
 
@@ -49,7 +49,7 @@ interface QuestionOptions {
   readonly theme: ScreenTheme
   readonly readRows: () => number
   readonly onAnswer: (answer: QuestionAnswer) => void
-  /** Called for a key that was meant for the input: it came before the question takes keys. */
+  /** Called for a key that was typed before the question accepts keys, and so was meant for the input. */
   readonly onEarlyKey?: (data: string) => void
 }
 
@@ -86,7 +86,7 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
     invalidate: () => input.invalidate(),
     render: (width) => drawQuestion(shown, state, options, width),
     handleInput(data) {
-      // Keys that were meant for the input, typed just before the question appeared, must not answer it.
+      // Keys typed just before the question appeared were meant for the input and must not answer it.
       if (!isTakingKeys(state)) return options.onEarlyKey?.(data)
       const digit = forgetDigit(state)
       if (matchesKey(data, 'escape') || matchesKey(data, 'ctrl+c')) onAnswer(null)
@@ -105,10 +105,10 @@ export function createQuestion(content: QuestionContent, options: QuestionOption
   }
 }
 
-/** Milliseconds after which a digit answers. A key within them makes it the beginning of a text. */
+/** Milliseconds after which a digit answers. If another key comes earlier, the digit begins a text. */
 const DIGIT_MS = 200
 
-/** Returns the digit that has not answered yet, which it will not do any more; empty if there is none. */
+/** Cancels a digit that has not answered yet and returns it; empty if there is none. */
 function forgetDigit(state: QuestionState): string {
   const { digit } = state
   state.digit = null
@@ -116,7 +116,7 @@ function forgetDigit(state: QuestionState): string {
   return digit?.data ?? ''
 }
 
-/** Takes what is typed for the text of the choice that asks for one, so that words never answer by accident. */
+/** Adds typed text to the choice that asks for a text, so that words never choose an answer by accident. */
 function typeReason({ choices }: QuestionContent, state: QuestionState, data: string): void {
   const place = choices.findIndex(({ asksFor }) => asksFor !== undefined)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a control character is no text
@@ -125,7 +125,7 @@ function typeReason({ choices }: QuestionContent, state: QuestionState, data: st
   state.input.handleInput(data)
 }
 
-/** Returns the body of a question, made once for each width: a change can have thousands of lines. */
+/** Returns the body of a question, created once per width, because a change may have thousands of lines. */
 function rememberBody({ body }: QuestionContent): QuestionContent['body'] {
   let known: { readonly width: number; readonly lines: readonly string[] } | null = null
   return (width) => {
@@ -168,9 +168,9 @@ function drawQuestion(
   return rows.map((row) => truncateToWidth(row, width))
 }
 
-/** Rows beside the title, the body and the choices: border, range, keys, status, meter, and the newest line above. */
+/** Rows needed besides title, body and choices: border, range, keys, status, meter, and the newest line above. */
 const ROWS_AROUND = 10
-/** Milliseconds after which a question takes keys and says which. */
+/** Milliseconds after which a question accepts keys and shows which. */
 export const GUARD_MS = 300
 
 function isTakingKeys({ openedAt }: QuestionState): boolean {
@@ -181,7 +181,7 @@ function tick(ticked: Set<number>, index: number): void {
   if (!ticked.delete(index)) ticked.add(index)
 }
 
-/** Draws a choice whole: a rule that is cut off would allow more than the user has read. */
+/** Draws a whole choice: a rule that is cut off would allow more than the user has read. */
 function drawChoice(
   { label, asksFor }: QuestionChoice,
   at: {

@@ -1,7 +1,7 @@
-/** Text of the model, of tools and of files for the screen: without control sequences, also if it arrives in pieces. */
+/** Text of the model, of tools and of files for the screen, without control sequences, even if it arrives in pieces. */
 import { sanitizeLines } from '@tidemark/terminal/render/text'
 
-/** Makes text of the model, a tool or a file safe to print, and tabs as wide as they are counted. */
+/** Makes text of the model, a tool or a file safe to print, and replaces tabs by spaces of the counted width. */
 export function toScreenText(text: string): string {
   return sanitizeLines(text.replaceAll(COMMAND_STRING, '')).replaceAll('\t', '    ')
 }
@@ -12,11 +12,11 @@ const COMMAND_STRING = /\u001b[\]PX^_][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g
 
 interface GrowingText {
   text: string
-  /** The beginning of a control sequence that is not complete. */
+  /** The beginning of a control sequence whose end has not arrived. */
   held?: string
 }
 
-/** Appends a piece to `item.text` without control sequences. One that is not complete waits in `item.held` for the next piece. */
+/** Appends a piece to `item.text` without control sequences. An incomplete sequence waits in `item.held` for the next piece. */
 export function growText(item: GrowingText, piece: string): void {
   const text = (item.held ?? '') + piece
   const end = text.search(UNFINISHED_SEQUENCE)
@@ -27,7 +27,7 @@ export function growText(item: GrowingText, piece: string): void {
 
 const MAX_HELD = 10_000
 
-/** A sequence that begins at the end of a text and may go on, or half of a line end. */
+/** Matches an incomplete sequence, or half of a line end, at the end of a text. */
 const UNFINISHED_SEQUENCE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /(?:\u001b(?:[\]PX^_][^\u0007\u001b\n]*\u001b?|[[\]()#;?]*[\d;]*)|\u009b[[\]()#;?]*[\d;]*|\r)$/

@@ -1,6 +1,6 @@
 /**
- * The terminal screen: the transcript, a status line while something runs, the queue, the input and the context meter.
- * It draws and takes keys; what they mean is decided by its caller.
+ * The terminal screen: the transcript, a status line during work, the queue, the input and the context meter. It draws and receives keys;
+ * the caller handles what keys mean.
  */
 import {
   type AutocompleteProvider,
@@ -20,33 +20,33 @@ import type { Transcript } from './transcript.ts'
 import { createTranscriptView } from './transcript-view.ts'
 
 interface ScreenActions {
-  /** The user has sent a text. `isPrivate`: typed with a space before it, so that it is not remembered. */
+  /** The user has sent a text. `isPrivate`: typed with a space before it, so that it is not stored in the history. */
   submit(text: string, isPrivate: boolean): void
   /** Ctrl-C on an empty input, or escape. */
   interrupt(key: 'ctrl+c' | 'escape'): void
   exit(): void
   /** Ctrl-T: show what can be opened. */
   openLines(): void
-  /** Shift-Tab: go on in the next permission mode. */
+  /** Shift-Tab: switch to the next permission mode. */
   switchMode(): void
-  /** Up on an empty input: takes the newest queued text back to it. Returns false if none waits. */
+  /** Up in an empty input: moves the newest queued text back into it. Returns false if the queue is empty. */
   editQueued?(): boolean
 }
 
 export interface ChatScreen {
   start(): void
   stop(): void
-  /** Waits for answers of the terminal and for keys that are still on their way, so that no shell reads them later. */
+  /** Waits for late answers of the terminal and late keys, so that no shell reads them afterwards. */
   drain(): Promise<void>
-  /** Draws what has changed, at most once in 16 ms. */
+  /** Draws changes, at most once in 16 ms. */
   update(): void
-  /** Unfolds or folds the results of tools: those that are visible, and all that follow. */
+  /** Unfolds or folds tool results: the visible ones and all later ones. */
   toggleFold(): void
   readonly input: { read(): string; write(text: string): void; remember(text: string): void }
   setCompletion(provider: AutocompleteProvider): void
-  /** Asks in place of the input. Closes the question, unanswered, when `signal` is aborted. */
+  /** Asks in place of the input. When `signal` is aborted, the question closes without an answer. */
   ask(question: QuestionContent, signal?: AbortSignal): Promise<QuestionAnswer>
-  /** Shows a panel until an action or escape. */
+  /** Shows a panel until an action or Escape. */
   openPanel(content: PanelContent): Promise<PanelResult | null>
   /** Gives the terminal to another program, such as an editor, while `work` runs. */
   suspend<Result>(work: () => Promise<Result>): Promise<Result>
@@ -102,7 +102,7 @@ export function createChatScreen(options: ScreenOptions): ChatScreen {
     },
     setCompletion: (provider) => editor.setAutocompleteProvider(provider),
     async ask(question, signal) {
-      // A question that comes while a panel is open appears when the user has closed it.
+      // A question that arrives while a panel is open is shown after the panel is closed.
       await panels.waitForEnd()
       return signal?.aborted === true ? null : await askInPlace(question, parts, theme, signal)
     },
@@ -125,16 +125,16 @@ export function createChatScreen(options: ScreenOptions): ChatScreen {
 interface ScreenParts {
   readonly tui: ChatTui
   readonly editor: Editor
-  /** Holds the input, or a question in its place. */
+  /** Contains the input, or a question that replaces it. */
   readonly bottom: Container
   isFolded: boolean
-  /** When results were folded or unfolded the last time. */
+  /** When results were last folded or unfolded. */
   foldedAt: number
-  /** True when only the conversation is to stay on the terminal. */
+  /** True if only the conversation should stay on the terminal. */
   isLeaving: boolean
   /** True while a question is in place of the input. */
   isAsking: boolean
-  /** True while a panel or a question has the keys. */
+  /** True while a panel or a question receives the keys. */
   isFrozen: boolean
 }
 
@@ -142,7 +142,7 @@ function createParts(options: ScreenOptions): ScreenParts {
   const { terminal, theme, actions } = options
   const tui = new ChatTui(createOutput(terminal, theme))
   const editor = new Editor(tui, theme.editor, { paddingX: 2, autocompleteMaxVisible: 8 })
-  // The editor gives the text without the spaces around it.
+  // The editor returns the text without surrounding spaces, so the typed text is kept here.
   let typed = ''
   editor.onChange = (text) => {
     if (text !== '') typed = text
@@ -159,7 +159,7 @@ function createParts(options: ScreenOptions): ScreenParts {
   return parts
 }
 
-/** Creates the component that is the whole screen: the transcript, and below it what is around the input. */
+/** Creates the component of the whole screen: the transcript, and below it the lines around the input. */
 function createDocument(
   parts: ScreenParts,
   { theme, folder, transcript, readState, now }: ScreenOptions,
@@ -201,7 +201,7 @@ function createDocument(
   }
 }
 
-/** Milliseconds for which Ctrl-O says what it has done. */
+/** Milliseconds for which a hint shows the effect of Ctrl-O. */
 const FOLD_HINT_MS = 4_000
 
 function describeFold(parts: ScreenParts, now: number): string {
@@ -211,7 +211,7 @@ function describeFold(parts: ScreenParts, now: number): string {
     : 'Results of tools are shown in full from here on. Ctrl-T opens those further up.'
 }
 
-/** Passes on what the screen writes, in characters that the terminal has. Its memory of earlier lines is never cleared. */
+/** Passes on the screen's output with characters that the terminal supports. Never clears the terminal's scroll-back. */
 function createOutput(terminal: ScreenTerminal, { toTerminalText }: ScreenTheme): ScreenTerminal {
   const write = (data: string): void => terminal.write(toTerminalText(data.replaceAll(CLEAR_MEMORY, '')))
   return new Proxy(terminal, {
@@ -246,7 +246,7 @@ function handleKey(
   return { consume: true }
 }
 
-/** Draws a frame for each step of the spinner while something runs, and one a second for the countdown otherwise. */
+/** Draws a frame for each step of the spinner during work, otherwise one per second for the countdown. */
 function createTimers(isBusy: () => boolean, draw: () => void): { start(): void; stop(): void } {
   let timers: NodeJS.Timeout[] = []
   return {
@@ -330,7 +330,7 @@ function createPanels(parts: ScreenParts, theme: ScreenTheme) {
     return promise
   }
   return {
-    /** Closes the panel that is open, as at the end of the program. */
+    /** Closes an open panel, for example when the program ends. */
     close: () => leave?.(null),
     waitForEnd,
     async open(content: PanelContent): Promise<PanelResult | null> {

@@ -1,9 +1,9 @@
 /**
- * Gives the terminal back as it was, however the process ends: a normal exit, an uncaught exception, or a
- * signal. What the library could not undo itself is undone with a few control sequences.
+ * Restores the terminal however the process ends: by a normal exit, an uncaught exception, or a signal. A few control sequences undo what
+ * the screen library could not.
  */
 
-/** Leaves the second screen. On the first one it would move the cursor, so it is sent only if the screen cannot stop. */
+/** Leaves the second screen. On the first screen it would move the cursor, so it is sent only if the screen fails to stop. */
 const LEAVE_SECOND_SCREEN = '\u001b[?1049l'
 
 /** Ends bracketed paste, key reports and synchronized output; shows the cursor and resets colours. */
@@ -33,8 +33,8 @@ interface TerminalGuard {
 }
 
 /**
- * Watches for the end of the process. `stop` ends the screen; `close` saves what is open and ends what runs, for which
- * every end but a normal one waits at most a second.
+ * Watches for the end of the process. `stop` ends the screen. `close` saves open work and ends running work; except at a normal end, it
+ * gets at most one second.
  */
 export function guardTerminal(
   guarded: GuardedProcess,
@@ -49,14 +49,14 @@ export function guardTerminal(
     try {
       stop()
     } catch {
-      // The screen itself may be what has failed. The sequences restore the terminal without it.
+      // The screen itself may have failed. These sequences restore the terminal without it.
       stdout.write(LEAVE_SECOND_SCREEN)
     }
     stdout.write(RESTORE_SEQUENCE)
     try {
       if (stdin.isTTY === true) stdin.setRawMode?.(false)
     } catch {
-      // A terminal that was closed has no modes.
+      // A closed terminal has no modes to restore.
     }
   }
   const end = (code: number): void => {
@@ -66,7 +66,7 @@ export function guardTerminal(
     void Promise.race([close().catch(() => undefined), limit]).then(() => guarded.exit(code))
   }
   const fail = (error: unknown): void => {
-    // What fails while the process ends, such as a read from a terminal that was closed, must not hurry it.
+    // Errors while the process ends, such as a read from a closed terminal, must not cut the end short.
     if (isEnding) return
     restore()
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -84,7 +84,7 @@ export function guardTerminal(
     ...Object.entries(SIGNALS).map(([signal, code]) => [signal, endBySignal(code)] as const),
   ]
   for (const [event, listener] of listeners) guarded.on(event, listener)
-  // Writing fails if the terminal was closed, also before the signal that says so.
+  // Writing to a closed terminal fails, perhaps before its signal arrives.
   for (const output of [stdout, stderr]) output.on('error', hangUp)
   return {
     release() {

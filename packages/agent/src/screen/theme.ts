@@ -1,4 +1,4 @@
-/** Colours and symbols of the terminal screen, and the styles that the components of the screen library take. */
+/** Colours and symbols of the terminal screen, and the styles for components of the screen library. */
 import {
   type EditorTheme,
   type MarkdownTheme,
@@ -15,11 +15,11 @@ export interface ScreenTheme {
   readonly markdown: MarkdownTheme
   readonly select: SelectListTheme
   readonly editor: EditorTheme
-  /** Returns a text in characters that the terminal has, each as wide as before. */
+  /** Returns a text in characters that the terminal supports, with the same widths. */
   readonly toTerminalText: (text: string) => string
 }
 
-/** How serious a line of the transcript or the state of the meter is. */
+/** How serious a transcript line or the state of the meter is. */
 export type Tone = 'plain' | 'quiet' | 'good' | 'warning' | 'error'
 
 export function createTheme(terminal: Terminal): ScreenTheme {
@@ -56,7 +56,7 @@ export function createTheme(terminal: Terminal): ScreenTheme {
   }
 }
 
-/** What is drawn instead of a character in a terminal without Unicode, for the screen and its library. */
+/** Replacements for characters in a terminal without Unicode, for the screen and its library. */
 const ASCII_CHARACTERS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     '-': '─━╌╸·–—‐‑',
@@ -85,7 +85,7 @@ const ASCII_CHARACTERS: ReadonlyMap<string, string> = new Map(
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-/** Replaces what is not ASCII: drawing characters by ones that look alike, others by as many `?` as they are wide. */
+/** Replaces characters that are not ASCII: drawing characters by similar ones, others by `?`, as many as they are wide. */
 export function toAscii(text: string): string {
   return text.replaceAll(NOT_ASCII, (run) =>
     [...graphemes.segment(run)]
@@ -111,7 +111,7 @@ export function paintTone(tone: Tone, text: string, colors: Colors): string {
   }
 }
 
-/** Removes every control character from a line but those of colours, whatever its source. A tab becomes spaces. */
+/** Removes all control characters from a line except colours. Tabs become spaces. */
 export function keepColorsOnly(line: string): string {
   return line.replaceAll('\t', '    ').replaceAll(NOT_A_COLOR, '')
 }

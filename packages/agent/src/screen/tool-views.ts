@@ -1,4 +1,4 @@
-/** How a tool call looks on the screen: a title, a short form of its result, and the change that an edit makes. */
+/** Formats tool calls for the screen: a title, a short form of the result, and the change that an edit makes. */
 
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -13,7 +13,7 @@ import type { CallItem } from './transcript.ts'
 
 type ToolInput = Readonly<Record<string, unknown>>
 
-/** Returns the subject of a call on one line: a path, a command, a pattern. */
+/** Returns what a call is about on one line: a path, a command, a pattern. */
 export function describeCallSubject(name: string, input: ToolInput, folder: string): string {
   const text = (field: string): string => (typeof input[field] === 'string' ? String(input[field]) : '')
   const path = text('file_path') || text('path') || text('notebook_path')
@@ -42,16 +42,16 @@ function describeTodos(todos: unknown): string {
   return `${done} of ${todos.length} done`
 }
 
-/** Lines of a result that are shown before it is unfolded. */
+/** Maximum lines of a result that are shown while it is folded. */
 const FOLDED_LINES: Readonly<Record<string, number>> = { Bash: 5, '!': 20, TodoWrite: 0 }
 
 interface ResultView {
   readonly lines: readonly string[]
-  /** Says what is left out; empty if nothing is. */
+  /** Describes what is left out; empty if nothing is. */
   readonly more: string
 }
 
-/** Returns the lines of a result. Folded, a successful call of a tool that reads shows only how much it has read. */
+/** Returns the lines of a result. While folded, a successful reading call shows only how much it has read. */
 export function viewResult({ name, result, state, progress }: CallItem, isFolded: boolean): ResultView {
   if (result === null) {
     const last = progress.trimEnd().split('\n').slice(-PROGRESS_LINES)
@@ -60,13 +60,13 @@ export function viewResult({ name, result, state, progress }: CallItem, isFolded
   const lines = readOutput(name, result).split('\n')
   if (!isFolded) return { lines: lines.slice(0, MAX_LINES), more: describeRest(lines.length - MAX_LINES) }
   const shown = Math.max(state === 'failed' ? FAILED_LINES : 0, FOLDED_LINES[name] ?? 0)
-  // The end of a command's output says how it went; of an error of another tool, its beginning does.
+  // The end of a command's output shows its result. For errors of other tools, the beginning is more informative.
   const isHead = state === 'failed' && !COMMANDS.has(name)
   const picked = isHead ? lines.slice(0, shown) : shown === 0 ? [] : lines.slice(-shown)
   return { lines: picked, more: describeRest(lines.length - picked.length) }
 }
 
-/** Returns why a call was refused, after a colon: what the user said, or the rule. Empty if there is nothing to tell. */
+/** Returns why a call was refused, after a colon: the user's text, or the rule. Empty if there is no reason to show. */
 export function viewRefusal({ result }: CallItem): string {
   const words = readRefusalText(result ?? '', true) ?? ''
   const reason = (result ?? '').replace(REFUSED_CALL_TEXT, '').replace(REFUSED_BY_USER, '')
@@ -81,16 +81,16 @@ export function isCommand({ name }: Pick<CallItem, 'name'>): boolean {
   return COMMANDS.has(name)
 }
 
-/** How the result of a command begins that did not end with 0. */
+/** Matches the beginning of a command's result if its exit code is not 0. */
 const FAILED_COMMAND = /^Exit code: (\d+)\nOutput:\n?/
 
-/** Returns the exit code of a command for the title of its call; empty for other calls, and if it is 0. */
+/** Returns the exit code of a command for the title of its call; empty if it is 0, and for other calls. */
 export function describeExit({ name, result }: Pick<CallItem, 'name' | 'result'>): string {
   const code = COMMANDS.has(name) ? FAILED_COMMAND.exec(result ?? '')?.[1] : undefined
   return code === undefined ? '' : ` · exit code ${code}`
 }
 
-/** Returns the lines of a result, without the exit code, which the title has. */
+/** Returns the lines of a result without the exit code, which the title shows. */
 function readOutput(name: string, result: string): string {
   return (COMMANDS.has(name) ? result.replace(FAILED_COMMAND, '') : result).trimEnd()
 }
@@ -113,12 +113,12 @@ export function listTodos(input: ToolInput): readonly string[] {
   })
 }
 
-/** Largest file whose text is compared with what a call would write. */
+/** Maximum size of a file that is compared with what a call would write. */
 const MAX_FILE_BYTES = 1_000_000
 
 /**
- * Returns the change that a call makes or would make to a file; null for other tools. `withFile`: the file on disk is
- * still as it was before the call, so that lines around the change can be shown.
+ * Returns the change that a call makes or would make to a file; null for other tools. `withFile`: the file on disk has not been changed
+ * yet, so that lines around the change can be shown.
  */
 export function viewChange(
   name: string,
@@ -134,18 +134,18 @@ export function viewChange(
     try {
       return toSafeLines(diffLines(current, applyEdits(current, edits).text))
     } catch {
-      // The edit does not fit the file. The call will say so; its own texts are shown.
+      // The edit does not match the file. The call will report that; here only its own texts are compared.
     }
   const parts = edits.map((edit) => diffLines(String(edit.old_string ?? ''), String(edit.new_string ?? '')))
   const gap: DiffLine = { kind: 'gap', text: '' }
   const lines = parts.flatMap((part, index) => (index === 0 ? part : [gap, ...part]))
-  // The numbers are those of the texts, not of the file.
+  // Line numbers in the call's texts are not those of the file, so they are removed.
   return toSafeLines(lines.map(({ kind, text }) => ({ kind, text })))
 }
 
 function viewWrite(current: string | null, content: string): readonly DiffLine[] {
   if (current === null && content === '') return [{ kind: 'note', text: 'an empty file' }]
-  // The tool keeps the line ends of a file.
+  // The tool keeps the file's line ends.
   const isCrlf = current !== null && hasCrlfLines(current)
   return toSafeLines(diffLines(current ?? '', isCrlf ? toCrlf(content) : content))
 }

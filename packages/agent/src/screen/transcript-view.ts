@@ -1,7 +1,7 @@
 /**
- * The transcript as lines of the screen. Each item is drawn once for each change. Lines that have scrolled away are left
- * to the terminal: they are not drawn again, whatever becomes of their item, so that a frame costs the same in a long
- * session as in a short one and the terminal's memory has each line once.
+ * The transcript as lines of the screen. Each item is drawn once after each change. Lines that have scrolled away are left to the terminal
+ * and never drawn again, whatever happens to their item. So a frame costs the same in long and short sessions, and the scroll-back has each
+ * line once.
  */
 
 import { stripVTControlCharacters } from 'node:util'
@@ -10,7 +10,7 @@ import { type DrawOptions, drawItem } from './draw-items.ts'
 import type { Transcript, TranscriptItem } from './transcript.ts'
 
 interface TranscriptView {
-  /** Returns the lines that are not left to the terminal. Those of calls that still run come last, as `pending`. */
+  /** Returns the lines that are not left to the terminal. Lines of running calls come last, in `pending`. */
   draw(width: number): { readonly settled: readonly string[]; readonly pending: readonly string[] }
   /** Leaves the first settled lines of the last drawing to the terminal. */
   leaveLines(count: number): void
@@ -26,21 +26,21 @@ interface DrawnItem {
   readonly lines: readonly string[]
 }
 
-/** The item whose first lines have scrolled away. */
+/** An item whose first lines have scrolled away. */
 interface SplitItem {
   readonly item: TranscriptItem
   readonly width: number
   readonly isFolded: boolean
-  /** How many of its lines are gone, and how many letters they had. */
+  /** Number of its lines that have scrolled away, and of the letters in them. */
   readonly lines: number
   readonly letters: number
-  /** Columns of the first line that is left which are gone too, after the width has changed. */
+  /** After a change of the width: columns of the first remaining line that have also scrolled away. */
   readonly columns: number
 }
 
 export function createTranscriptView(transcript: Transcript, readOptions: () => DrawOptions): TranscriptView {
   let drawn = new WeakMap<TranscriptItem, DrawnItem>()
-  /** All items before this id are left to the terminal, and of the others those in `left`. */
+  /** All items with a smaller id are left to the terminal, and of the others those in `left`. */
   let firstId = 0
   const left = new WeakSet<TranscriptItem>()
   let hasLeft = false
@@ -61,7 +61,7 @@ export function createTranscriptView(transcript: Transcript, readOptions: () => 
       const live = listLive(transcript.items, firstId).filter((item) => !left.has(item))
       const isPending = (item: TranscriptItem): boolean => item !== split?.item && canShrink(item, options)
       const settled = live.filter((item) => !isPending(item))
-      // What has begun to scroll away goes on where it is.
+      // An item whose first lines have scrolled away keeps its place.
       const ordered = settled.toSorted(
         (one, other) => Number(other === split?.item) - Number(one === split?.item),
       )
@@ -79,7 +79,7 @@ export function createTranscriptView(transcript: Transcript, readOptions: () => 
         const gone = lines.slice(0, rest)
         rest -= gone.length
         hasLeft = true
-        // An answer that is still written goes on below its last line.
+        // An answer that is still arriving continues below its last line.
         if (gone.length < lines.length || isStreaming(item)) {
           split = advanceSplit(split, item, gone, drawn.get(item))
           return [{ item, lines: lines.slice(gone.length) }]
@@ -98,7 +98,7 @@ export function createTranscriptView(transcript: Transcript, readOptions: () => 
   }
 }
 
-/** Draws an item, or returns what was drawn of it before. */
+/** Draws an item, or returns its earlier drawing. */
 function drawOne(
   drawn: WeakMap<TranscriptItem, DrawnItem>,
   item: TranscriptItem,
@@ -109,13 +109,13 @@ function drawOne(
   const { version } = item
   const { isFolded } = options
   if (known?.version === version && known.width === width && known.isFolded === isFolded) return known.lines
-  // The library ends the program if a line is too wide, so that no character of unknown width may get through.
+  // The library ends the program if a line is too wide, so every line is cut, in case a character's width was misjudged.
   const lines = drawItem(item, width, options).map((line) => dropPadding(truncateToWidth(line, width)))
   drawn.set(item, { version, width, isFolded, lines })
   return lines
 }
 
-/** Returns the items from one on, found from the end, because few are drawn. */
+/** Returns the items with at least this id, searched from the end, because only a few are drawn. */
 function listLive(items: readonly TranscriptItem[], firstId: number): readonly TranscriptItem[] {
   let start = items.length
   while (start > 0 && (items[start - 1]?.id ?? -1) >= firstId) start -= 1
@@ -126,7 +126,7 @@ function isStreaming(item: TranscriptItem): boolean {
   return (item.kind === 'answer' || item.kind === 'thinking') && item.isStreaming
 }
 
-/** True if lines of the item can change or go later: calls without a result, and thoughts, which are folded at their end. */
+/** True if lines of the item may still change or disappear: calls without a result, and thinking, which is folded at its end. */
 function canShrink(item: TranscriptItem, { isFolded }: DrawOptions): boolean {
   if (item.kind === 'call') return item.result === null && item.state !== 'interrupted'
   return item.kind === 'thinking' && item.isStreaming && isFolded
@@ -149,7 +149,7 @@ function advanceSplit(
   }
 }
 
-/** Finds the same place in an item that was drawn anew: at another width by its letters, folded or unfolded at its title. */
+/** Finds the same place in a redrawn item: at another width by its letters; after folding or unfolding at its title. */
 function fitSplit(split: SplitItem, lines: readonly string[], width: number, isFolded: boolean): SplitItem {
   if (split.width === width && split.isFolded === isFolded) return split
   if (split.isFolded !== isFolded && split.item.kind === 'call')
@@ -171,7 +171,7 @@ function countLetters(lines: readonly string[]): number {
   return lines.reduce((sum, line) => sum + [...stripVTControlCharacters(line).matchAll(LETTER)].length, 0)
 }
 
-/** Returns the column after so many letters of a line and the spaces that follow. */
+/** Returns the column after this many letters of a line and the spaces after them. */
 function findColumn(line: string, letters: number): number {
   if (letters <= 0) return 0
   const text = stripVTControlCharacters(line)
@@ -181,7 +181,7 @@ function findColumn(line: string, letters: number): number {
   return visibleWidth(text.slice(0, end + (/^\S*\s+/.exec(text.slice(end))?.[0].length ?? 0)))
 }
 
-/** Removes spaces at the end of a line, which a terminal would wrap when it becomes narrower. */
+/** Removes spaces at the end of a line, which a narrower terminal would wrap. */
 function dropPadding(line: string): string {
   return line.replace(PADDING, '$1')
 }

@@ -1,7 +1,7 @@
 /**
- * What the screen shows of a conversation, as a list of items: prompts, answers, tool calls, and one line for each thing
- * that was done to the context. It is built from the events of a session, or from the records of its log, and knows
- * nothing of the terminal. All text is made safe to print here, when it comes in.
+ * The transcript of a conversation as a list of items: prompts, answers, tool calls, and one line for each event in which the context
+ * changed. It is built from the events of a session or from the records of its log, without knowledge of the terminal. All text is made
+ * safe to print when it is added.
  */
 
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
@@ -29,23 +29,23 @@ export type TranscriptItem = PromptItem | AnswerItem | CallItem | LineItem
 
 interface ItemCore {
   readonly id: number
-  /** Grows with each change, so that a drawing can be kept until then. */
+  /** Increases with each change, so that a drawing can be reused until then. */
   version: number
-  /** True if it is no longer part of the conversation, as after /rewind or /clear. */
+  /** True if the item is no longer part of the conversation, for example after /rewind or /clear. */
   isLeft?: boolean
 }
 
 export interface PromptItem extends ItemCore {
   readonly kind: 'prompt'
   readonly text: string
-  /** The record, which `/rewind` can go back to before. */
+  /** uuid of the record, to which `/rewind` can go back. */
   readonly uuid: string
 }
 
 export interface AnswerItem extends ItemCore {
   readonly kind: 'answer' | 'thinking'
   text: string
-  /** The end of what has arrived, if it may be the beginning of a control sequence. */
+  /** The end of the text so far, if it may be the beginning of a control sequence. */
   held?: string
   isStreaming: boolean
 }
@@ -59,7 +59,7 @@ export interface CallItem extends ItemCore {
   /** The newest text that the running tool reported. */
   progress: string
   result: string | null
-  /** The change to a file, compared with the file before the call; null for other calls and for those of a log. */
+  /** The change of a file, compared with the file before the call; null for other calls and for calls from a log. */
   change: readonly DiffLine[] | null
 }
 
@@ -77,20 +77,20 @@ interface OwnCall {
 
 export interface Transcript {
   readonly items: readonly TranscriptItem[]
-  /** Adds what an event of the open session shows. Returns true if something has changed. */
+  /** Adds what the screen shows of an event. Returns true if the transcript has changed. */
   apply(event: SessionEvent): boolean
-  /** Adds the records of a log that was written before, without replies that broke off and were taken back. */
+  /** Adds the records of an existing log. Replies that broke off and were withdrawn are left out. */
   replay(records: readonly SessionRecord[]): void
   addLine(line: EventLine): void
-  /** Marks prompts that are not in the conversation any more, with what followed them. `prompts`: those that are in it. */
+  /** Marks prompts that are no longer in the conversation, and the items after them. `prompts`: those still in it. */
   markLeft(prompts: ReadonlySet<string>): void
-  /** Adds a call that the user has made, with its result. */
+  /** Adds a shell command that the user ran, with its result. */
   addCall(call: OwnCall): void
-  /** Begins an empty transcript, for another session. */
+  /** Empties the transcript, for another session. */
   clear(): void
 }
 
-/** Items that are kept for drawing again. Older ones stay in the log. */
+/** Maximum items that can be drawn again. Older ones are only in the log. */
 const MAX_ITEMS = 5_000
 
 type NewItem =
@@ -99,7 +99,7 @@ type NewItem =
   | Omit<CallItem, 'id' | 'version'>
   | Omit<LineItem, 'id' | 'version'>
 
-/** `readChange` returns the change that a call will make to a file; it is asked before the call runs. */
+/** `readChange` returns the change that a call will make to a file. Called before the call runs. */
 export function createTranscript(readChange: ReadChange = () => null): Transcript {
   const state = createItems(readChange)
   return {
@@ -131,7 +131,7 @@ export function createTranscript(readChange: ReadChange = () => null): Transcrip
   }
 }
 
-/** Lines about the context stay as they are: they tell what was done, on whichever branch. */
+/** Lines about the context are never marked: they report what was done, on any branch. */
 function markLeftItems(items: readonly TranscriptItem[], prompts: ReadonlySet<string>): void {
   let isLeft = false
   for (const item of items) {
@@ -144,10 +144,10 @@ function markLeftItems(items: readonly TranscriptItem[], prompts: ReadonlySet<st
 
 type ReadChange = (name: string, input: CallItem['input']) => CallItem['change']
 
-/** Items of an earlier log that are shown when its session is opened. */
+/** Maximum items of an existing log that are shown when its session is opened. */
 const MAX_REPLAYED = 300
 
-/** Replaces all but the newest items from `start` on by a line that says where they are. */
+/** Replaces older items from `start` on by a line that says where they are. The newest ones stay. */
 function leaveOutOlder({ items }: Items, start: number): void {
   const [first] = items.slice(start)
   const count = items.length - start - MAX_REPLAYED
@@ -162,9 +162,9 @@ interface Items {
   readonly items: TranscriptItem[]
   /** Calls by id that have no result yet. */
   readonly calls: Map<string, CallItem>
-  /** Items of the reply that is arriving, by the index of their block. */
+  /** Items of the arriving reply, by the index of their block. */
   readonly streaming: Map<number, TranscriptItem>
-  /** The line that says what the request will cost whose cache has expired, until its answer is there. */
+  /** The line with the expected cost of a request whose cache has expired, until the response arrives. */
   forecast: TranscriptItem | null
   /** The model of the records that were replayed so far. */
   replayedModel: string | null
@@ -207,7 +207,7 @@ function createItems(readChange: ReadChange): Items {
 
 function applyEvent(state: Items, event: SessionEvent): boolean {
   const line = describeEventLine(event)
-  // What an expired cache was expected to cost gives way to what it did cost.
+  // The actual cost replaces the expected cost of an expired cache.
   if (event.type === 'cache-break' && state.forecast !== null) state.remove(new Set([state.forecast]))
   if (event.type === 'cache-break' || event.type === 'turn-ended') state.forecast = null
   const added = line === null ? null : state.add({ kind: 'line', line })
@@ -244,7 +244,7 @@ function applyEvent(state: Items, event: SessionEvent): boolean {
   }
 }
 
-/** Characters that are kept of what a running tool reports. */
+/** Maximum characters of a running tool's reports that are kept. */
 const PROGRESS_CHARACTERS = 4_000
 
 function applyReply(state: Items, { event }: EventOf<'reply'>): boolean {
@@ -297,12 +297,12 @@ function endBlock(state: Items, index: number, block: ContentBlock): boolean {
   const item = state.streaming.get(index)
   if (item === undefined) return false
   item.version += 1
-  // The items of a reply stay known until its end, because a reply that breaks off takes all of them back.
+  // The items of a reply are remembered until its end, because a reply that breaks off removes all of them.
   if (item.kind === 'call' && isToolUse(block)) {
     item.input = toInput(block.input)
     if (item.state === 'writing') item.state = 'waiting'
   } else {
-    // The whole text is known now, so that what was held back, or taken for a sequence too early, is right.
+    // The whole text is now known. It replaces the pieces, in which text may have been held back or mistaken for a sequence.
     const whole = toItem(block, false)
     if (isAnswer(item) && whole !== null && isAnswer(whole)) item.text = whole.text
     stopStreaming(item)
@@ -385,7 +385,7 @@ function replayRecord(state: Items, record: KnownRecord): void {
     }
 }
 
-/** Requests begin with another snapshot of the prefix when the model was switched. */
+/** Returns a line if a new prefix snapshot has another model, because the model was switched. */
 function describeModelChange(state: Items, record: KnownRecord): EventLine | null {
   const model = record.type === 'system' ? record.epoch?.model : undefined
   const before = state.replayedModel

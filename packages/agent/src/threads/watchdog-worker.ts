@@ -1,4 +1,4 @@
-/** The thread of the watchdog: restores the terminal, says what was under way, and ends the process. */
+/** The watchdog's thread: restores the terminal, reports the running work, and ends the process. */
 import { spawnSync } from 'node:child_process'
 import { writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -7,8 +7,8 @@ import type { WatchdogData } from './watchdog.ts'
 const { beats, resumeCommand, isOnScreen, limitMs } = workerData as WatchdogData
 
 /**
- * Time is counted in ticks of this thread: while the whole process is stopped, or the machine asleep or busy, it does not
- * pass here either.
+ * Milliseconds per tick. Time is counted in ticks of this thread, so that it also stops while the process is stopped or the machine is
+ * asleep.
  */
 const TICK_MS = 250
 let work = 'the start'
@@ -33,7 +33,7 @@ function endProcess(): void {
   try {
     if (isOnScreen) {
       writeSync(1, LEAVE_SCREEN)
-      // A thread cannot set the modes of the terminal itself.
+      // A thread cannot set the modes of the terminal itself, so `stty` does.
       spawnSync('stty', ['sane'], { stdio: [0, 'ignore', 'ignore'], timeout: 2_000 })
     }
     writeSync(

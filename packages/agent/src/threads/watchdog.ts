@@ -1,20 +1,20 @@
 /**
- * Ends the process if its main thread does not answer for a long time, as in a loop that never ends: then no key and no
- * signal but SIGKILL would, and the terminal would stay as the screen has set it.
+ * Ends the process if its main thread does not respond for a long time, for example in an endless loop. Otherwise only SIGKILL would end
+ * it, and the terminal would stay in the modes of the screen.
  */
 import { url as inspectorUrl } from 'node:inspector'
 import { startWorker } from './start-worker.ts'
 
 interface Watchdog {
-  /** Notes what is under way, for the message. */
+  /** Stores a description of the running work, for the message. */
   report(work: string): void
   stop(): void
 }
 
 export interface WatchdogData {
-  /** Counts up while the main thread answers. */
+  /** A counter that grows while the main thread responds. */
   readonly beats: Int32Array
-  /** How the session can be continued. */
+  /** The command with which the session can be continued. */
   readonly resumeCommand: string
   /** True if the terminal shows a screen, which must be left. */
   readonly isOnScreen: boolean
@@ -24,7 +24,7 @@ export interface WatchdogData {
 const BEAT_MS = 500
 const DEFAULT_LIMIT_MS = 10_000
 
-/** Starts to watch. In a debugger, where the main thread stops at breakpoints, nothing is watched. */
+/** Starts to watch. Does nothing under a debugger, where the main thread stops at breakpoints. */
 export function startWatchdog(
   options: Pick<WatchdogData, 'resumeCommand' | 'isOnScreen'> & { readonly limitMs?: number },
 ): Watchdog {
@@ -32,7 +32,7 @@ export function startWatchdog(
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const data: WatchdogData = { limitMs: DEFAULT_LIMIT_MS, ...options, beats }
   const worker = startWorker('watchdog-worker', data)
-  // Without the thread the command works as well, unwatched.
+  // If the thread fails, the command continues without a watchdog.
   worker.on('error', () => undefined).unref()
   const timer = setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS)
   timer.unref()

@@ -7,7 +7,7 @@ import type { SendWebRequest } from './web-request.ts'
 export interface AgentEnvironment {
   /** The session's working directory, as an absolute path. Relative paths in tool inputs start here. */
   readonly cwd: string
-  /** Folder for outputs that are too large for the conversation. It is created when it is first needed. */
+  /** Folder for outputs that are too large for the conversation. It is created when first needed. */
   readonly spillFolder: string
   /** Environment variables of the commands that the model runs. */
   readonly env: NodeJS.ProcessEnv
@@ -17,7 +17,7 @@ export interface AgentEnvironment {
   readonly shells: BackgroundShells
   /** Confines the commands of the model. If omitted, they are not confined. */
   readonly sandbox?: Sandbox
-  /** Removes the key of the model from what is written to files beside a result. Default: nothing is removed. */
+  /** Removes the key of the model from outputs that are written to files. Default: nothing is removed. */
   readonly hideKey?: (text: string) => string
   /** Asks the user. If omitted, no user can answer, and the model gets a message that says so. */
   readonly askUser?: AskUser
@@ -43,9 +43,9 @@ export interface AgentEnvironment {
    * links. Default: no file is hidden.
    */
   readonly isHidden?: (tool: 'Grep' | 'Glob', file: string, root: string) => boolean
-  /** The place, without symbolic links, that a call to write was permitted for, by the id of the call. */
+  /** The permitted real path of each writing call, by the id of the call. */
   readonly permittedWrites?: Map<string, string>
-  /** Most bytes of a text file that one call of Read shows. Default: 80,000. */
+  /** Maximum bytes of a text file that one call of Read shows. Default: 80,000. */
   readonly readLimitBytes?: number
 }
 
@@ -62,11 +62,11 @@ export interface UserQuestion {
   readonly multiSelect?: boolean
 }
 
-/** What the user chose or typed for one question, in the order of the questions. Empty if the user skipped it. */
+/** What the user chose or typed for one question; empty if the user skipped it. */
 export type UserAnswer = readonly string[]
 
 export interface SkillLoader {
-  /** The names at the start of the session, for the definition of the tool. */
+  /** The skills' names at the start of the session, for the definition of the tool. */
   readonly names: readonly string[]
   /** Returns the skills as they are now. */
   list(): Promise<readonly { readonly name: string; readonly description: string }[]>

@@ -32,20 +32,20 @@ interface ToolOptions extends Required<Pick<TidemarkOptions, 'policy' | 'cleanup
 }
 
 /**
- * Returns the options that a session with these tools needs. Read answers "unchanged" only while the earlier text is in
- * the context, so it must hear of every rewrite, and its results, which it limits itself, must not be spilled. What the
- * shell is doing is repeated after a compaction.
+ * Returns the options that a session with these tools needs. Read answers "unchanged" only while the earlier text is in the context, so it
+ * must be told of every rewrite. It limits its results itself, so they must not be spilled. The state of the shell is attached again after
+ * a compaction.
  */
 export function createToolOptions({
   readState,
   shells,
   scope = 'main',
 }: Pick<AgentEnvironment, 'readState' | 'shells'> & {
-  /** Whose context it is: `main`, or the source of a subagent. */
+  /** Whose context it is: `main`, or the source label of a subagent. */
   readonly scope?: string
 }): ToolOptions {
   const leaveFolder = ({ kind }: { readonly kind: string }): void => {
-    // The command that entered the directory may have left the conversation.
+    // The command that changed the directory may no longer be in the conversation.
     if (kind === 'undo' || kind === 'rewind') shells.folder = null
   }
   return {

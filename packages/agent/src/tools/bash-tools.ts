@@ -63,7 +63,7 @@ function createBashTool(environment: AgentEnvironment, folder: ShellFolder): Age
   })
 }
 
-/** Says what commands in the sandbox can do, as the end of the description of the tool. */
+/** Returns the end of the tool's description: what sandboxed commands can do. */
 function describeSandbox({ hasNetwork, listedHosts }: Sandbox): string {
   const closed =
     listedHosts.length === 0
@@ -119,7 +119,7 @@ async function startCommand(
 const PROGRESS_INTERVAL_MS = 500
 const MAX_PROGRESS_CHARACTERS = 2_000
 
-/** Returns a function that reports new whole lines of output, at most twice a second. */
+/** Returns a function that reports new complete lines of output, at most twice a second. */
 function createProgressReporter({ progress }: AgentToolContext, now: () => number): (text: string) => void {
   let pending = ''
   let reportedAt = Number.NEGATIVE_INFINITY
@@ -171,13 +171,13 @@ async function runToEnd(
   }
 }
 
-/** Returns what the model must know of the sandbox after a command, as lines. */
+/** Ends the sandbox of a command. Returns what the model must know about it, as lines. */
 async function leaveSandbox(
   confined: ConfinedRun,
   process: ShellProcess,
   end: ProcessEnd | null,
 ): Promise<string> {
-  // What the command left running ends with it, and could create guarded files until it has.
+  // Processes left by the command end with the sandbox. Until then they could create guarded files, so this waits for them.
   for (let waited = 0; waited < LEFT_MS && process.isAlive(); waited += LEFT_POLL_MS)
     await sleep(LEFT_POLL_MS)
   if (process.isAlive()) await process.stop()
@@ -190,7 +190,7 @@ const LEFT_POLL_MS = 2
 const MAY_BE_SANDBOX =
   '[The command ran in the sandbox. If it failed for lack of network or of write access, call again with outside: true.]'
 
-/** Says what the sandbox kept a command from, as lines. */
+/** Describes what the sandbox prevented, as lines. */
 function describeReport({ moved, refusals }: RunReport): string {
   return [
     ...moved.map(
@@ -207,7 +207,7 @@ function describeReport({ moved, refusals }: RunReport): string {
 
 const LAST_OUTPUT_MS = 1_500
 
-/** Waits for the end of a command. If it takes too long or is aborted, ends it and returns why; otherwise returns null. */
+/** Waits for the end of a command. If it takes too long or is aborted, stops it and returns why; otherwise returns null. */
 async function stopWhenOver(
   process: ShellProcess,
   timeoutMs: number,
@@ -230,7 +230,7 @@ async function stopWhenOver(
     const why = await Promise.race([process.ended.then(() => null), isOver])
     if (why === null) return null
     await process.stop()
-    // What the command wrote last is still read. A process that even SIGKILL cannot end is not waited for.
+    // The last output is still read, but a process that survives even SIGKILL is not awaited.
     await Promise.race([process.ended, sleep(LAST_OUTPUT_MS)])
     return why
   } finally {
@@ -245,13 +245,13 @@ interface CommandReport {
   readonly stopped: string | null
   readonly text: string
   readonly note: string | null
-  /** What the sandbox adds, as lines. */
+  /** Lines that the sandbox adds to the result. */
   readonly inside: string
 }
 
 /**
- * Writes the result of a command. An exit code other than 0 without any output, as of a search without matches, is
- * stated but is no error.
+ * Writes the result of a command. An exit code other than 0 without output, such as that of a search without matches, is reported but is
+ * not an error.
  */
 function renderEnd({ end, stopped, text, note, inside }: CommandReport): ToolOutput {
   const failure = stopped ?? describeFailure(end)
@@ -274,7 +274,7 @@ function describeFailure(end: ProcessEnd | null): string | null {
 /** The directory in which the next command starts. */
 interface ShellFolder {
   findStart(): Promise<string>
-  /** Reads where a command ended. Returns a note for the model if the next command does not start there. */
+  /** Reads the directory in which a command ended. Returns a note for the model if the next command starts elsewhere. */
   recordEnd(cwdFile: string): Promise<string | null>
 }
 
@@ -302,7 +302,7 @@ function createShellFolder({ cwd, mayEnterFolder, shells }: AgentEnvironment): S
   }
 }
 
-/** Reads a file that a command may have replaced by a link to one that it cannot read itself; empty if it is not there. */
+/** Reads a file that a command may have replaced by a link to a file that the command cannot read; empty if missing. */
 async function readOwnFile(path: string): Promise<string> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => null)

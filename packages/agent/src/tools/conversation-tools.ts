@@ -112,7 +112,7 @@ function describeAnswer(question: string, answer: UserAnswer): string {
   return `${question}\nAnswer: ${answer.length === 0 ? '(skipped)' : answer.join(', ')}`
 }
 
-/** Characters of the names in the definition of Skill. More are found by calling it without a name. */
+/** Maximum characters for names in the definition of Skill. The model finds others by calling Skill without a name. */
 const NAMES_CHARACTERS = 4_000
 
 function createSkillTool({ names, list, load }: SkillLoader): AgentTool {

@@ -1,4 +1,4 @@
-/** Reads files of the user's project safely: only regular files, with a version, and text in the encodings in use. */
+/** Reads files of the user's project safely: only regular files, with a version, and text in common encodings. */
 import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import type { FileVersion } from './read-state.ts'
 import { resolveRealPath, resolveToolPath } from './tool-access.ts'
 import { ToolError } from './tool-definition.ts'
 
-/** Files above this size are neither hashed nor edited, and only the requested part of them is read. */
+/** Larger files are neither hashed nor edited, and only the requested part of them is read. */
 export const MAX_WHOLE_FILE_BYTES = 32_000_000
 
 /** Calls `use` with a regular file. Throws a `ToolError` that says what is wrong if there is none at the path. */
@@ -17,9 +17,9 @@ export async function withRegularFile<Value>(
   path: string,
   use: (file: FileHandle, facts: Stats) => Promise<Value>,
 ): Promise<Value> {
-  // A pipe must not be opened, even without blocking: its writer would see the reader come and go.
+  // Pipes are never opened, not even without blocking, because their writer would notice.
   requireRegularFile(path, await stat(path).catch((error) => throwMissing(path, error)))
-  // The file may have been replaced by a pipe since. Opening a pipe without O_NONBLOCK would wait for a writer.
+  // The file may since have been replaced by a pipe. Without O_NONBLOCK, opening a pipe would wait for a writer.
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   try {
     const facts = await file.stat()
@@ -50,12 +50,12 @@ export function hasErrorCode(error: unknown, ...codes: readonly string[]): boole
 
 const MAX_NEAR_NAMES = 3
 
-/** Returns names in the same folder that differ from the wanted name only a little. */
+/** Returns similar names in the same folder. */
 async function findNearNames(path: string): Promise<readonly string[]> {
   return findNearestNames(basename(path), await readdir(dirname(path)).catch(() => []))
 }
 
-/** Returns up to three of these names that differ from the wanted name only a little, the nearest first. */
+/** Returns up to three names that are similar to the wanted name, most similar first. */
 export function findNearestNames(name: string, names: readonly string[]): readonly string[] {
   const wanted = name.toLowerCase()
   return names
@@ -66,7 +66,7 @@ export function findNearestNames(name: string, names: readonly string[]): readon
     .map((found) => found.name)
 }
 
-/** Returns the number of inserted, deleted or replaced characters between two names. 1 if only the extension differs. */
+/** Returns the number of inserted, deleted or replaced characters between two names; 1 if only the extension differs. */
 function measureNameDistance(one: string, other: string): number {
   const withoutExtension = (name: string): string => name.replace(/(?<=.)\.[^.]*$/, '')
   if (withoutExtension(one) === withoutExtension(other)) return 1
@@ -110,8 +110,8 @@ export async function readWholeFile(path: string): Promise<FileContent | null> {
 }
 
 /**
- * Reads an open file whole. Throws an error that names `path` above `MAX_WHOLE_FILE_BYTES`, by the bytes that were read: files of
- * /proc state the size 0 and may have no end.
+ * Reads an open file whole. Throws an error that names `path` if more than `MAX_WHOLE_FILE_BYTES` bytes were read. The stated size is not
+ * used: files of /proc state 0 and may have no end.
  */
 export async function readAllBytes(file: FileHandle, path: string): Promise<Buffer> {
   const chunks: Buffer[] = []
@@ -145,14 +145,11 @@ export interface DecodedText {
 }
 
 const BYTE_ORDER_MARK = '\uFEFF'
-/** Control characters that text files do not have. Tab, line feed, form feed, carriage return and escape may occur. */
+/** Control characters that do not occur in text files. Tab, line feed, form feed, carriage return and escape may occur. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the purpose.
 const BINARY_CHARACTER = /[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f]/
 
-/**
- * Decodes the text of a file: UTF-8, UTF-16 with a byte order mark, else Latin-1. Returns null if the bytes are no
- * text.
- */
+/** Decodes the text of a file: UTF-8, UTF-16 with a byte order mark, else Latin-1. Returns null if the bytes are not text. */
 export function decodeFileText(bytes: Buffer): DecodedText | null {
   if (bytes[0] === 0xff && bytes[1] === 0xfe)
     return { text: bytes.subarray(2).toString('utf16le'), encoding: 'utf16le', hasMark: true }
@@ -167,7 +164,7 @@ export function decodeFileText(bytes: Buffer): DecodedText | null {
   }
 }
 
-/** Encodes a changed text as the file was encoded. A Latin-1 file becomes UTF-8 if a character needs it. */
+/** Encodes a changed text in the encoding of the file. A Latin-1 file becomes UTF-8 if a character requires it. */
 export function encodeFileText(text: string, { encoding, hasMark }: Omit<DecodedText, 'text'>): Buffer {
   const isBeyondLatin1 = encoding === 'latin1' && /[^\0-\xff]/.test(text)
   return Buffer.from((hasMark ? BYTE_ORDER_MARK : '') + text, isBeyondLatin1 ? 'utf8' : encoding)

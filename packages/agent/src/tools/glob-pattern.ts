@@ -11,9 +11,7 @@ export function compilePathFilter(pattern: string): PathFilter {
   return (path) => glob(path.split('/'))
 }
 
-/**
- * Returns the glob for paths from the folder that is searched. One without a slash matches names in any folder.
- */
+/** Returns the glob for paths relative to the searched folder. A pattern without a slash matches names in any folder. */
 export function toFileGlob(pattern: string): string {
   return pattern.includes('/') ? pattern : `**/${pattern}`
 }

@@ -1,6 +1,6 @@
 /**
- * Searches a text with a regular expression that the model wrote. Such an expression can take practically for ever, so
- * a search ends with an error after a time limit.
+ * Searches a text with a regular expression that the model wrote. Such an expression may practically never end, so a search ends with an
+ * error after a time limit.
  */
 import { createContext, Script } from 'node:vm'
 import { hasErrorCode } from './file-content.ts'
@@ -9,15 +9,15 @@ import { ToolError } from './tool-definition.ts'
 export interface GuardedSearch {
   /** Returns the indexes of the lines in which the expression matches. */
   findLines(lines: readonly string[]): readonly number[]
-  /** Returns the indexes of the lines that matches in the whole text touch; a match may span several lines. */
+  /** Returns the indexes of the lines with a part of a match. A match may span several lines. */
   findSpannedLines(text: string): readonly number[]
 }
 
 const TIMEOUT_MS = 2_000
 
 /**
- * Compiles an expression. Throws a `ToolError` if it is invalid, or later if a search takes too long. `flags` are those
- * of JavaScript. Flags at the beginning of the pattern, as in `(?i)word`, count too.
+ * Compiles an expression. Throws a `ToolError` if it is invalid, or later if a search takes too long. `flags` are those of JavaScript.
+ * Flags at the beginning of the pattern, as in `(?i)word`, are also accepted.
  */
 export function createGuardedSearch(pattern: string, flags: string): GuardedSearch {
   const [prefix = '', inner = ''] = /^\(\?([ims]+)\)/.exec(pattern) ?? []
@@ -25,7 +25,7 @@ export function createGuardedSearch(pattern: string, flags: string): GuardedSear
   const expression = compileExpression(pattern.slice(prefix.length), allFlags)
   const input = { expression, value: '' as string | readonly string[] }
   const context = createContext(input)
-  // Without repetitions or back references a search is fast anyway; a time limit would cost half a millisecond a file.
+  // Without repetitions or back references a search is always fast, and a time limit would cost half a millisecond per file.
   const limits = /[*+{]|\\[1-9k]/.test(pattern) ? { timeout: TIMEOUT_MS } : {}
   function run(script: Script, value: string | readonly string[]): readonly number[] {
     input.value = value
@@ -57,7 +57,7 @@ function compileExpression(pattern: string, flags: string): RegExp {
   }
 }
 
-// Only code that runs in a context of its own can be ended after a time, so the loops are scripts.
+// Only code in a separate context can be ended after a time, so these loops are scripts.
 
 const FIND_LINES = new Script(`{
   const lines = value, wanted = expression, found = []

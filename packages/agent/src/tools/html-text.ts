@@ -21,7 +21,7 @@ const PARAGRAPHS = new Set(
   `address article aside blockquote body div dl fieldset figure footer form header hr main nav ol p section table ul
   details summary figcaption`.split(/\s+/),
 )
-/** What stands in place of the beginning of an element: a new line, or the border of a table cell. */
+/** Text that replaces the beginning of an element: a new line, or the border of a table cell. */
 const BEGINNINGS: ReadonlyMap<string, string> = new Map([
   ...['br', 'caption', 'dd', 'dt', 'tr'].map((name) => [name, '\n'] as const),
   ...['td', 'th'].map((name) => [name, ' | '] as const),
@@ -33,17 +33,17 @@ interface HtmlText {
   readonly text: string
 }
 
-/** Most characters of a title that are shown. */
+/** Maximum characters of a title that are shown. */
 const MAX_TITLE = 500
 
 /** Converts a page. Relative links are resolved against `address`. */
 export async function convertHtmlToText(html: string, address: string): Promise<HtmlText> {
-  // Loaded when a page is fetched. Only its tokens are used: a tree of hostile nesting takes minutes to build.
+  // Loaded when a page is fetched. Only its tokens are used, because building a tree of hostile nesting takes minutes.
   const { SAXParser } = await import('parse5-sax-parser')
   const parser = new SAXParser()
   const builder = createTextBuilder(address)
   let title = ''
-  /** The element whose content is left out now, and how many of its name are open. */
+  /** The element whose content is currently dropped, and the number of open elements of its name. */
   let dropped = { name: '', depth: 0 }
   parser.on('text', ({ text }) => {
     if (dropped.depth === 0) builder.addText(text)
@@ -58,7 +58,7 @@ export async function convertHtmlToText(html: string, address: string): Promise<
     if (dropped.depth === 0) builder.closeElement(tagName)
     else if (tagName === dropped.name) dropped.depth -= 1
   })
-  // The parser passes the page on as a stream, which is not used here.
+  // The parser also outputs the page as a stream, which is not needed.
   parser.resume()
   parser.end(html)
   await finished(parser)
@@ -71,7 +71,7 @@ interface HtmlList {
   count: number
 }
 
-/** Most levels by which an item of nested lists is indented. */
+/** Maximum nesting level that is shown by indentation. */
 const MAX_INDENTATION = 20
 
 interface HtmlAttribute {
@@ -89,7 +89,7 @@ interface TextBuilder {
 interface TextParts {
   add(part: string): void
   openLink(target: string | null): void
-  /** Ends a link. One without a text is left out. */
+  /** Ends a link. A link without text is left out. */
   closeLink(): void
   join(): string
 }
@@ -97,7 +97,7 @@ interface TextParts {
 function createTextParts(address: string): TextParts {
   const parts: string[] = []
   const links: { readonly target: string | null; readonly start: number; readonly shown: number }[] = []
-  /** Parts that are more than white space. */
+  /** Number of parts that are not only white space. */
   let shown = 0
   const add = (part: string): void => {
     if (/\S/.test(part)) shown += 1
@@ -123,7 +123,7 @@ function createTextBuilder(address: string): TextBuilder {
   const { add, openLink, closeLink, join } = createTextParts(address)
   const lists: HtmlList[] = []
   let preformatted = 0
-  /** True after the mark of a list item, until its text begins. */
+  /** True between the mark of a list item and its text. */
   let isItemEmpty = false
   function beginItem(): void {
     isItemEmpty = true
@@ -181,8 +181,8 @@ function describeImage(attributes: readonly HtmlAttribute[]): string {
 }
 
 /**
- * Removes needless white space. Code blocks keep their indentation. Ends of lines are trimmed one by one: an expression
- * for blanks before a line end tries each blank of a long line anew.
+ * Removes needless white space. Code blocks keep their indentation. Lines are trimmed one by one, because a regular expression for blanks
+ * before a line end would be slow on long lines.
  */
 function tidyText(text: string): string {
   const tidied = text.split('```').map((block, index) =>

@@ -8,14 +8,14 @@ import { isPrivateAddress, type ResolveHost } from './network-address.ts'
 
 interface ListedHost {
   readonly host: string
-  /** True if the names below `host` are meant, and not itself. */
+  /** True if only the names below `host` are listed, not `host` itself. */
   readonly isBelow: boolean
   readonly ports: readonly number[]
 }
 
 const USUAL_PORTS: readonly number[] = [80, 443]
 
-/** Reads an entry of the list. Returns null if it is not valid. */
+/** Parses an entry of the list. Returns null if it is invalid. */
 export function parseListedHost(text: string): ListedHost | null {
   const [, star, name = '', port] =
     /^(\*\.)?(\[[\da-f:.]+\]|[^\s:/?#@[\]*\\]+)(?::(\d{1,5}))?$/i.exec(text) ?? []
@@ -27,14 +27,14 @@ export function parseListedHost(text: string): ListedHost | null {
   return { host, isBelow, ports: port === undefined ? USUAL_PORTS : [Number(port)] }
 }
 
-/** A name without the dot that may end it; an address without brackets. */
+/** Returns a name without a dot at its end, or an address without brackets. */
 function toName(hostname: string): string {
   return hostname.toLowerCase().replace(/^\[|\]$|\.$/g, '')
 }
 
 /**
- * Returns a check of hosts by a list. Addresses of this machine and of local networks are refused, whatever name leads to
- * them, unless the address itself is listed. `localhost` in the list stands for the addresses of this machine.
+ * Returns a check of hosts against the list. Addresses of this machine and of local networks are refused, even behind a listed name, unless
+ * the address itself is listed. `localhost` in the list allows the addresses of this machine.
  */
 export function createHostCheck(entries: readonly string[], resolveHost: ResolveHost): CheckHost {
   const listed = entries.flatMap((entry) => parseListedHost(entry) ?? [])

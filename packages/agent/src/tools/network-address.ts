@@ -1,4 +1,4 @@
-/** Resolves hosts of web pages, and recognises addresses that are not on the public internet. */
+/** Resolves hosts of web pages, and recognizes addresses that are not on the public internet. */
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { ToolError } from './tool-definition.ts'
@@ -11,7 +11,7 @@ const PRIVATE_IPV4: readonly Network[] = [
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
-  // A machine of Azure reaches services of its host here.
+  // At this address, virtual machines of Azure reach services of their host.
   ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
@@ -25,7 +25,7 @@ const PRIVATE_IPV4: readonly Network[] = [
   ['224.0.0.0', 3],
 ]
 
-/** The part of IPv6 from which public addresses are given out, and what in it is documentation or leads to IPv4. */
+/** The IPv6 range of public addresses. Below: the parts of it for documentation, and for access to IPv4. */
 const PUBLIC_IPV6: readonly Network[] = [['2000::', 3]]
 const EXCEPTIONS_IPV6: readonly Network[] = [
   ['2001::', 23],
@@ -47,15 +47,15 @@ function createList(networks: readonly Network[], family: 'ipv4' | 'ipv6'): Bloc
 }
 
 /**
- * Returns true for addresses that are not on the public internet: loopback, private, link-local, multicast and the like.
- * An IPv4 address that is written as IPv6 counts as the IPv4 address. A text that is no address is not public either.
+ * Returns true for addresses that are not on the public internet: loopback, private, link-local, multicast and the like. An IPv4 address
+ * that is written as IPv6 counts as the IPv4 address. A text that is not an address counts as not public.
  */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 4) return privateIpv4.check(address, 'ipv4')
-  // A zone, as in `fe80::1%eth0`, belongs to addresses of one network.
+  // An address with a zone, as in `fe80::1%eth0`, is local to one network.
   if (family !== 6 || address.includes('%')) return true
-  // A list of IPv4 networks recognises mapped addresses in every spelling.
+  // A list of IPv4 networks also recognizes mapped addresses, in every spelling.
   if (mappedIpv4.check(address, 'ipv6')) return privateIpv4.check(address, 'ipv6')
   return !publicIpv6.check(address, 'ipv6') || exceptionsIpv6.check(address, 'ipv6')
 }
@@ -79,7 +79,7 @@ export async function resolveAnyHost(url: URL, resolveHost: ResolveHost): Promis
   }
 }
 
-/** As `resolveAnyHost`. Throws a `ToolError` if one of the addresses is of this machine or a local network. */
+/** Like `resolveAnyHost`, but throws a `ToolError` if an address belongs to this machine or a local network. */
 export async function resolvePublicHost(url: URL, resolveHost: ResolveHost): Promise<readonly string[]> {
   const isLocalName = /(?:^|\.)(?:localhost|local|internal)\.?$/i.test(url.hostname)
   const addresses = isLocalName ? [] : await resolveAnyHost(url, resolveHost)

@@ -6,14 +6,14 @@ import { cutText } from './tool-definition.ts'
 
 interface RenderedNotebook {
   readonly text: string
-  /** Pictures among the outputs, in order. The text names each where it stands. */
+  /** Pictures in the outputs, in order. The text names each at its place. */
   readonly images: readonly { readonly mediaType: string; readonly data: string }[]
 }
 
-/** Most characters shown of one output of a cell. */
+/** Maximum characters shown of one output of a cell. */
 const MAX_OUTPUT_CHARACTERS = 10_000
 const MAX_IMAGES = 20
-/** Most characters of all pictures together, in base64. */
+/** Maximum characters of all pictures together, in base64. */
 const MAX_IMAGE_CHARACTERS = 8_000_000
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
@@ -72,7 +72,7 @@ function renderOutputText(
     : `${cutText(text, MAX_OUTPUT_CHARACTERS)}\n[${formatInteger(left)} more characters]`
 }
 
-/** A notebook stores a text as one string or as a list of lines. */
+/** Joins the lines of a text. A notebook stores a text as one string or as a list of lines. */
 function joinLines(value: unknown, separator: string = ''): string {
   if (typeof value === 'string') return value
   return Array.isArray(value) ? value.map(String).join(separator) : ''

@@ -1,6 +1,6 @@
 /**
- * Remembers which files the model has seen, and which of their texts are still in its context. The first allows Write
- * and Edit to notice that a file was never read or has changed since; the second allows Read to answer "unchanged".
+ * Remembers which files the model has seen, and which of their texts are still in its context. With the first, Write and Edit notice that a
+ * file was never read or has changed; with the second, Read can answer "unchanged".
  */
 import { appendFileSync, readFileSync } from 'node:fs'
 import { resolveRealPath, resolveToolPath } from './tool-access.ts'
@@ -10,22 +10,22 @@ export type FileVersion = string
 
 interface ShownText {
   readonly version: FileVersion
-  /** The call of Read whose result has the text; null if it came with a prompt of the user. */
+  /** The Read call whose result has the text; null if a prompt of the user attached it. */
   readonly toolUseId: string | null
 }
 
 export interface ReadState {
   /** Records that the result of a tool call shows a part of a file. `range` names the part. */
   noteRead(path: string, range: string, shown: ShownText): void
-  /** Records that the model changed the file, so that texts shown before are out of date. */
+  /** Records that the model has changed the file, so that texts shown before are outdated. */
   noteWritten(path: string, version: FileVersion): void
-  /** Returns the version of the file that the model has seen last; null if it has not seen the file. */
+  /** Returns the version of the file that the model last saw; null if it has not seen the file. */
   findSeenVersion(path: string): FileVersion | null
   /** Returns the call whose result shows this part of this version and is still in the context; null if there is none. */
   findShownText(path: string, range: string, version: FileVersion): ShownText | null
   /**
-   * Must be called when the context was rewritten; fits the `forget` of a rewrite cleanup of the engine. Texts that are
-   * no longer in the context do not count as shown any more. The versions that the model has seen are kept.
+   * Must be called after a rewrite of the context, as a rewrite cleanup of the engine. Texts that have left the context no longer count as
+   * shown. The versions that the model has seen are kept.
    */
   forget(rewritten: ForgottenTexts): void
 }
@@ -53,10 +53,10 @@ export function createReadState(cwd: string, store?: string): ReadState {
   function keepVersion(path: string, version: FileVersion): void {
     if (store === undefined || files.get(path)?.seen === version) return
     try {
-      // The line end comes first, so that a line torn by a kill spoils no other.
+      // The line end comes first, so that a line cut by a kill cannot damage the next one.
       appendFileSync(store, `\n${JSON.stringify({ path, version })}`, { mode: 0o600 })
     } catch {
-      // Without the line, a resumed session reads the file again before it changes it.
+      // Without this line, a resumed session must read the file again before it can change the file.
     }
   }
   function keepShown(path: string, isKept: (shown: ShownText) => boolean): void {
@@ -88,7 +88,7 @@ export function createReadState(cwd: string, store?: string): ReadState {
   }
 }
 
-/** Reads the versions that the model saw in earlier runs of the session. A line that a kill has torn is left out. */
+/** Reads the versions that the model saw in earlier runs of the session. A line cut by a kill is skipped. */
 function readSeenVersions(store: string): readonly (readonly [string, KnownFile])[] {
   let text: string
   try {

@@ -26,7 +26,7 @@ interface ReadInput {
 const DEFAULT_LINES = 2_000
 const DEFAULT_LIMIT_BYTES = 80_000
 const MAX_LINE_CHARACTERS = 2_000
-/** As base64, the form in which it is sent, such a picture has 4 MB. */
+/** Maximum size of a picture. In base64, as it is sent, such a picture has 4 MB. */
 const MAX_IMAGE_BYTES = 3_000_000
 const MAX_DOCUMENT_BYTES = 10_000_000
 
@@ -68,8 +68,8 @@ async function readForModel(
 }
 
 /**
- * Reads a file for a prompt that names it, as a call of Read without a range shows it. `shown`, `total`: lines. Throws a
- * `ToolError` if it cannot be shown.
+ * Reads a file that a prompt names, as Read without a range would show it. `shown`, `total`: numbers of lines. Throws a `ToolError` if the
+ * file cannot be shown.
  */
 export async function readForPrompt(path: string): Promise<{
   readonly output: string | readonly object[]
@@ -125,13 +125,13 @@ function renderFile(bytes: Buffer, range: LineRange & { readonly path: string })
   return pictures.length === 0 ? text : [{ type: 'text', text }, ...pictures]
 }
 
-/** Splits a text at line ends. A line end at the end of the text begins no further line. */
+/** Splits a text into lines. A line end at the end of the text does not begin another line. */
 function splitLines(text: string): readonly string[] {
   const lines = text.split(/\r?\n/)
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines
 }
 
-/** Numbers the lines of a range, within the limit of bytes, and says what is left out. `lines` are those of the file. */
+/** Numbers the lines of a range, up to the limit of bytes, and describes what is left out. `lines`: all lines of the file. */
 function renderLines(lines: readonly string[], { first, count, limitBytes }: LineRange): string {
   if (lines.length === 0) return 'The file is empty.'
   if (first > lines.length)
@@ -177,7 +177,7 @@ async function readLargeFile(file: FileHandle, facts: Stats, range: LineRange): 
       throw new ToolError(`The file is binary (${formatBytes(facts.size)}), which Read cannot show.`)
     position += bytesRead
     const parts = (rest + decoder.decode(chunk.subarray(0, bytesRead), { stream: true })).split('\n')
-    // A line may be as long as the file. More of it than a line can show is not kept.
+    // A line may be as long as the file, so only as much of it is kept as can be shown.
     rest = cutText(parts.pop() ?? '', MAX_LINE_CHARACTERS + 1)
     for (const line of parts) {
       if (number >= range.first && lines.length < range.count) lines.push(line.replace(/\r$/, ''))
@@ -200,7 +200,7 @@ interface Media {
   readonly mediaType: string
 }
 
-/** Finds out by the first bytes whether a file is a picture or a PDF document. */
+/** Detects from the first bytes whether a file is a picture or a PDF document. */
 function detectMedia(bytes: Buffer): Media | null {
   const head = bytes.subarray(0, 12).toString('latin1')
   if (head.startsWith('\x89PNG\r\n\x1a\n')) return { kind: 'image', mediaType: 'image/png' }

@@ -1,4 +1,4 @@
-/** The searches over files that run in a thread of their own. What they are given, and what they find, is plain data. */
+/** File searches that run in a separate thread. Their inputs and results are plain data. */
 import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { decodeFileText } from './file-content.ts'
@@ -7,7 +7,7 @@ import { createGuardedSearch, type GuardedSearch } from './guarded-search.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { type WalkedFile, walkFiles } from './walk-files.ts'
 
-/** Lists the files in a folder whose path from there matches a glob; null for all. */
+/** Lists the files in a folder whose relative path matches a glob; null for all files. */
 interface FileListTask {
   readonly kind: 'list'
   readonly root: string
@@ -33,7 +33,7 @@ export interface TextSearchTask {
 
 export type SearchTask = FileListTask | TextSearchTask
 
-/** What was found in one file: lines as ripgrep prints them. */
+/** The matches in one file, as lines in the format of ripgrep. */
 export interface FileMatches {
   readonly path: string
   readonly lines: readonly string[]
@@ -67,7 +67,7 @@ async function* listSearchedFiles({ root, isFolder }: TextSearchTask): AsyncGene
   else yield { path: root, relativePath: basename(root), isLink: false }
 }
 
-/** Extensions of the usual kinds of files, under ripgrep's names. */
+/** File extensions by the type names of ripgrep. */
 const FILE_TYPES: Readonly<Record<string, string>> = {
   c: 'c,h',
   cpp: 'cpp,cc,cxx,hpp,hh,hxx,h',

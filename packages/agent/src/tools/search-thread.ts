@@ -1,6 +1,6 @@
 /**
- * Runs searches over files in a thread. A repository decides how long a search takes: its ignore files, names and texts
- * may be made to be slow. The main thread stays free meanwhile, and can end the search at any point.
+ * Runs file searches in a thread. The repository decides how long a search takes: its ignore files, names and texts may be made to be slow.
+ * The main thread stays responsive meanwhile, and can end the search at any time.
  */
 import type { Worker } from 'node:worker_threads'
 import { startWorker } from '../threads/start-worker.ts'
@@ -10,20 +10,20 @@ import { ToolError } from './tool-definition.ts'
 
 export interface SearchLimits {
   readonly signal: AbortSignal
-  /** The search ends at this time, in milliseconds as `now` returns them. */
+  /** Time at which the search ends, in milliseconds like `now`. */
   readonly deadline: number
   readonly now: () => number
 }
 
-/** Threads that wait for a task. Starting one takes longer than most searches. */
+/** Idle threads, which are reused, because starting one takes longer than most searches. */
 const idle: Worker[] = []
 const MAX_IDLE = 2
-/** The least time that a thread gets, in which it must also start. */
+/** Minimum milliseconds for a thread, including its start. */
 const LEAST_MS = 2_000
 
 /**
- * Runs a task and calls `takeItem` with each thing that is found, until it returns false. `isCut` is true if the search
- * ended early. Throws a `ToolError` if the task cannot be run, and the reason of the signal if it is aborted.
+ * Runs a task and calls `takeItem` with each result until it returns false. `isCut`: the search ended early. Throws a `ToolError` if the
+ * task cannot be run, and the abort reason of the signal.
  */
 export async function runSearchTask<T>(
   task: SearchTask,

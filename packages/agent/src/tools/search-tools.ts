@@ -103,7 +103,7 @@ async function grep(input: GrepInput, environment: AgentEnvironment, signal: Abo
     isHidden: isHidden === undefined ? null : (path) => isHidden('Grep', path, root),
   }
   const { lines, isCut } = await searchFiles(query, env)
-  // ripgrep and our own search name files from the searched folder, as `./a/b.ts`.
+  // ripgrep and our own search return paths relative to the searched folder, such as `./a/b.ts`.
   const shownRoot = toShownPath(isFolder ? root : join(root, '..'), resolveRealPath(cwd))
   const shown = lines.map((line) => line.replace(/^\.\//, shownRoot === '.' ? '' : `${shownRoot}/`))
   const sorted = mode === 'files_with_matches' ? await sortNewestFirst(shown, cwd) : shown
@@ -125,13 +125,13 @@ interface ListLimits {
   readonly isCut: boolean
 }
 
-/** Joins the first lines, and says how many are left out. */
+/** Joins the first lines, and adds how many are left out. */
 function limitLines(lines: readonly string[], { limit, isCut }: ListLimits): string {
   if (lines.length === 0)
     return isCut ? 'No matches found so far; the search took too long. Narrow it.' : 'No matches found.'
   const wanted = limit > 0 ? lines.slice(0, limit) : lines
   const text = cutText(wanted.join('\n'), MAX_RESULT_CHARACTERS)
-  // A line that the limit of characters cuts is left out whole, unless it is the only one.
+  // A line that would be cut by the limit of characters is left out, unless it is the only one.
   const whole =
     text.length < wanted.join('\n').length ? text.slice(0, text.lastIndexOf('\n') + 1) || text : text
   const shown = whole.trimEnd().split('\n').length
@@ -140,7 +140,7 @@ function limitLines(lines: readonly string[], { limit, isCut }: ListLimits): str
   return `${whole.trimEnd()}\n\n[The first ${formatInteger(shown)} of ${total} lines. Narrow the search to see the others.]`
 }
 
-/** Sorts paths by the time of the last change. Files that are gone come last. */
+/** Sorts paths by modification time. Files that no longer exist come last. */
 async function sortNewestFirst(paths: readonly string[], cwd: string): Promise<readonly string[]> {
   const timed = await Promise.all(
     paths.map(async (path) => {
@@ -152,7 +152,7 @@ async function sortNewestFirst(paths: readonly string[], cwd: string): Promise<r
 }
 
 const MAX_LISTED_FILES = 100
-/** Most files that are sorted by time. */
+/** Maximum files that are sorted by time. */
 const MAX_FOUND_FILES = 50_000
 
 async function listMatchingFiles(

@@ -1,14 +1,14 @@
-/** The thread in which searches over files run. Takes tasks, one after the other, and posts what they find. */
+/** The thread for file searches. Runs one task after the other, and posts the results. */
 import { parentPort } from 'node:worker_threads'
 import { runSearch, type SearchTask } from './search-task.ts'
 import { ToolError } from './tool-definition.ts'
 
-/** What the thread posts: things that were found, or the end of the task with the error for the model, if there is one. */
+/** A message of the thread: results, or the end of the task, with an error for the model if it failed. */
 export type SearchMessage =
   | { readonly type: 'found'; readonly items: readonly unknown[] }
   | { readonly type: 'end'; readonly problem: string | null }
 
-/** Things found are posted together, so many or so many milliseconds later. */
+/** Results are posted in batches of this many, or after `BATCH_MS` milliseconds. */
 const BATCH_ITEMS = 200
 const BATCH_MS = 50
 

@@ -1,31 +1,28 @@
-/**
- * Collects the output of a command within a limit: the beginning and the end are kept in memory, and once the limit is
- * passed the whole output is written to a file.
- */
+/** Collects the output of a command. The beginning and the end are kept in memory; above a limit, the whole output is written to a file. */
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { formatBytes, formatInteger } from '@tidemark/terminal/render/format-numbers'
 
-/** Most characters of output that a tool result shows. */
+/** Maximum characters of output in a tool result. */
 export const MAX_OUTPUT_CHARACTERS = 30_000
-/** Size at which the file with the whole output ends. */
+/** Maximum size of the file with the whole output. */
 const MAX_SPILL_BYTES = 64_000_000
 
 export interface OutputBuffer {
   add(text: string): void
-  /** Returns the output since the last call of `take`; if it is over the limit, its beginning and end. */
+  /** Returns the output since the last call of `take`; above the limit, only its beginning and end. */
   take(): string
   /** Closes the file. Output that is added later is still collected, but no longer written to the file. */
   close(): void
 }
 
-/** Characters that wait for what follows them, so that a key is recognised that arrives in parts. */
+/** Characters that are held back until later ones arrive, so that a key of the model is recognized even in two parts. */
 const HELD_CHARACTERS = 4_096
 
 /**
- * `spillPath`: the file for the whole output. It is created, readable by the owner only, if the limit is passed. `hideKey`
- * removes the key of the model, also from the file.
+ * `spillPath`: the file for the whole output, created above the limit and readable only by the owner. `hideKey`: removes the key of the
+ * model, also from the file.
  */
 export function createOutputBuffer(
   spillPath: string,
@@ -82,7 +79,7 @@ interface SpillFile {
 }
 
 function createSpillFile(path: string, limit: number): SpillFile {
-  /** All output so far, while it is within the limit. */
+  /** The whole output, until it exceeds the limit. */
   let early = ''
   let file: number | 'closed' | null = null
   let written = 0

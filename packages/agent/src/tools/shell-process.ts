@@ -1,6 +1,6 @@
 /**
- * Runs a shell command as a process group of its own, so that it can be ended together with every process that it
- * started. Standard input is empty; output and errors arrive in order.
+ * Runs a shell command in its own process group, so that it can be ended with every process that it started. Standard input is empty;
+ * output and errors are read in order.
  */
 import { spawn } from 'node:child_process'
 import {
@@ -24,22 +24,22 @@ interface ShellCommand {
   readonly onOutput: (text: string) => void
   /** Values of `$1`, `$2` and so on. Default: none. */
   readonly args?: readonly string[]
-  /** Returns the call that runs another one confined. Default: it is run as it is. */
+  /** Returns the call that runs another call confined. If omitted, the command is not confined. */
   readonly wrap?: ConfinedRun['wrap']
 }
 
 export interface ShellProcess {
   /** Resolves when the shell has exited and its output was read. Rejects if the shell cannot be started. */
   readonly ended: Promise<ProcessEnd>
-  /** Returns false once no process of the group is left. */
+  /** Returns false when no process of the group is left. */
   isAlive(): boolean
-  /** Ends the whole group: first with SIGTERM, and with SIGKILL what is left after two seconds. */
+  /** Ends the whole group with SIGTERM, and with SIGKILL the processes that still run after two seconds. */
   stop(): Promise<void>
-  /** Ends the shell and everything it started at once, without waiting. */
+  /** Kills the shell and everything it started, without waiting. */
   kill(): void
 }
 
-/** Linux passes no longer argument to a program. */
+/** Maximum bytes of a command: Linux accepts no longer argument. */
 export const MAX_COMMAND_BYTES = 120_000
 
 export function startShell(given: ShellCommand): ShellProcess {
@@ -76,7 +76,7 @@ export function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-// The shell state of a session: the commands that the agent started, so that none outlives it, and the current directory.
+// The shell state of a session: the commands that the agent started, so that none outlives the session, and the current directory.
 
 export interface BackgroundShell {
   readonly command: string
@@ -87,7 +87,7 @@ export interface BackgroundShell {
 }
 
 export interface BackgroundShells {
-  /** Ends this command in `close`, with everything that it started. */
+  /** Registers a command, so that `close` ends it with everything that it started. */
   track(process: ShellProcess): void
   /** Adds a command that runs in the background. Returns its id. */
   add(shell: BackgroundShell): string
@@ -95,16 +95,16 @@ export interface BackgroundShells {
   listIds(): readonly string[]
   /** The directory in which the next command starts; null for the working directory of the session. */
   folder: string | null
-  /** Describes what the model must know of the shell if it no longer sees its commands; null if there is nothing. */
+  /** Returns what the model must know about the shell after its commands have left the context; null if there is nothing. */
   describe(): string | null
   /**
-   * Ends all commands and everything that they left running. Every process has got its first signal when the call
-   * returns, so that it can also be called while the program exits.
+   * Ends all commands and everything that they left running. The first signals are sent before the call returns, so that it also works
+   * while the program exits.
    */
   close(): Promise<void>
 }
 
-/** Characters of a command that are shown. */
+/** Maximum characters of a command that are shown. */
 const COMMAND_CHARACTERS = 200
 
 export function createBackgroundShells(): BackgroundShells {
@@ -113,7 +113,7 @@ export function createBackgroundShells(): BackgroundShells {
   let isClosed = false
   return {
     track(process) {
-      // Groups that have ended are dropped, because the system may give their number to another process.
+      // Ended groups are dropped, because the system may give their number to another process.
       tracked = [...tracked.filter((other) => other.isAlive()), process]
       if (isClosed) void process.stop()
     },
@@ -139,7 +139,7 @@ export function createBackgroundShells(): BackgroundShells {
       isClosed = true
       const open = tracked.filter((process) => process.isAlive())
       tracked = []
-      // A program that ends by a signal does not wait until a command that ignores the first signal gets the second.
+      // A program ended by a signal does not wait until the second signal ends commands that ignore the first.
       const killRest = (): void => {
         for (const shell of open) shell.kill()
       }

@@ -1,4 +1,4 @@
-/** Replaces exact texts in a file's text, keeps its line ends, and shows what changed. */
+/** Replaces exact texts in a file's text, keeps its line ends, and shows the changes. */
 import { formatCount, formatInteger } from '@tidemark/terminal/render/format-numbers'
 import { cutText, ToolError } from './tool-definition.ts'
 
@@ -10,7 +10,7 @@ export interface TextEdit {
 
 interface EditedText {
   readonly text: string
-  /** The new parts, as offsets in `text`, in no order. */
+  /** The inserted texts as offsets in `text`, unordered. */
   readonly changes: readonly Span[]
 }
 
@@ -19,7 +19,7 @@ interface Span {
   readonly end: number
 }
 
-/** Applies edits one after the other. Throws a `ToolError` for the first that does not fit; then none is applied. */
+/** Applies edits one after the other. If one does not match, throws a `ToolError`, and none is applied. */
 export function applyEdits(text: string, edits: readonly TextEdit[]): EditedText {
   const first: EditedText = { text, changes: [] }
   return edits.reduce((edited, edit, index) => {
@@ -44,10 +44,10 @@ function applyEdit(edited: EditedText, edit: TextEdit, label: string): EditedTex
   return replaceSpans(edited, found, replacement)
 }
 
-/** Most places that are remembered as changed. More would not be shown. */
+/** Maximum number of changed places that are remembered, because no more are shown. */
 const MAX_CHANGES = 100
 
-/** Replaces spans, which are in order and do not overlap. */
+/** Replaces spans. They must be in order and must not overlap. */
 function replaceSpans(
   { text, changes }: EditedText,
   spans: readonly Span[],
@@ -88,7 +88,7 @@ export function hasCrlfLines(text: string): boolean {
   return crlf > 0 && crlf >= text.split('\n').length - 1 - crlf
 }
 
-/** Finds a text that does not overlap itself. Line ends match whether they are LF or CR LF, since Read does not show them. */
+/** Finds all non-overlapping occurrences of a text. LF also matches CR LF, because Read does not show the difference. */
 function findOccurrences(text: string, wanted: string): readonly Span[] {
   const plain = toLineFeeds(text)
   const plainWanted = toLineFeeds(wanted)
@@ -102,7 +102,7 @@ function findOccurrences(text: string, wanted: string): readonly Span[] {
   return plain.length === text.length ? found : toOriginalOffsets(text, found)
 }
 
-/** Converts offsets in a text whose CR LF were shortened to LF into offsets in the original text. `spans` are in order. */
+/** Converts offsets in a text with LF line ends to offsets in the original text with CR LF. `spans` must be in order. */
 function toOriginalOffsets(text: string, spans: readonly Span[]): readonly Span[] {
   let removed = 0
   let nextCr = text.indexOf('\r\n')
@@ -131,10 +131,10 @@ function toLineNumber(text: string, offset: number): number {
 
 const SIMILAR_ENOUGH = 0.5
 const MAX_QUOTED = 200
-/** Comparing every line of a larger text would take too long. */
+/** Maximum characters of a text in which the most similar place is searched. */
 const MAX_COMPARED = 2_000_000
 
-/** Describes the place in the file that is most like the text that was not found. */
+/** Describes the place in the file that is most similar to a text that was not found. */
 function describeNearest(text: string, wanted: string): string {
   if (text.length > MAX_COMPARED) return 'Read the part of the file that you want to change again.'
   const lines = toLineFeeds(text).split('\n')
@@ -153,7 +153,7 @@ function describeNearest(text: string, wanted: string): string {
   return `The nearest place differs at line ${at + 1}: the file has ${quote(lines[at])}, old_string has ${quote(wantedLines[at - start])}.`
 }
 
-/** Returns a function that compares a line with `wanted` by their pairs of characters: 1 is equal, 0 nothing in common. */
+/** Returns a function that compares a line with `wanted` by pairs of characters. 1: equal; 0: nothing in common. */
 function createLikeness(wanted: string): (line: string) => number {
   const listPairs = (text: string): readonly string[] =>
     Array.from({ length: Math.max(0, text.length - 1) }, (_, index) => text.slice(index, index + 2))
@@ -169,7 +169,7 @@ function createLikeness(wanted: string): (line: string) => number {
 const CONTEXT_LINES = 3
 const MAX_SHOWN_LINES = 80
 
-/** Renders the changed lines with the lines around them and their numbers. */
+/** Renders the changed lines with line numbers and the lines around them. */
 export function renderChanges({ text, changes }: EditedText): string {
   const lines = toLineFeeds(text).split('\n')
   const shown = new Set<number>()

@@ -1,7 +1,4 @@
-/**
- * Searches files for a regular expression: with ripgrep where it is installed, else by walking through the files. Both
- * give the same lines.
- */
+/** Searches files for a regular expression, with ripgrep if it is installed, else by reading the files. Both return the same lines. */
 import { spawn } from 'node:child_process'
 import { basename, dirname } from 'node:path'
 import { findProgram } from 'tidemark/tools'
@@ -11,26 +8,26 @@ import { cutText, ToolError } from './tool-definition.ts'
 import { SKIPPED_FOLDERS } from './walk-files.ts'
 
 export interface SearchQuery extends Omit<TextSearchTask, 'kind'>, SearchLimits {
-  /** Returns true if what is found in a file must not be shown. Null: all may be. */
+  /** Returns true if matches in a file must not be shown. Null: all may be shown. */
   readonly isHidden: ((path: string) => boolean) | null
 }
 
 interface SearchResult {
   /** Lines as ripgrep prints them: `./path:12:text`, `./path-13-context`, `./path` or `./path:count`, and `--`. */
   readonly lines: readonly string[]
-  /** True if the search ended early, so that there may be more. */
+  /** True if the search ended early, so that there may be more matches. */
   readonly isCut: boolean
 }
 
-/** Most characters that a search collects. */
+/** Maximum characters that a search collects. */
 const MAX_COLLECTED = 1_000_000
 
 export async function searchFiles(query: SearchQuery, env: NodeJS.ProcessEnv): Promise<SearchResult> {
-  // Which files are hidden cannot be said in the options of ripgrep.
+  // Options of ripgrep cannot express which files are hidden.
   const ripgrep = query.isHidden === null ? findProgram('rg', env) : null
   if (ripgrep === null) return await searchInThread(query)
   const found = await searchByRipgrep(ripgrep, query, env)
-  // ripgrep waits for ever where an ignore file is a pipe; our own walk reads regular files only.
+  // ripgrep waits forever if an ignore file is a pipe; our own search reads only regular files.
   return found.isCut && found.lines.length === 0 ? await searchInThread(query) : found
 }
 
@@ -56,7 +53,7 @@ function listRipgrepArguments(query: SearchQuery): readonly string[] {
   ]
 }
 
-/** Runs ripgrep in the folder that is searched, without a shell, for at most half of the time. */
+/** Runs ripgrep in the searched folder, without a shell, for at most half of the time limit. */
 async function searchByRipgrep(
   program: string,
   query: SearchQuery,
@@ -87,7 +84,7 @@ async function searchByRipgrep(
   return { lines: lines.map((line) => line.replace(/\r$/, '')), isCut: code === null }
 }
 
-/** Searches in a thread of its own, which the end of the time or an abort ends in the middle of anything. */
+/** Searches in a separate thread, which the time limit or an abort can end at any point. */
 async function searchInThread(query: SearchQuery): Promise<SearchResult> {
   const { signal, deadline, now, isHidden, ...task } = query
   const lines: string[] = []

@@ -8,10 +8,7 @@ import { isObject } from '../json-value.ts'
 import { splitGlob } from './glob-pattern.ts'
 
 export interface ToolAccess {
-  /**
-   * `none`: the call touches nothing outside the session. `server`: it is a tool of an MCP server. Tools that are not
-   * known count as `execute`.
-   */
+  /** `none`: the call accesses nothing outside the session. `server`: a tool of an MCP server. Unknown tools count as `execute`. */
   readonly kind: 'read' | 'write' | 'execute' | 'network' | 'server' | 'none'
   /** Files or folders, absolute and without symbolic links, even if they do not exist yet. */
   readonly paths: readonly string[]
@@ -23,29 +20,29 @@ export interface ToolAccess {
   /** True if the call asks to run outside the sandbox. */
   readonly isOutside?: boolean
   readonly url?: string
-  /** True if the server of the tool says that it only reads. */
+  /** True if the tool's server declares that it only reads. */
   readonly isReadOnly?: boolean
 }
 
-/** The names of the agent's tools. A rule for another name would never fit, so a misspelt ban would forbid nothing. */
+/** The names of the agent's tools. A rule for any other name is refused, because a misspelt deny rule would deny nothing. */
 export const AGENT_TOOL_NAMES: readonly string[] = [
   ...['Read', 'Write', 'Edit', 'MultiEdit', 'Bash', 'BashOutput', 'KillShell', 'Grep', 'Glob', 'WebFetch'],
   ...['TodoWrite', 'AskUser', 'Skill', 'Task', 'TaskOutput', 'TaskStop', 'ExitPlanMode', 'history'],
 ]
 
-/** Returns true if a rule or a definition that names `given` means this tool: `Read`, `mcp__files` for a server, `mcp__*`. */
+/** Returns true if `given`, in a rule or definition, means this tool: `Read`, `mcp__files` for a server, or `mcp__*`. */
 export function matchesToolName(given: string, tool: string): boolean {
   if (given === tool) return true
   if (given.includes('*')) return matchesStars(given, tool)
   return /^mcp__(?!.*__)/.test(given) && tool.startsWith(`${given}__`)
 }
 
-/** The type of a subagent if a call does not name one. */
+/** The type of a subagent if the call does not name one. */
 export const DEFAULT_AGENT_TYPE = 'general-purpose'
 
 /**
- * Tools that touch nothing outside the session. BashOutput and KillShell concern commands that were permitted before, and
- * a subagent is asked about each of its own calls.
+ * Tools that access nothing outside the session. BashOutput and KillShell concern commands that were already permitted, and a subagent
+ * needs permission for each of its own calls.
  */
 const INNER_TOOLS = new Set([
   ...['BashOutput', 'KillShell', 'TodoWrite', 'AskUser', 'TaskOutput', 'TaskStop', 'ExitPlanMode', 'history'],
@@ -92,7 +89,7 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
         ...(fields.outside === true ? { isOutside: true } : {}),
       }
     case 'Skill':
-      // A rule such as Skill(deploy) names the skill as a rule for Bash names the command.
+      // The name of the skill takes the place of the command, so that rules such as Skill(deploy) match it.
       return { kind: 'none', paths: [], command: (readText('skill') ?? '').trim() }
     case 'Task':
       return { kind: 'none', paths: [], command: readText('subagent_type')?.trim() || DEFAULT_AGENT_TYPE }
@@ -104,7 +101,7 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
   }
 }
 
-// Resolves the paths in tool inputs. The tools and the permission rules use the same functions, so they agree.
+// Resolves paths in tool inputs. Tools and permission rules use the same functions, so that they agree.
 
 /** Returns the absolute path. `~` is the home directory; other relative paths start from `cwd`. */
 export function resolveToolPath(path: string, cwd: string): string {
@@ -113,7 +110,7 @@ export function resolveToolPath(path: string, cwd: string): string {
 }
 
 const MAX_LINKS = 40
-/** No file of Linux or macOS has a longer path. */
+/** Maximum length of a path: no file on Linux or macOS has a longer one. */
 export const MAX_PATH_CHARACTERS = 4_096
 
 /**

@@ -18,8 +18,8 @@ interface ToolSpec<Input> {
 export class ToolError extends Error {}
 
 /**
- * Creates a tool. An exception becomes an error result with the message of the exception. The engine has fitted the
- * input to the schema before `run` is called.
+ * Creates a tool. An exception becomes an error result with the message of the exception. The engine has already adapted the input to the
+ * schema when `run` is called.
  */
 export function defineTool<Input>({
   description,

@@ -1,6 +1,6 @@
 /**
- * Walks through the files of a folder. Leaves out what .gitignore files exclude, `.git` and `node_modules`. Does not
- * follow symbolic links, so that a walk ends and stays in its folder.
+ * Walks through the files of a folder. Skips files that .gitignore files exclude, `.git` and `node_modules`. Does not follow symbolic
+ * links, so that the walk ends and stays in its folder.
  */
 import { type Dirent, existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -28,7 +28,7 @@ interface IgnoreFile {
 export async function* walkFiles(root: string): AsyncGenerator<WalkedFile> {
   const outer = await readOuterIgnoreFiles(root)
   const above = [...outer.map(({ folder }) => folder), root]
-  // Who searches in an ignored folder means it, so the rules outside of it do not count.
+  // A search that begins in an ignored folder is intended, so ignore rules from outside are not applied.
   const ignoreFiles = above.some((folder) => isIgnored(folder, true, outer)) ? [] : outer
   yield* walkFolder(root, { root, ignoreFiles })
 }
@@ -72,7 +72,7 @@ async function readIgnoreFile(folder: string): Promise<IgnoreFile> {
   return { folder, rules: parseIgnoreRules(file?.bytes.toString('utf8') ?? '') }
 }
 
-/** Checks a path against the rules of the folders above it. Rules of inner folders, and later rules, decide. */
+/** Checks a path against the ignore rules of the folders above it. Inner folders and later rules have precedence. */
 function isIgnored(path: string, isFolder: boolean, ignoreFiles: readonly IgnoreFile[]): boolean {
   return ignoreFiles.reduce<boolean>((ignoredSoFar, { folder, rules }) => {
     const names = relative(folder, path).split(sep)

@@ -56,7 +56,7 @@ interface WebPage {
   readonly text: string
 }
 
-/** Fetches a page and follows redirects on the same host. */
+/** Fetches a page. Follows redirects within the same site. */
 async function fetchPage(first: URL, environment: AgentEnvironment, signal: AbortSignal): Promise<WebPage> {
   const { sendRequest = sendWebRequest, resolveHost = resolveBySystem } = environment
   const resolve = environment.allowsPrivateAddresses === true ? resolveAnyHost : resolvePublicHost
@@ -78,7 +78,7 @@ async function fetchPage(first: URL, environment: AgentEnvironment, signal: Abor
   throw new ToolError(`${first.href} redirects more than ${MAX_REDIRECTS} times.`)
 }
 
-/** The host without `www.`. Redirects from http to https, and to or from `www.`, stay on the same site. */
+/** Returns the host without `www.`. Redirects from http to https, and to or from `www.`, stay on the same site. */
 function toSite({ hostname }: URL): string {
   return hostname.replace(/^www\./, '')
 }
@@ -118,7 +118,7 @@ async function readBody(url: URL, { body, headers }: Response): Promise<Buffer> 
   }
   const chunks: Uint8Array[] = []
   let size = 0
-  // Leaving the loop by an exception cancels the rest of the body.
+  // An exception in this loop cancels the rest of the body.
   for await (const chunk of body ?? []) {
     size += chunk.length
     if (size > MAX_PAGE_BYTES) throw new ToolError(tooLarge)
@@ -127,7 +127,7 @@ async function readBody(url: URL, { body, headers }: Response): Promise<Buffer> 
   return Buffer.concat(chunks)
 }
 
-/** Decodes by the character set that the header or the page names, else as UTF-8. */
+/** Decodes the page by the character set that its header or the page itself names; default UTF-8. */
 function decodeBody(bytes: Buffer, type: string, isHtml: boolean): string {
   const head = isHtml ? bytes.subarray(0, 2_048).toString('latin1') : ''
   const named = /charset\s*=\s*["']?([\w-]+)/i
@@ -145,7 +145,7 @@ async function renderPage(
   environment: AgentEnvironment,
 ): Promise<string> {
   const { href } = page.url
-  // The page must not be able to write the mark that ends it.
+  // The page must not contain the mark that ends it in the result.
   const { hideKey = String } = environment
   const safe = hideKey(page.text).replace(/<(?=\/?web_page)/gi, '&lt;')
   const left = safe.length - MAX_SHOWN_CHARACTERS

@@ -1,6 +1,6 @@
 /**
- * Sends a request for a web page to addresses that were checked before. The name of the host is not resolved again, so
- * that its server of names cannot give another address after the check.
+ * Sends a request for a web page to addresses that were already checked. The host name is not resolved again, so that its DNS server cannot
+ * give another address after the check.
  */
 import { type IncomingMessage, request as requestByHttp } from 'node:http'
 import { request as requestByHttps } from 'node:https'
@@ -22,12 +22,12 @@ const HEADERS = {
 }
 
 export const sendWebRequest: SendWebRequest = (url, addresses, signal) => {
-  // A proxy that the user has set up for Node resolves names itself.
+  // A proxy that the user has configured for Node resolves names itself, without the check.
   if (process.env.NODE_USE_ENV_PROXY === '1')
     return fetch(url, { redirect: 'manual', signal, headers: HEADERS })
   const send = url.protocol === 'https:' ? requestByHttps : requestByHttp
   return new Promise((resolve, reject) => {
-    // Without an agent, each request has a connection of its own; one from a pool was opened after another check.
+    // Without an agent, each request opens its own connection. A pooled connection may belong to another check.
     const sent = send(url, { agent: false, signal, headers: HEADERS, lookup: createLookup(addresses) })
     sent.on('error', reject)
     sent.on('response', (message) => resolve(toResponse(message)))
@@ -42,13 +42,13 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
 }
 
-/** Statuses of responses that have no body. */
+/** Statuses of responses without a body. */
 const EMPTY_STATUSES: readonly number[] = [101, 204, 205, 304]
 
 function toResponse(message: IncomingMessage): Response {
   const { statusCode: status = 502, statusMessage: statusText = '' } = message
   const decoder = DECODERS[message.headers['content-encoding']?.trim().toLowerCase() ?? '']?.()
-  // A failure of the decoder reaches the reader of the stream.
+  // The reader of the stream gets errors of the decoder.
   const body = decoder === undefined ? message : pipeline(message, decoder, () => undefined)
   const headers = new Headers()
   for (const name of ['content-type', 'content-length', 'location'] as const) {

@@ -85,9 +85,9 @@ export function createWriteTools(environment: AgentEnvironment): Readonly<Record
 interface TextFile {
   /** The path without symbolic links. */
   readonly path: string
-  /** What is on disk; null if the file does not exist. */
+  /** The content on disk; null if the file does not exist. */
   readonly current: DecodedText | null
-  /** Throws a `ToolError` if the model does not know the content on disk. */
+  /** Throws a `ToolError` if the model has not seen the present content. */
   readonly requireKnown: () => void
 }
 
@@ -142,20 +142,20 @@ function describeSwap(permitted: string, found: string): string {
   return `The path leads to ${found} now, and not to ${permitted}, for which it was permitted. Nothing was written.`
 }
 
-/** Throws a `ToolError` if a folder of a path without symbolic links has been replaced by one. */
+/** Throws a `ToolError` if a folder in a resolved path has since been replaced by a symbolic link. */
 function requireSameFolder(path: string): void {
   const found = resolveRealPath(dirname(path))
   if (found !== dirname(path)) throw new ToolError(describeSwap(path, join(found, basename(path))))
 }
 
-/** Writes a file so that it is never seen half written. `old` is the file that is replaced; its mode is kept. */
+/** Writes a file atomically. `old`: the file that is replaced; its mode is kept. */
 async function writeFileAtomically(path: string, bytes: Buffer, old: FileContent | null): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const draft = join(dirname(path), `.draft-${randomUUID()}`)
   try {
     const file = await open(draft, 'wx', old?.mode ?? 0o666)
     try {
-      // The draft exists: if its folder is replaced after this, it is not there to be renamed.
+      // The draft exists now. If its folder is replaced later, the rename fails, because the draft is not in the new folder.
       requireSameFolder(path)
       await file.writeFile(bytes)
       if (old !== null) await file.chmod(old.mode)
@@ -165,7 +165,7 @@ async function writeFileAtomically(path: string, bytes: Buffer, old: FileContent
     await rename(draft, path)
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)
-    // In a folder where no file may be created, an existing file can still be written in place.
+    // If the folder does not allow new files, an existing file can still be written in place.
     if (old === null || !hasErrorCode(error, 'EACCES', 'EPERM', 'EROFS')) throw error
     requireSameFolder(path)
     await writeFile(path, bytes, { flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW })

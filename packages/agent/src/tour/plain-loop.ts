@@ -1,6 +1,6 @@
 /**
- * The job without Tidemark: the loop that every tutorial shows. It sends the whole conversation with every request,
- * with the usual cache marker on the last message, until the model calls no more tools or the provider refuses.
+ * The job without Tidemark: a loop as in most tutorials. It sends the whole conversation with every request, with a cache marker on the
+ * last message, until the model calls no more tools or the provider refuses.
  */
 import { createManualClock, createSimulator } from '@tidemark/simulator'
 import type { Tool } from 'tidemark'
@@ -130,7 +130,7 @@ function describeTools(tools: PlainTools): readonly object[] {
   }))
 }
 
-/** Writes the system prompt that the agent with Tidemark has, but for the sentence about its history tool. */
+/** Returns the system prompt of the agent with Tidemark, without the sentence about the history tool. */
 async function writeSystemPrompt(
   { folder, home }: TourProject,
   { model, window }: JobSettings,

@@ -1,4 +1,4 @@
-/** The job with Tidemark: the agent of `tidemark chat` on the simulator, with a clock that the tour moves. */
+/** The job with Tidemark: the agent of `tidemark chat` on the simulator, with a clock that the tour advances. */
 import { createManualClock, createSimulator, type ManualClock, type Script } from '@tidemark/simulator'
 import { anthropic, type ModelChoice, type Session, type SessionEvent } from 'tidemark'
 import { openAgent } from '../agent/agent.ts'
@@ -21,9 +21,9 @@ export interface TidemarkRun {
   /** The last summary as the model wrote it; null if there was none. */
   lastSummary(): string | null
   bill(): RunBill
-  /** Runs the whole job, and yields what happens. */
+  /** Runs the whole job, and yields its events. */
   play(): AsyncGenerator<TidemarkRunNews, void>
-  /** Closes the session, so that the user can go on with it. From then on time passes, and the model answers as it can. */
+  /** Closes the session, so that the user can continue it. From then on, the clock runs and the model gives its own answers. */
   handOver(): Promise<TourSession>
   close(): Promise<void>
 }
@@ -35,7 +35,7 @@ export interface TourSession {
   readonly home: string
   readonly env: TourProject['env']
   readonly toolNames: readonly string[]
-  /** Returns a model of this name that the simulator plays; without a name, that of the tour. */
+  /** Returns a simulated model with this name; without a name, the tour's model. */
   createModel(name?: string): ModelChoice
 }
 
@@ -46,7 +46,7 @@ export async function openTidemarkRun(
   project: TourProject,
   { model, window, maxTokens, signal }: JobSettings,
 ): Promise<TidemarkRun> {
-  // The job ends now, so that the user can go on with the session.
+  // The clock starts so that the job ends at the present time, because the user may continue the session.
   const clock = createManualClock(Date.now() - JOB_MINUTES * 60_000)
   const refusal = `prompt is too long: ${window + 1_204} tokens > ${window} maximum`
   const { script, lastSummary } = createTourModel({ refusal })
@@ -91,7 +91,7 @@ export async function openTidemarkRun(
   }
 }
 
-/** Opens the session of an earlier tour, to go on with it. The cache of the simulator is empty at first. */
+/** Opens the session of an earlier tour, to continue it. The simulator's cache is empty at first. */
 export function reopenTourSession({ folder, home, env }: TourProject): TourSession {
   const clock = createManualClock(Date.now())
   const script = createTalkScript()
@@ -115,7 +115,7 @@ interface ProviderOptions extends Omit<JobSettings, 'signal'> {
   readonly onRequest: (body: string) => Promise<void>
 }
 
-/** Creates the simulator, and models that it plays. */
+/** Creates the simulator, and a function that returns its models. */
 function createProvider({ model, window, maxTokens, clock, script, onRequest }: ProviderOptions) {
   const simulator = createSimulator({ script, clock, window, keepRequests: Number.POSITIVE_INFINITY })
   const createModel = (name = model): ModelChoice =>

@@ -1,4 +1,4 @@
-/** What a run of the job cost, from the simulator's own record of every request. */
+/** The cost of one run of the job, from the simulator's record of every request. */
 import type { RequestRecord } from '@tidemark/simulator'
 
 export interface RunBill {
@@ -11,7 +11,7 @@ export interface RunBill {
   /** Share of the prompt tokens that were read from the cache, 0 to 1. */
   readonly hitRate: number
   readonly dollars: number
-  /** What the same requests would have cost without any prompt cache. */
+  /** The cost of the same requests without a prompt cache. */
   readonly dollarsUncached: number
 }
 

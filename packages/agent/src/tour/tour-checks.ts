@@ -1,4 +1,4 @@
-/** What survived the job with Tidemark: each statement is checked against the last request, the log and the disk. */
+/** Checks what survived the job with Tidemark: each statement is checked against the last request, the log and the disk. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatTokens } from '@tidemark/terminal/render/format-numbers'
@@ -47,7 +47,7 @@ function check(text: string, isTrue: boolean): CheckStep {
   return { kind: 'check', text, isTrue }
 }
 
-/** Explains where the message comes from if the summary, as the model wrote it, does not have it. */
+/** Explains why the request has the message if the model's summary did not have it. */
 function explainRepair(summary: string | null): string {
   return summary === null || summary.includes(FIRST_PROMPT)
     ? ''

@@ -1,19 +1,19 @@
-/** What happens during the job with Tidemark, told for someone who sees it for the first time. */
+/** Descriptions of the events of the job with Tidemark, for users who see them for the first time. */
 import { basename } from 'node:path'
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { SessionEvent } from 'tidemark'
 import { createTourAct, createTourLine, formatMoney, type TourStep } from './tour-steps.ts'
 
 export interface EventTeller {
-  /** Returns the steps for an event; none if the tour does not show it. `requests`: how many were answered so far. */
+  /** Returns the steps for an event; none if the tour does not show it. `requests`: number of answered requests so far. */
   tell(event: SessionEvent, requests: number): readonly TourStep[]
-  /** Returns one sentence that counts what was told. */
+  /** Returns one sentence with the numbers of shown events. */
   summarize(): string
 }
 
 type EventOf<Type extends SessionEvent['type']> = Extract<SessionEvent, { readonly type: Type }>
 
-/** Creates the teller of one run. It joins events that belong together, such as a clearing and its price. */
+/** Creates the describer of one run. It joins related events, such as a clearing and its cost. */
 export function createEventTeller(): EventTeller {
   let price: EventOf<'act-paid'>['act'] | null = null
   let restored: readonly string[] = []
@@ -69,7 +69,7 @@ export function createEventTeller(): EventTeller {
   }
 }
 
-/** Tells of edits and test runs. Other tool calls are not shown, nor is a test run that ends like the one before. */
+/** Returns a step for edits and test runs. Other tool calls, and test runs with the same result as before, are not shown. */
 function toToolStep({ call, result }: EventOf<'tool-ended'>): TourStep | null {
   const { file_path: path, command } = call.input as {
     readonly file_path?: string

@@ -4,7 +4,7 @@
  */
 import { createSummarizer, type Reply, type Script, withSummaries } from '@tidemark/simulator'
 
-/** What the user asked for at the start. The tour checks that it is still in the last request, word for word. */
+/** The user's first message. The tour checks that the last request still has it verbatim. */
 export const FIRST_PROMPT =
   'Customers say that our invoices are wrong by a cent. Find the cause and fix it, until all tests pass. Two rules: keep the names of the public functions, and add no dependency.'
 const SECOND_PROMPT =
@@ -19,7 +19,7 @@ export const TOUR_PROMPTS: readonly { readonly text: string; readonly minutesBef
 /** The todo that is still open when the job ends. */
 export const OPEN_TODO = 'Send support the list of invoices to correct'
 
-/** A text that only the first test run prints. The tour checks that it has left the request by the end and is found in the log. */
+/** A text that only the first test run prints. The tour checks that it is not in the last request but is found in the log. */
 export const EARLY_RESULT = '1998 !== 1999'
 
 /** The files that the job edits. */
@@ -164,19 +164,18 @@ const STEPS: readonly JobStep[] = [
   },
 ]
 
-/** The sentence of the reply at which the provider refuses the prompt once. */
+/** The text of the reply before which the provider refuses the prompt once. */
 const REFUSED_STEP = 'Friday, to be sure.'
 
 interface TourModel {
   readonly script: Script
-  /** The last summary that the script wrote; null if it was not asked for one. */
+  /** The last summary that the script wrote; null if no summary was requested. */
   lastSummary(): string | null
 }
 
 /**
- * Creates the simulated model of one run. It finds its position in the conversation, and remembers it for the time
- * after a compaction, so a request that is sent again gets the same reply again. `refusal`: the message with which the
- * provider refuses one request, late in the job; null for none.
+ * Creates the simulated model of one run. It finds its position in the conversation, or after a compaction remembers it, so that a repeated
+ * request gets the same reply. `refusal`: the message with which the provider refuses one request, late in the job; null for none.
  */
 export function createTourModel({ refusal }: { readonly refusal: string | null }): TourModel {
   let done = 0
@@ -215,7 +214,7 @@ function toReply(index: number): Reply {
   return { blocks: [{ type: 'text', text: say }, ...blocks] }
 }
 
-/** Returns how many steps of the job the conversation shows as said. */
+/** Returns how many steps of the job the conversation already contains. */
 function countSteps(messages: Parameters<Script>[0]['messages']): number {
   const said = new Set(
     messages

@@ -1,6 +1,6 @@
 /**
- * The sample project of the tour: copies of it, real test runs in them, and the tools' environment. All copies are thrown
- * away but the one whose session the user wants to try: it is kept in Tidemark's data folder, until a later one is.
+ * The sample project of the tour: copies of it, real test runs in them, and the tools' environment. All copies are deleted, except the one
+ * whose session the user wants to try. It is kept in Tidemark's data folder until a later tour replaces it.
  */
 import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -10,15 +10,15 @@ import { delimiter, dirname, join } from 'node:path'
 import { SAMPLE_PROJECT_PATH } from '../sample-project.ts'
 
 export interface TourFolder {
-  /** Environment of the commands that the model runs: the Node of this process, and nothing of the user's settings. */
+  /** Environment of the model's commands: the Node of this process, and none of the user's settings. */
   readonly env: Readonly<Record<string, string>>
   /** Copies the sample project to a new folder. `home` is a folder beside it, for the session. */
   copyProject(name: string): Promise<TourProject>
-  /** Removes everything that is not kept, also if the process ends before. */
+  /** Removes everything that is not kept, or happens automatically when the process ends. */
   remove(): void
 }
 
-/** A folder whose project and session can stay. */
+/** A folder whose project and session can be kept. */
 interface KeepableFolder extends TourFolder {
   /** Keeps the folder, and removes the one that an earlier tour has kept. Returns its path. */
   keep(): Promise<string>
@@ -47,11 +47,11 @@ function listProjectFolders(root: string, name: string): Pick<TourProject, 'fold
   return { folder: join(root, name, 'till'), home: join(root, name, 'home') }
 }
 
-/** Opens a folder that is removed when the process ends, unless it is released. */
+/** Opens a folder that is removed at the end of the process, unless it is released. */
 function openTourFolder(root: string): TourFolder & { release(): void } {
   const env = createToolEnvironment(root)
   const removeNow = (): void => rmSync(root, { recursive: true, force: true, maxRetries: 3 })
-  // These signals would end the process without the event `exit`. Ctrl-C is handled by the command line.
+  // These signals would end the process without its `exit` event. The command line handles Ctrl-C.
   const endProcess = (): never => process.exit(1)
   process.once('exit', removeNow)
   for (const signal of ['SIGTERM', 'SIGHUP']) process.once(signal, endProcess)
@@ -75,17 +75,17 @@ function openTourFolder(root: string): TourFolder & { release(): void } {
   }
 }
 
-/** A file in each folder that is kept. A folder without it belongs to a tour that runs, or was killed. */
+/** Name of a file that marks kept folders. A folder without it belongs to a tour that is running or was killed. */
 const KEPT_MARK = 'kept'
 const KEPT_PROJECT = 'session'
-/** After this time, a folder that is not kept was left behind by a tour that was killed. */
+/** Milliseconds after which an unmarked folder counts as left by a killed tour. */
 const LEFT_BEHIND_MS = 86_400_000
 
 function findKeptParent(dataHome: string): string {
   return join(dataHome, 'tour')
 }
 
-/** Creates a folder in Tidemark's data folder for the session of the tour. Unless it is kept, it is removed at the end. */
+/** Creates a folder in Tidemark's data folder for the tour's session. It is removed at the end, unless it is kept. */
 export async function createKeepableFolder(dataHome: string): Promise<KeepableFolder> {
   const parent = findKeptParent(dataHome)
   await mkdir(parent, { recursive: true, mode: 0o700 })
@@ -109,7 +109,7 @@ export async function createKeepableFolder(dataHome: string): Promise<KeepableFo
   }
 }
 
-/** Removes what earlier tours have kept or left behind. */
+/** Removes folders that earlier tours have kept or left behind. */
 async function removeOtherFolders(parent: string, own: string): Promise<void> {
   for (const { root, isKept } of await listFolders(parent)) {
     const isOld = Date.now() - (await stat(root)).mtimeMs > LEFT_BEHIND_MS
@@ -133,7 +133,7 @@ async function listFolders(
   )
 }
 
-/** Returns the project whose session the user tried last; null if there is none. `root`: the folder to delete. */
+/** Returns the project of the session that the user tried last; null if there is none. `root`: the folder to delete. */
 export async function findKeptProject(
   dataHome: string,
 ): Promise<(TourProject & { readonly root: string }) | null> {

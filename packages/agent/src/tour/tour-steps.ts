@@ -11,9 +11,9 @@ type StepData = Readonly<Record<string, unknown>>
 export type TourStep =
   /** The heading of a screen. In a terminal, the tour waits for the user before it. */
   | { readonly kind: 'scene'; readonly text: string }
-  /** `label`: what the text is about, such as a command. It stands before the text, in a column. */
+  /** `label`: what the text is about, such as a command. It is shown in a column before the text. */
   | { readonly kind: 'line'; readonly text: string; readonly label?: string; readonly data?: StepData }
-  /** Something that happened to the conversation. */
+  /** An event in which the conversation was changed. */
   | { readonly kind: 'act'; readonly text: string; readonly data?: StepData }
   /** A statement that was checked. */
   | { readonly kind: 'check'; readonly text: string; readonly isTrue: boolean }
@@ -46,7 +46,7 @@ export function createTourAct(text: string, data?: StepData): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }
 
-/** Formats an amount of money in cents, as people say it: 0.4 cents, 31 cents; $2.01 from a dollar on. */
+/** Formats an amount of money in cents: 0.4 cents, 31 cents; from a dollar on as $2.01. */
 export function formatMoney(dollars: number): string {
   if (dollars >= 0.995) return `$${dollars.toFixed(2)}`
   const cents = dollars * 100

@@ -1,6 +1,6 @@
 /**
- * What the simulated model answers after the job of the tour, when the user tries the session: it reads a report, notes
- * that in a file, for which the user is asked, and says what to try. So the context grows with each prompt.
+ * The simulated model after the tour's job, when the user tries the session. For each prompt, it reads a report, notes that in a file,
+ * which needs the user's permission, and suggests what to try. So the context grows with each prompt.
  */
 import { type Reply, type Script, withSummaries } from '@tidemark/simulator'
 
@@ -19,11 +19,11 @@ interface TalkCall {
   readonly input: Readonly<Record<string, string>>
 }
 
-/** Creates the script. It counts its prompts, so that each one reads another report and gives other advice. */
+/** Creates the script. It counts prompts, so that each one reads another report and gets other advice. */
 export function createTalkScript(): Script {
   let prompts = 0
   let calls = 0
-  // A session that is opened again must not have the same id twice.
+  // Ids must stay unique when a session is opened again.
   const start = Date.now().toString(36)
   const say = (text: string, ...given: readonly TalkCall[]): Reply => {
     const blocks = given.map((call) => {

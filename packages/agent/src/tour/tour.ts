@@ -36,17 +36,16 @@ import {
 const TOUR_WINDOW = TOUR_SETTINGS.window
 const LARGE_WINDOW = 200_000
 
-/** What happens with the session of the tour after its last step. */
+/** What happens to the session of the tour after the last step. */
 export interface TourTrial {
-  /** Tidemark's data folder. The session is in a folder in it, which is removed unless it is kept. */
+  /** Tidemark's data folder. The session is in a subfolder, which is removed unless it is kept. */
   readonly dataHome: string
-  /** `keep` keeps the folder and returns its path; null if it could not be made in the data folder. */
+  /** `keep` keeps the folder and returns its path; null if the folder could not be created in the data folder. */
   run(session: TourSession, keep: (() => Promise<string>) | null): Promise<void>
 }
 
 /**
- * Plays the tour, and removes its folders at the end, after a failure and after an interruption. `trial` gets the session
- * after the last step.
+ * Plays the tour, and removes its folders at the end, even after a failure or interruption. `trial` gets the session after the last step.
  */
 export async function* playTour(signal?: AbortSignal, trial?: TourTrial): AsyncGenerator<TourStep, void> {
   const folder = await createTourFolder()
@@ -198,7 +197,7 @@ async function* showMoney({
   )
 }
 
-/** Says what a token from the cache costs, as a share of what it costs otherwise, and whether that price is in doubt. */
+/** Describes the price of a cached token as a share of the usual price, and whether that price is uncertain. */
 function describeCacheDiscount(): string {
   const found = lookUpModel(modelCatalogue, TOUR_SETTINGS.model)
   const prices = found.found ? pricesAtDate(found.model, new Date().toISOString()) : null
@@ -209,7 +208,7 @@ function describeCacheDiscount(): string {
   return doubt === undefined ? share : `${share}, which is in doubt (dollars a million: ${doubt.note})`
 }
 
-/** Says plainly which of the two runs that finished was cheaper, and why. */
+/** Says which of the two finished runs was cheaper, and why. */
 function compareBills(ours: RunBill, plain: RunBill): string {
   const costs = [ours.dollars, plain.dollars].map(formatMoney)
   const [last, lastPlain] = [ours, plain].map(({ promptSizes }) => formatTokens(promptSizes.at(-1) ?? 0))

@@ -12,7 +12,7 @@ import type { SessionReport } from 'tidemark/logs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
 import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
-import { writeLog } from './made-up-logs.ts'
+import { buildLogLines, writeLog } from './made-up-logs.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 
 const executable = findBrowser()
@@ -173,6 +173,22 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('link', { name: 'Sessions', exact: true }).click()
     await expect.poll(() => page.locator('th[aria-sort=descending]').innerText()).toContain('Cost')
     expect(await page.getByRole('searchbox').inputValue()).toBe('o')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('shows how long a response was, also if the log has only the start of its stream', async () => {
+    const log = join(folder, 'started.jsonl')
+    const lines = buildLogLines({ name: 'started', answers: ['started-1'] }).map((line) =>
+      JSON.stringify(line)
+        .replace('Done.', 'A long answer in plain words. '.repeat(100))
+        .replace('"output_tokens":20', '"output_tokens":1'),
+    )
+    writeFileSync(log, lines.map((line) => `${line}\n`).join(''))
+    const { outputTokensEstimated: tokens } = inspect(log)
+    expect(tokens).toBeGreaterThan(500)
+    const { page, faults } = await openPage(browser, (await serve([log])).url)
+    await expect.poll(() => page.locator('.request-card').innerText()).toContain(` ${tokens} out`)
     expect(faults).toEqual([])
     await page.context().close()
   })

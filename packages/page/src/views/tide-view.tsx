@@ -158,7 +158,7 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
   const request = report.requests[index]
   const flags = useMemo(() => listFlags(report), [report])
   if (request === undefined) return null
-  const { tokens, usage, costUsd, uncachedUsd } = request
+  const { tokens, usage, outputTokens, costUsd, uncachedUsd } = request
   const own = flags.filter((flag) => flag.request === index)
   return (
     <div class="request-card">
@@ -170,7 +170,7 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
       </h2>
       <p>
         <b>{formatTokens(tokens)}</b> tokens, {formatPercent(usage.cacheRead / Math.max(1, tokens))} from the
-        cache, {formatTokens(usage.output)} out, <b>{costUsd === null ? '$?' : formatDollars(costUsd)}</b>
+        cache, {formatTokens(outputTokens)} out, <b>{costUsd === null ? '$?' : formatDollars(costUsd)}</b>
         {uncachedUsd === null || uncachedUsd < 0.005
           ? null
           : `, ${formatDollars(uncachedUsd)} of it for what was not in the cache`}

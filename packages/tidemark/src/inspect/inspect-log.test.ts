@@ -177,6 +177,7 @@ describe('the number of output tokens', () => {
     expect(report.usage.output).toBe(1)
     expect(report.outputTokensEstimated).toBeGreaterThan(500)
     expect(report.money.byClass.output.tokens).toBe(report.outputTokensEstimated)
+    expect(report.requests.map(({ outputTokens }) => outputTokens)).toEqual([report.outputTokensEstimated])
   })
 
   it.each<[string, number, LogFormat]>([
@@ -184,7 +185,10 @@ describe('the number of output tokens', () => {
     ['another program wrote the log', 1, 'tidemark'],
   ])('is taken from the log when %s', (_why, output, format) => {
     const report = inspectSession(tell(output), { format })
-    expect(report).toMatchObject({ outputEstimated: false, outputTokensEstimated: output })
+    expect(report).toMatchObject({
+      ...{ outputEstimated: false, outputTokensEstimated: output },
+      requests: [{ outputTokens: output }],
+    })
   })
 })
 

@@ -107,6 +107,8 @@ export interface LoggedRequest {
   /** Prompt tokens of the request. */
   readonly tokens: number
   readonly usage: UsageTotals
+  /** Tokens of the response: as logged, or estimated from its text if the log has less than half of that. */
+  readonly outputTokens: number
   /** Dollars of the request and its response; null if a price is unknown. */
   readonly costUsd: number | null
   /** Dollars for prompt tokens that were not read from the cache, above the price of reading them; null if unknown. */

@@ -90,6 +90,7 @@ function toLoggedRequests(counted: readonly CountedRequest[], pricing: LogPricin
       model: call.model,
       tokens,
       usage: toUsageTotals(call.usage),
+      outputTokens: priced.tokens.output,
       costUsd: roundDollars(priced.money.total),
       uncachedUsd: isKnown
         ? roundDollars(input + writeShort + writeLong - (unread * (rates.cacheRead ?? 0)) / 1_000_000)

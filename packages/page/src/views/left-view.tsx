@@ -73,7 +73,8 @@ function LeftTotals({ departures }: { readonly departures: readonly Departure[] 
       ) : (
         <b class="bad">
           Needed again: {formatCount(needed.length, 'block')} of about {formatTokens(sumTokens(needed))}{' '}
-          tokens, {formatCount(named, 'name or file', 'names and files')}.
+          tokens
+          {named === 0 ? '' : `, ${formatCount(named, 'name or file', 'names and files')}`}.
         </b>
       )}
     </p>
@@ -260,7 +261,8 @@ function ReceiptLists({ receipt, id }: ReceiptListsProps) {
 
 /** Lists names with their counts, such as "file × 4, todo". */
 function countNames(names: readonly string[]): string {
-  return [...Map.groupBy(names, (name) => name)]
+  // The key of a source begins with the name of what reads it: "file: files:/home/user/a.ts".
+  return [...Map.groupBy(names, (name) => name.replace(/: \w+:/, ' ').trim())]
     .map(([name, { length }]) => (length === 1 ? name : `${name} × ${length}`))
     .join(', ')
 }

@@ -2,10 +2,17 @@
  * What left the context of a logged session: for each compaction and clearing the blocks that the model was no longer shown, what the
  * summary does not mention, and which later call needed it. Texts are left out; `findDepartedText` has them.
  */
-import { type ContextEntry, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
+import {
+  type ContextEntry,
+  isProviderClearing,
+  isVisibleToModel,
+  toMessageParts,
+  withProviderClearings,
+} from '@tidemark/core/context/context-entry'
 import { type ContextRewrite, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
 import { type Block, isTextBlock, isToolResult } from '@tidemark/core/log/block'
-import { isKnownRecord } from '@tidemark/core/log/record'
+import { AppendList } from '@tidemark/core/log/persistent-collections'
+import { CLEARED_RESULT_TEXT, isKnownRecord } from '@tidemark/core/log/record'
 import { appendRecordAsIs, emptySessionLog } from '@tidemark/core/log/session-log'
 import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { createReceipt, type Receipt } from '@tidemark/core/summary/receipt'
@@ -108,17 +115,18 @@ function compareContexts(log: LogContents): readonly Omit<FoundRewrite, 'gone'>[
   const found: Omit<FoundRewrite, 'gone'>[] = []
   let session = emptySessionLog()
   let view = emptyContextView()
+  let taken = view.rewrites
   let request = 0
   const take = (): void => {
-    const { rewrites } = view
     view = updateContextView(view, session)
-    if (view.rewrites === rewrites) return
+    if (view.rewrites === taken) return
+    taken = view.rewrites
     const fresh = view.rewrites.filter(({ uuid }) => !known.has(uuid))
     for (const [index, { kind, uuid, summaryUuid, replacedEntries }] of fresh.entries()) {
       known.add(uuid)
-      // After several rewrites before one request, each is compared with the context that the next rewrite found.
-      const after = (fresh[index + 1]?.replacedEntries ?? view.entries).toArray()
-      found.push({ kind, uuid, summaryUuid, before: replacedEntries.toArray(), after, request })
+      // Of several rewrites before one request, each is compared with what the next one found.
+      const after = listShown(fresh[index + 1]?.replacedEntries ?? view.entries)
+      found.push({ kind, uuid, summaryUuid, before: listShown(replacedEntries), after, request })
     }
   }
   for (const { record, line } of log.records) {
@@ -128,9 +136,27 @@ function compareContexts(log: LogContents): readonly Omit<FoundRewrite, 'gone'>[
       request += 1
     }
     session = appendRecordAsIs(session, record, line)
+    if (!isKnownRecord(record) || !isProviderClearing(record)) continue
+    // The entries stay as they are, because the messages are sent as before.
+    view = updateContextView(view, session)
+    const { uuid } = record
+    const before = listShown(view.entries, uuid)
+    found.push({ kind: 'clear', uuid, summaryUuid: null, before, after: listShown(view.entries), request })
   }
   take()
   return found
+}
+
+/** Whether the provider clears inputs with the results is a setting that the log does not have. */
+const CLEARED_BY_PROVIDER = { inputs: false, writeTools: [] }
+
+/** Returns the entries without what the provider has cleared on its side. `except`: a clearing that does not count. */
+function listShown(entries: AppendList<ContextEntry>, except?: string): readonly ContextEntry[] {
+  const counted =
+    except === undefined
+      ? entries
+      : AppendList.of([...entries].filter(({ record }) => record.uuid !== except))
+  return withProviderClearings(counted, CLEARED_BY_PROVIDER).toArray()
 }
 
 /** Returns the keys of the requests that the report lists. */
@@ -159,14 +185,19 @@ function listGoneBlocks(
       now === undefined || !isVisibleToModel(now) ? [] : toMessageParts(now).map(({ block }) => block)
     const role = entry.record.type === 'assistant' ? 'assistant' : 'user'
     return toMessageParts(entry).flatMap(({ block, origin }, place): GoneBlock[] =>
-      rest.includes(block) || rest.some((other) => isSameBlock(other, block))
+      rest.includes(block) || isPlaceholder(block) || rest.some((other) => isSameBlock(other, block))
         ? []
         : [{ key: `${uuid}.${origin}.${place}`, block, shown: describe(block, role, origin) }],
     )
   })
 }
 
-/** An attachment is turned into a new block each time it is shown; other blocks keep their identity. */
+/** What was cleared before had left then. */
+function isPlaceholder(block: Block): boolean {
+  return isToolResult(block) && String(block.content).startsWith(CLEARED_RESULT_TEXT)
+}
+
+/** An attachment is made into a block each time it is shown; other blocks are the same objects. */
 function isSameBlock(one: Block, other: Block): boolean {
   return isTextBlock(one) && isTextBlock(other) && one.text === other.text
 }

@@ -55,6 +55,7 @@ describe('tidemark tour', () => {
       '4. What survived',
       '5. The money',
       'npx tidemark inspect',
+      'npx tidemark ui',
     ]
     expect(words.filter((word) => !out.includes(word))).toEqual([])
     expect(out).not.toContain('\u001b')

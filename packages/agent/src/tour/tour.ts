@@ -225,6 +225,7 @@ function* showNextSteps(): Generator<TourStep, void> {
   yield createTourLine('What next:')
   yield* [
     ['npx tidemark inspect', 'where context and money of your own sessions of Claude Code or Codex went'],
+    ['npx tidemark ui', 'the same on a page, with what left the context and other policies'],
     ['docs/library.md', 'how to put Tidemark into your agent, in a few lines'],
     ['npx tidemark chat -p TEXT', 'the agent you just saw, on a real model (docs/chat.md)'],
   ].map(([label = '', text = '']): TourStep => ({ kind: 'line', label, text }))

@@ -93,9 +93,11 @@ const MOST_RELEASED = 1_000
 /** The known end of the log. It is outdated if another writer has appended since. */
 interface KnownLog extends LogResumePoint {
   readonly damage: readonly Damage[]
+  /** False for a log that ends in half a batch, as an imported one may: it is read from its beginning each time. */
+  readonly canResume: boolean
 }
 
-const NOTHING_READ: KnownLog = { line: 0, position: 0, version: null, damage: [] }
+const NOTHING_READ: KnownLog = { line: 0, position: 0, version: null, damage: [], canResume: true }
 
 class CheckedLog {
   readonly #store: RawJournal
@@ -113,7 +115,8 @@ class CheckedLog {
   }
 
   async read(visit: (records: readonly SessionRecord[]) => void, from: number): Promise<JournalState> {
-    const start = this.#known.position <= from ? this.#known : NOTHING_READ
+    const { position: end, canResume } = this.#known
+    const start = canResume && end <= from ? this.#known : NOTHING_READ
     const { position, line, damage } = await this.#readFrom(start, visit, from)
     return { exists: line > 0, position, damage }
   }
@@ -142,7 +145,8 @@ class CheckedLog {
       const lines = [...this.#headerLines(), ...text.split('\n').slice(0, -1)]
       const { line, damage } = this.#known
       if (await this.#store.append(this.#session, line, lines)) {
-        this.#known = { line: line + lines.length, position, version: LOG_VERSION, damage }
+        const end = line + lines.length
+        this.#known = { line: end, position, version: LOG_VERSION, damage, canResume: true }
         return outcomes
       }
       await this.#readOn()
@@ -167,7 +171,8 @@ class CheckedLog {
   }
 
   async #readOn(): Promise<void> {
-    await this.#readFrom(this.#known, () => {}, Number.MAX_SAFE_INTEGER)
+    const start = this.#known.canResume ? this.#known : NOTHING_READ
+    await this.#readFrom(start, () => {}, Number.MAX_SAFE_INTEGER)
   }
 
   async #readFrom(
@@ -186,9 +191,9 @@ class CheckedLog {
     }
     const { records, position, version, damage, resume } = reader.finish()
     if (records.length > 0) visit(records)
-    const known = { line, position, version, damage: [...start.damage, ...damage] }
-    // A log that ends inside a batch, such as an imported one, is read from its beginning each time.
-    if (line >= this.#known.line) this.#known = resume === null && line > 0 ? NOTHING_READ : known
+    const canResume = resume !== null || line === 0
+    const known = { line, position, version, damage: [...start.damage, ...damage], canResume }
+    if (line >= this.#known.line) this.#known = known
     return known
   }
 

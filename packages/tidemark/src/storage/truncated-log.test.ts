@@ -1,4 +1,4 @@
-/** A log cut at every byte: it reads as complete batches, the rest is reported, and it can be appended to. */
+/** A log cut at every byte, or in a store of lines at every line: it reads as complete batches, the rest is reported, and it can be appended to. */
 import type { Journal } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { isFullRun, readAllRecords, sampleRecord } from '@tidemark/core/testing'
@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { appendAllBytes, readFileAtomic } from './atomic-file.ts'
+import { checkedJournal } from './checked-journal.ts'
 import { createFileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -96,4 +97,29 @@ describe(`a log cut at ${cuts.length} of its bytes`, () => {
       ).toBe(true)
     }
   })
+})
+
+it('a log that was put into a store of lines, cut at any line, can be appended to and read on', async () => {
+  const all = Buffer.from(whole.bytes).toString().split('\n').slice(0, -1)
+  for (let cut = 0; cut <= all.length; cut += 1) {
+    const lines = all.slice(0, cut)
+    const journal = checkedJournal({
+      read: async (_, from) => lines.slice(from),
+      append: async (_, after, more) => after === lines.length && lines.push(...more) > 0,
+      list: async () => ['s'],
+    })
+    const position = whole.ends.findLast((end) => cut > end.position)?.position ?? 0
+    expect({ cut, position: (await readAllRecords(journal, 's')).position }).toEqual({ cut, position })
+    const added = [
+      await journal.append('s', position, [sampleRecord('x'), sampleRecord('y')]),
+      await journal.append('s', position + 2, [sampleRecord('z')]),
+    ]
+    const records = added.flatMap((outcome) => (outcome.ok ? outcome.records : []))
+    expect({ cut, records: (await readAllRecords(journal, 's')).records }).toEqual({
+      cut,
+      records: [...whole.records.slice(0, position), ...records],
+    })
+    expect((await readAllRecords(journal, 's', position)).records).toEqual(records)
+    expect(records.length).toBe(3)
+  }
 })

@@ -33,6 +33,15 @@ describe.skipIf(missing !== null)('in Postgres', () => {
     return new pg.Pool({ connectionString: server.url, max: 50 }).on('error', () => {})
   }
 
+  const record = (uuid: string, session: string) =>
+    ({
+      type: 'custom',
+      uuid,
+      parentUuid: null,
+      sessionId: session,
+      timestamp: '2026-01-01T00:00:00Z',
+    }) as never
+
   describe('journal', () => {
     const cases = journalCases(() => {
       scopes += 1
@@ -97,6 +106,38 @@ describe.skipIf(missing !== null)('in Postgres', () => {
     await ownPool.end()
   })
 
+  it('sessions that append at the same time send one query after the other on the connection of their locks', async () => {
+    const running = new Map<object, number>()
+    let most = 0
+    const counted = {
+      query: (text: string, values?: unknown[]) => pool.query(text, values),
+      async connect() {
+        const client = await pool.connect()
+        const query = client.query.bind(client) as (
+          text: string,
+          values?: unknown[],
+        ) => Promise<pg.QueryResult>
+        const count = (change: number): number => {
+          const now = (running.get(client) ?? 0) + change
+          running.set(client, now)
+          return now
+        }
+        return Object.assign(client, {
+          async query(text: string, values?: unknown[]) {
+            most = Math.max(most, count(1))
+            return query(text, values).finally(() => count(-1))
+          },
+        })
+      },
+    }
+    const journal = createPostgresJournal(counted, { scope: 'in-turn' })
+    const sessions = Array.from({ length: 8 }, (_, number) => `session-${number}`)
+    for (const [after, uuid] of ['a', 'b'].entries())
+      await Promise.all(sessions.map((session) => journal.append(session, after, [record(uuid, session)])))
+    await journal.close()
+    expect(most).toBe(1)
+  })
+
   it('locks are spread among their connections, and one that is lost loses only its own', async () => {
     const ownPool = createPool()
     let lost = 0
@@ -106,14 +147,6 @@ describe.skipIf(missing !== null)('in Postgres', () => {
     const locks = createPostgresLocks(ownPool, { program: 'spread', connections: 3 })
     const journal = createPostgresJournal(ownPool, { scope: 'spread', locks })
     const other = createPostgresJournal(pool, { scope: 'spread', program: 'other' })
-    const record = (uuid: string, session: string) =>
-      ({
-        type: 'custom',
-        uuid,
-        parentUuid: null,
-        sessionId: session,
-        timestamp: '2026-01-01T00:00:00Z',
-      }) as never
     const sessions = Array.from({ length: 24 }, (_, number) => `session-${number}`)
     await Promise.all(sessions.map((session) => journal.append(session, 0, [record('a', session)])))
     const readHolders = async () =>

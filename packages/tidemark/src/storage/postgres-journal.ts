@@ -269,9 +269,11 @@ class LockConnection {
     })
   }
 
-  /** Returns the connection that holds the lock; null if it is not held here. */
-  findHolding(key: string): PostgresConnection | null {
-    return this.#held.has(key) ? this.#opened : null
+  /** Returns the connection that holds the lock, on which each query waits for the one before; null if it is not held here. */
+  findHolding(key: string): Pick<PostgresConnection, 'query'> | null {
+    const connection = this.#held.has(key) ? this.#opened : null
+    if (connection === null) return null
+    return { query: (text, values) => this.#inTurn(() => connection.query(text, values)) }
   }
 
   /** Returns the name of the program that holds the lock. */

@@ -144,6 +144,14 @@ describe.skipIf(missing !== null)('a gateway with hostile neighbours', () => {
     expect(seen.filter((text) => text.includes('tmk_'))).toEqual([])
   })
 
+  it('models that have not changed are answered as the provider does, without a body', async () => {
+    const { url, key } = await createWorld((_, response) => void response.writeHead(304).end())
+    const response = await fetch(`${url}/v1/models`, {
+      headers: { 'x-api-key': key, 'if-none-match': '"1"' },
+    })
+    expect(response.status).toBe(304)
+  })
+
   it('a stream of Chat Completions has the frame with the usage only if the client asked for it', async () => {
     const { url, key, readSpending } = await createWorld(undefined, 5)
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key })

@@ -80,15 +80,17 @@ export function hideCredential(
   if (credential === null) return fetch
   return async (input, init) => {
     const response = await fetch(input, init)
-    if (response.status === 401)
+    if (response.status === 401) {
+      await response.body?.cancel()
       return createRefusal(
         codec,
         502,
         'The provider refuses the credential of the gateway (401). Its operator must renew it.',
       )
+    }
     const head = copyHead(response)
     for (const name of ACCOUNT_RESPONSE_HEADERS) (head.headers as Headers).delete(name)
-    if (response.ok) return new Response(response.body, head)
+    if (response.ok || response.body === null) return new Response(response.body, head)
     return new Response((await response.text()).replaceAll(credential, '[credential of the gateway]'), head)
   }
 }

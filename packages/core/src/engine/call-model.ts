@@ -3,7 +3,6 @@
  * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
  * final usage.
  */
-
 import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { cacheExpiry, canReachPrefix, findPrefixSize } from '../cache/cache-model.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
@@ -12,6 +11,7 @@ import { toSentRequest } from '../cache/sent-request.ts'
 import { countClearingAskedOfProvider, reportEdits } from '../clearing/provider-clearing.ts'
 import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
 import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
+import { describeThrown } from '../errors.ts'
 import { isBlankText, isTextBlock } from '../log/block.ts'
 import { omitUndefined } from '../log/json.ts'
 import type { TokenUsage } from '../log/model-report.ts'
@@ -234,7 +234,7 @@ export async function* streamReply(
 
 /** Describes what a model threw in the middle of its reply: like a broken connection, so the request may be sent again. */
 function describeThrownReply(thrown: unknown, isAborted: boolean, isBegun: boolean): ModelFailure {
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const message = describeThrown(thrown)
   if (isAborted) return { kind: 'aborted', retryable: false, message }
   return { kind: isBegun ? 'bad-reply' : 'unknown', retryable: isBegun, message }
 }
@@ -520,7 +520,7 @@ async function saveDiff(
     await keepDiff(diff(redact), event)
     return null
   } catch (thrown) {
-    return thrown instanceof Error ? thrown.message : String(thrown)
+    return describeThrown(thrown)
   }
 }
 

@@ -2,7 +2,7 @@
  * Hooks: functions of the host that run at certain points of a session. A hook that hangs is abandoned at its timeout, a
  * hook that fails is reported and changes nothing, and the text that hooks add to the context is limited.
  */
-
+import { describeThrown } from '../errors.ts'
 import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { ReplyStop } from '../log/model-report.ts'
@@ -279,7 +279,7 @@ async function runHook<Input, Output>(
     const message = end.why === 'timeout' ? `took longer than ${seconds} seconds and was left` : 'was aborted'
     return { name, ok: false, why: end.why, message: `The hook ${name} ${message}.` }
   } catch (thrown) {
-    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    const message = describeThrown(thrown)
     return { name, ok: false, why: 'threw', message: truncateEnd(message, outputCharacters) }
   }
 }

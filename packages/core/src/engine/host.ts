@@ -1,11 +1,11 @@
 /** What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction. */
-
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { CallLimits } from '../cost/limits.ts'
 import { findTierRates, type TokenRates } from '../cost/prices.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
+import { describeThrown } from '../errors.ts'
 import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { CompactMetadata, RecordedUserInput } from '../log/record.ts'
@@ -271,7 +271,7 @@ export function runCleanups(
         cleanup.forget(rewritten)
         return []
       } catch (thrown) {
-        return [{ name: cleanup.name, message: thrown instanceof Error ? thrown.message : String(thrown) }]
+        return [{ name: cleanup.name, message: describeThrown(thrown) }]
       }
     })
 }

@@ -2,7 +2,7 @@
  * The context of a running turn, and functions that append records to its session. Each batch is appended only if the
  * log is still at the expected position.
  */
-
+import { describeThrown } from '../errors.ts'
 import type {
   AssistantRecord,
   AttachmentRecord,
@@ -158,7 +158,7 @@ async function appendOrExplain(
   try {
     return await host.journal.append(state.id, after, records)
   } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown)
+    const why = describeThrown(thrown)
     return `The session could not be saved: ${why.replace(/\.$/, '')}. Everything before is in the log; repair the storage, then continue.`
   }
 }

@@ -3,7 +3,6 @@
  * first. An aborted turn does not wait for tools that ignore the signal: the next turn appends an error
  * result for them.
  */
-
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { ToolResultContent } from '../engine/host.ts'
 import type { Reply } from '../engine/reply.ts'
@@ -15,6 +14,7 @@ import {
   waitUnlessAborted,
 } from '../engine/session-writer.ts'
 import { describeMisfit, fitToolInput } from '../engine/tool-input.ts'
+import { describeThrown } from '../errors.ts'
 import { runHistoryTool } from '../history/history-tool.ts'
 import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
@@ -261,7 +261,7 @@ async function catchToolError(
 }
 
 function toErrorResult(thrown: unknown): ToolResultContent {
-  const content = thrown instanceof Error ? thrown.message : String(thrown)
+  const content = describeThrown(thrown)
   return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
 }
 

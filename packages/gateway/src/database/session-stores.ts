@@ -3,6 +3,7 @@
  * keys do not conflict.
  */
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
+import { describeThrown } from '@tidemark/core/errors'
 import { copyBlobBytes, createBlobId } from 'tidemark/internal'
 import { createPostgresJournal, type PostgresLocks } from 'tidemark/postgres'
 import { appendAudit } from './audit.ts'
@@ -29,7 +30,7 @@ export function createScopeJournal(pool: Database, options: SessionStoreOptions)
   const journal = createPostgresJournal(pool, { scope, locks, waitSeconds })
   const touched = new Map<string, number>()
   const report = (thrown: unknown): never => {
-    onFailure(thrown instanceof Error ? thrown.message : String(thrown))
+    onFailure(describeThrown(thrown))
     throw thrown
   }
   async function touch(session: string, after: number): Promise<void> {

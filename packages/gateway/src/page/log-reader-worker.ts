@@ -1,46 +1,43 @@
 /** The thread that reads logs of sessions for the page. Answers one question at a time, and keeps the last log in memory. */
 import { parentPort } from 'node:worker_threads'
+import { describeThrown } from '@tidemark/core/errors'
 import { answerSessionQuestion, toListedSession } from '@tidemark/page/server/page-routes'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createDayFormatter, readLogText, redactStrings, type SessionPage } from 'tidemark/internal'
 import { inspectLog, type LogContents } from 'tidemark/logs'
 import type { LogQuestion, LogSummary, WorkerReply, WorkerTask } from './log-reader.ts'
 
-let held: { readonly id: string; readonly version: number; readonly log: LogContents } | null = null
+type WorkerQuestion = Extract<WorkerTask, { readonly type: 'question' }>
 
-/** The lines of a log whose question has not come yet. */
-let arrived: string[] = []
+/** The log that questions are about. */
+let held: LogContents | null = null
+/** The lines of the next one, as far as they have come. */
+const arrived: string[] = []
 
 parentPort?.on('message', (task: WorkerTask) => {
-  if (task.type === 'lines') {
-    for (const line of task.lines) arrived.push(line)
-    return
-  }
-  const lines = task.isNew ? arrived : null
-  arrived = []
-  answer(task.question, lines).then(
-    (reply) => parentPort?.postMessage(reply),
-    (thrown: unknown) => parentPort?.postMessage({ ok: false, why: describe(thrown) } satisfies WorkerReply),
-  )
+  if (task.type === 'lines') for (const line of task.lines) arrived.push(line)
+  else answer(task).then(post, (thrown: unknown) => post({ ok: false, why: describeThrown(thrown) }))
 })
 
-/** `lines`: null if this version of the log was read last. */
-async function answer(question: LogQuestion, lines: readonly string[] | null): Promise<WorkerReply> {
-  const { id, version, modifiedMs, owner, ask } = question
-  if (lines !== null) {
-    const log = await readLogText({ name: owner.session, modifiedMs, lines }, { keepsRawBlocks: false })
-    if (!log.ok) return { ok: false, why: log.message }
-    held = { id, version, log }
+function post(reply: WorkerReply): void {
+  parentPort?.postMessage(reply)
+}
+
+async function answer({ question, isNew }: WorkerQuestion): Promise<WorkerReply> {
+  const { modifiedMs, owner, ask } = question
+  if (isNew || held === null) {
+    const log = { name: owner.session, modifiedMs, lines: arrived.splice(0) }
+    const read = await readLogText(log, { keepsRawBlocks: false })
+    if (!read.ok) return { ok: false, why: read.message }
+    held = read
   }
-  if (held?.id !== id || held.version !== version) return { ok: false, why: 'The log was not sent.' }
-  const { log } = held
+  const log = held
   if (ask === null) return { ok: true, answer: summarize(question, log) }
-  const given = await answerSessionQuestion(
+  const { json, ...rest } = await answerSessionQuestion(
     { readPage: async () => createPage(question, log), readContents: async () => log },
     ask,
   )
-  // Sent as text, which the main thread need not serialize again.
-  const { json, ...rest } = given
+  // Sent as text, which costs the other thread nothing.
   return {
     ok: true,
     answer: json === undefined ? rest : { ...rest, text: JSON.stringify(json), type: 'application/json' },
@@ -63,8 +60,4 @@ function summarize(question: LogQuestion, log: LogContents): LogSummary {
     listed: JSON.stringify(toListedSession('', report, false)),
     losses: JSON.stringify(report.cacheBreaks.map(({ cause, at, costUsd }) => ({ cause, at, usd: costUsd }))),
   }
-}
-
-function describe(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -3,6 +3,7 @@
  * log has grown. A session that is opened is read in its present state. Logs are never written.
  */
 import { createHash } from 'node:crypto'
+import { describeThrown } from '@tidemark/core/errors'
 import type { PageAnswer, PageSessions, SessionQuestion } from '@tidemark/page/server/page-routes'
 import type { ListedSession, SessionList, SessionOwner } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
@@ -57,7 +58,7 @@ export function createSessionReports(pool: Database, onError: (message: string) 
   }
 
   function startRefresh(viewer: PageViewer): void {
-    if (!isClosed) refresh(viewer).catch((thrown: unknown) => onError(describe(thrown)))
+    if (!isClosed) refresh(viewer).catch((thrown: unknown) => onError(describeThrown(thrown)))
   }
 
   return {
@@ -182,7 +183,7 @@ async function answerAbout(
   try {
     return await reader.ask(toQuestion(row, ask), () => readLines(pool, row))
   } catch (thrown) {
-    return { status: 422, json: { error: `This session cannot be read: ${describe(thrown)}` } }
+    return { status: 422, json: { error: `This session cannot be read: ${describeThrown(thrown)}` } }
   }
 }
 
@@ -227,8 +228,4 @@ async function* readLines(
     yield rows.map(({ text }) => text)
     read = last
   }
-}
-
-function describe(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }

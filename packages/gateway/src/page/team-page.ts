@@ -3,6 +3,7 @@
  * its team; any other key its own. Each request checks its cookie in the database, so a revoked key sees nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describeThrown } from '@tidemark/core/errors'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { readPageFile } from '@tidemark/page/server/page-files'
 import {
@@ -66,7 +67,7 @@ export function createTeamPage({ database, pageUrl, onError }: TeamPageOptions):
         port,
       )
       answerAdmitted(request, response, state, cookie).catch((thrown: unknown) => {
-        onError(thrown instanceof Error ? thrown.message : String(thrown))
+        onError(describeThrown(thrown))
         if (response.headersSent) response.destroy()
         else sendPageAnswer(response, { status: 503, json: { error: 'The gateway cannot answer now.' } })
       })
@@ -187,18 +188,14 @@ function followSessions(
       before = now
     }
     const again = (): void => {
-      if (!streams.has(response)) return
-      timer = setTimeout(
-        () =>
-          void look()
-            .catch(() => {})
-            .then(again),
-        FOLLOW_MS,
-      )
+      if (streams.has(response)) timer = setTimeout(follow, FOLLOW_MS)
     }
-    void look()
-      .catch(() => {})
-      .then(again)
+    const follow = (): void => {
+      look()
+        .catch(() => {})
+        .then(again)
+    }
+    follow()
     return finish
   })
 }

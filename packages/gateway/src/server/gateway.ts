@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { TidemarkError } from '@tidemark/core/errors'
+import { describeThrown, TidemarkError } from '@tidemark/core/errors'
 import type { SessionEvent } from 'tidemark'
 import { closeServer, createClientHost, listenOn, PROVIDER_UPSTREAMS } from 'tidemark/internal'
 import type { Telemetry } from 'tidemark/telemetry'
@@ -215,7 +215,7 @@ function serveApart(
   return createServer((request, response) => {
     answer(request, response).catch((thrown: unknown) => {
       response.destroy()
-      const message = thrown instanceof Error ? thrown.message : String(thrown)
+      const message = describeThrown(thrown)
       onLog({ level: 'error', event: 'request', message })
     })
   })

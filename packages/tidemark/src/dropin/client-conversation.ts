@@ -8,6 +8,7 @@ import {
   findTruncatedCount,
   measurePrompt,
 } from '@tidemark/core/engine/truncated-prompt'
+import { describeThrown } from '@tidemark/core/errors'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { appendClientReply } from '../session/append.ts'
@@ -192,8 +193,4 @@ function reportUnrecorded(conversation: ClientConversation, thrown: unknown): fa
   const message = `The response could not be recorded: ${describeThrown(thrown)}`
   conversation.open.listeners.emit({ type: 'request-passed', reason: 'unrecorded', message })
   return false
-}
-
-export function describeThrown(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }

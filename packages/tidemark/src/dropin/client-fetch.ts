@@ -4,6 +4,7 @@
  */
 import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
 import type { Reply } from '@tidemark/core/engine/reply'
+import { describeThrown } from '@tidemark/core/errors'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
@@ -15,7 +16,7 @@ import { pauseIfLarge } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { countResponse } from './client-billing.ts'
-import { type ClientConversation, type ClosableSession, describeThrown } from './client-conversation.ts'
+import type { ClientConversation, ClosableSession } from './client-conversation.ts'
 import {
   type ClientConversations,
   createClientConversations,

@@ -6,6 +6,7 @@ import { isMissingPrompt } from '@tidemark/core/context/flatten'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
+import { describeThrown } from '@tidemark/core/errors'
 import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import {
   isBlankText,
@@ -158,7 +159,7 @@ async function recordAndAnswer(
     const match = await followClientList(session, request)
     return 'ok' in match ? match : await answerTaken(session, request, codec, signal)
   } catch (thrown) {
-    return refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown))
+    return refuseToTake('failed', describeThrown(thrown))
   }
 }
 
@@ -193,7 +194,7 @@ export async function recordThenCompact(
   checkSessionOpen(session)
   return runInOrder(session, async () => {
     const refusal = await recordForCompaction(session, request, codec).catch((thrown: unknown) =>
-      refuseToTake('failed', thrown instanceof Error ? thrown.message : String(thrown)),
+      refuseToTake('failed', describeThrown(thrown)),
     )
     if (refusal !== null) return emitPassed(session, refusal)
     // A request that only asks for a compaction may omit tools and system prompt. The session then keeps its own.

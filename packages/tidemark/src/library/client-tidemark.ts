@@ -2,6 +2,7 @@
  * Tidemark for a client that has its own model, address and credentials, which are taken from its requests. The engine's own calls, such as
  * those for summaries, go to the same address.
  */
+import { describeThrown } from '@tidemark/core/errors'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
@@ -83,7 +84,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
       try {
         if (modelId !== null && !opened.has(codec)) opened.set(codec, open(provider, modelId))
       } catch (thrown) {
-        const message = thrown instanceof Error ? thrown.message : String(thrown)
+        const message = describeThrown(thrown)
         if (own.limits !== undefined) return refuseUncounted(codec, message)
         own.onEvent?.({ type: 'request-passed', reason: 'failed', message }, '')
         return send(url, init)

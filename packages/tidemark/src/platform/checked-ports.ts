@@ -4,7 +4,7 @@
  */
 import type { Clock, IdGenerator, Journal, Model, NewRecord } from '@tidemark/core/engine/ports'
 import { overlayFields, type Reply, type ReplyEvent } from '@tidemark/core/engine/reply'
-import { TidemarkError } from '@tidemark/core/errors'
+import { describeThrown, TidemarkError } from '@tidemark/core/errors'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
@@ -56,7 +56,7 @@ function callPort<T>(port: string, method: string, call: () => T): T {
 
 function namePortError(port: string, method: string, thrown: unknown): TidemarkError {
   if (thrown instanceof TidemarkError) return thrown
-  const why = thrown instanceof Error ? thrown.message : String(thrown)
+  const why = describeThrown(thrown)
   const code = port === 'journal' ? 'io-failed' : 'bad-option'
   const details = { option: port }
   return new TidemarkError(code, `${port}: ${method}() failed: ${why}`, { cause: thrown, details })

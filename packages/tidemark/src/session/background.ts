@@ -17,6 +17,7 @@ import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, SummaryDropReason, TurnEvent } from '@tidemark/core/engine/events'
 import type { CompactionServices } from '@tidemark/core/engine/host'
 import type { PreparedSummary, TurnContext } from '@tidemark/core/engine/session-writer'
+import { describeThrown } from '@tidemark/core/errors'
 import type { CompactCause } from '@tidemark/core/log/record'
 import { drainEvents, type EventOf } from './events.ts'
 import { keepIdleCacheAlive } from './idle-cache.ts'
@@ -158,7 +159,7 @@ function startPreparation(session: OpenSession, slot: PreparationSlot): boolean 
   const price = plan.price?.cost ?? null
   emitSessionEvent(session, { type: 'summary-preparing', tokens: plan.before.expected, price })
   slot.settled = trackWork(session, () => runPreparation(session, slot)).catch((thrown: unknown) => {
-    const dropped = { why: 'failed', message: readMessage(thrown), price: null } as const
+    const dropped = { why: 'failed', message: describeThrown(thrown), price: null } as const
     emitSessionEvent(session, dropPreparation(session, slot, dropped))
   })
   return true
@@ -215,7 +216,7 @@ async function* swapIn(
     return end.ok
   } catch (thrown) {
     next = NO_PREPARATION
-    const dropped = { why: 'failed', message: readMessage(thrown), price: ready.spent } as const
+    const dropped = { why: 'failed', message: describeThrown(thrown), price: ready.spent } as const
     if (!isCommitted()) emitSessionEvent(session, dropPreparation(session, slot, dropped))
     throw thrown
   } finally {
@@ -224,11 +225,7 @@ async function* swapIn(
   }
 }
 
-function readMessage(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}
-
-/** Writes the summary and passes its events on. Stores the dollars spent in `running`. */
+/** Writes the summary and passes its events on. Notes in `running` what was spent. */
 async function writeDraft(
   session: OpenSession,
   run: TurnContext,

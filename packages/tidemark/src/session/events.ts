@@ -1,5 +1,6 @@
 /** Events of a session, the listeners that receive them, the stream that `session.run` returns, and the status they give. */
 import type { TurnEvent } from '@tidemark/core/engine/events'
+import { describeThrown } from '@tidemark/core/errors'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
 import { withFormerEventNames } from './former-names.ts'
@@ -125,7 +126,7 @@ export function createListeners(always: readonly Listener[] = []): SessionListen
       listener(event)
     } catch (thrown) {
       if (event.type === 'listener-failed') return
-      const message = thrown instanceof Error ? thrown.message : String(thrown)
+      const message = describeThrown(thrown)
       emit({ type: 'listener-failed', about: event.type, message })
     }
   }

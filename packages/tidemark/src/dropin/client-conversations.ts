@@ -75,32 +75,32 @@ export function createClientConversations(
   const byKey = new Map<string, KnownKey>()
   const idle = createIdleWatch(byKey, idleMs)
 
-  /** Runs `use` with the conversations under an id, which are not forgotten meanwhile. */
-  async function withConversations<T>(key: string, use: (all: Conversations) => T | Promise<T>): Promise<T> {
+  /** Runs `use` with the conversations under an id when no other request does; they are not forgotten meanwhile. */
+  async function withConversations<T>(key: string, use: (all: Conversations) => Promise<T>): Promise<T> {
     await idle.closing
     const known = byKey.get(key) ?? { opening: openStored(key, source), users: 0 }
     byKey.set(key, known)
     known.users += 1
+    idle.start()
     try {
       const all = await known.opening.catch((thrown: unknown) => {
         if (byKey.get(key) === known) byKey.delete(key)
         throw thrown
       })
-      return await use(all)
+      return await all.inOrder(() => use(all))
     } finally {
       known.users -= 1
       idle.start()
     }
   }
 
-  /** Runs `look` after every earlier search under the same id has ended. */
   async function lookUp(
     call: ReadRequest,
     look: typeof findConversation,
   ): Promise<ClientConversation | null> {
     const key = readConversationKey(named, call)
     if (key === null) return null
-    return withConversations(key, (all) => all.inOrder(() => look(key, all, call, source)))
+    return withConversations(key, (all) => look(key, all, call, source))
   }
 
   return {
@@ -108,7 +108,8 @@ export function createClientConversations(
     enter: (call) => lookUp(call, enterConversation),
     async findOwner(call, onBegin) {
       const key = readConversationKey(named, call)
-      return key === null || key === '' ? null : withConversations(key, (all) => findFirst(all, onBegin))
+      if (key === null || key === '') return null
+      return withConversations(key, async (all) => findFirst(all, onBegin))
     },
   }
 }
@@ -239,7 +240,7 @@ const MOST_UNBEGUN = { ids: 100, calls: 100 }
 interface IdleWatch {
   /** Resolves when the last search for idle conversations has ended. */
   readonly closing: Promise<unknown>
-  /** Called after a conversation was added. Starts the timer again if it had stopped. */
+  /** Called before and after a request looks for its conversation: the last look of the watch may have ended meanwhile. */
   start(): void
 }
 

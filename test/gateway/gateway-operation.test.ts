@@ -51,6 +51,20 @@ describe.skipIf(missing !== null)('running the gateway', () => {
     ])
   })
 
+  it('a session in use is kept by a process whose clock is ahead by more than the retention', async () => {
+    const world = await createWorld()
+    const { url } = await world.startGateway()
+    const agent = new SdkAgent(url, await world.addKey('team'), world.coder, 'job')
+    agent.messages.push({ role: 'user', content: 'Fix the sums.' })
+    await agent.step()
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3 * 86_400_000 })
+    try {
+      expect(await runUpkeep(world.pool, 2)).toEqual({ settled: 0, deleted: 0 })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('the last use of a session is not stored by every call, but again by one after the session was deleted', async () => {
     const world = await createWorld()
     const { url } = await world.startGateway()

@@ -129,18 +129,18 @@ interface DeletedSession {
 }
 
 /**
- * Deletes a session, and the blobs that no other session of the key uses. Returns null and deletes nothing if a process is handling a
- * request of the session, if it was used after `unusedSince`, or if it does not exist.
+ * Deletes a session with the blobs that no other session of the key has. Returns null, and deletes nothing, if a process
+ * answers a request of it just now, if it was used in the last `unusedSeconds`, or if there is none.
  */
 export async function deleteSession(
   pool: Database,
-  { scope, session, actor, unusedSince }: DeleteSessionInput,
+  { scope, session, actor, unusedSeconds }: DeleteSessionInput,
 ): Promise<DeletedSession | null> {
   return runTransaction(pool, async (connection) => {
     const { rows } = await connection.query(
       `select pg_try_advisory_xact_lock(hashtextextended($3, 0)) as taken from gateway_sessions
-       where scope = $1 and session = $2 and used_at <= coalesce($4, 'infinity'::timestamptz) for update`,
-      [scope, session, `tidemark ${scope} ${session}`, unusedSince ?? null],
+       where scope = $1 and session = $2 and used_at <= coalesce(now() - make_interval(secs => $4), 'infinity') for update`,
+      [scope, session, `tidemark ${scope} ${session}`, unusedSeconds ?? null],
     )
     if (rows[0]?.taken !== true) return null
     const blobs = await connection.query(
@@ -170,5 +170,5 @@ interface DeleteSessionInput {
   readonly scope: string
   readonly session: string
   readonly actor: string
-  readonly unusedSince?: Date
+  readonly unusedSeconds?: number
 }

@@ -71,14 +71,15 @@ export async function runUpkeep(
   const settled = await settleDeadProcesses(database)
   await database.query("delete from gateway_processes where seen_at < now() - interval '1 day'")
   if (retentionDays === null) return { settled, deleted: 0 }
-  const unusedSince = new Date(Date.now() - retentionDays * 86_400_000)
+  const unusedSeconds = retentionDays * 86_400
   const { rows } = await database.query<{ scope: string; session: string }>(
-    'select scope, session from gateway_sessions where used_at <= $1 order by used_at limit $2',
-    [unusedSince, BATCH],
+    // The clock of the database, which also wrote the time: that of a process may be days ahead.
+    'select scope, session from gateway_sessions where used_at <= now() - make_interval(secs => $1) order by used_at limit $2',
+    [unusedSeconds, BATCH],
   )
   let deleted = 0
   for (const { scope, session } of rows)
-    if ((await deleteSession(database, { scope, session, actor: 'retention', unusedSince })) !== null)
+    if ((await deleteSession(database, { scope, session, actor: 'retention', unusedSeconds })) !== null)
       deleted += 1
   return { settled, deleted }
 }

@@ -36,4 +36,14 @@ describe.skipIf(missing !== null)('keys of the gateway', () => {
     await expect(agents[1]?.step()).rejects.toMatchObject({ status: 403 })
     expect(await agents[0]?.step()).toBe(true)
   })
+
+  it('have names in any script, and no signs that change how text is shown', async () => {
+    const world = await createWorld()
+    for (const name of ['Jose\u0301 Núñez', '李雷', 'Анна_2']) await world.addKey(name, { team: 'Équipe' })
+    expect((await listKeys(world.pool)).map(({ name }) => name)).toEqual(['José Núñez', '李雷', 'Анна_2'])
+    // Typed with one sign for the letter, or with two.
+    await revokeKey(world.pool, 'Jose\u0301 Núñez', 'test')
+    for (const name of ['a\u202eb', 'a\u200bb', 'a\nb', '<b>', "a'b", '', '🦄'])
+      await expect(world.addKey(name)).rejects.toThrow('expected 1 to 100 letters')
+  })
 })

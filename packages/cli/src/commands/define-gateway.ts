@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { AddKeyOptions, DatabaseOptions, GatewayCommandOptions } from './gateway.ts'
 import {
   MAX_BODY_HELP,
+  parseDollars,
   parseMegabytes,
   parsePort,
   parsePositive,
@@ -74,7 +75,7 @@ function addGatewayKeys(gateway: Command, terminal: Terminal, outcome: { code: n
     .description('add a key and print it: it cannot be read again')
     .argument('<name>', 'who or what uses it')
     .requiredOption('--database <url>', 'postgres://…')
-    .option('--budget <usd>', 'most dollars in a period; default: no limit', Number)
+    .option('--budget <usd>', 'most dollars in a period; default: no limit', parseDollars)
     .option('--period <name>', 'day, week, month or total; default: month')
     .option('--models <names...>', 'models that it may call, as claude-sonnet-5-5 or gpt-6*; default: all')
     .option('--team <name>', 'the team that it is counted with on the page')

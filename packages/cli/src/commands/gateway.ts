@@ -221,7 +221,7 @@ export async function deleteGatewaySession(
   terminal: Terminal,
 ): Promise<number> {
   return withDatabase(database, terminal, async (pool) => {
-    const owners = (await listKeys(pool)).filter(({ name }) => name === key)
+    const owners = (await listKeys(pool)).filter(({ name }) => name === key.normalize())
     for (const { id: scope } of owners) {
       const deleted = await deleteSession(pool, { scope, session, actor: findActor(terminal) })
       if (deleted === null) continue

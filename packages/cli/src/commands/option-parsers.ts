@@ -45,6 +45,12 @@ export function parsePositive(text: string): number {
   return Number(text)
 }
 
+export function parseDollars(text: string): number {
+  if (!/^\d{1,9}(?:\.\d+)?$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError('Expected dollars above 0, as 50 or 0.5.')
+  return Number(text)
+}
+
 export function parseUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
     throw new InvalidArgumentError('Expected an http or https URL.')

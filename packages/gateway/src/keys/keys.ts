@@ -49,8 +49,9 @@ export async function addKey(
   checkNewKey(given)
   const key = `${KEY_PREFIX}${randomBytes(32).toString('base64url')}`
   const id = randomUUID()
-  const { name, budget = null, period = 'month', team = null, isViewer = false, actor } = given
-  // The previous version of the gateway does not know viewer keys. With an empty list it refuses every model to them.
+  const { budget = null, period = 'month', team = null, isViewer = false, actor } = given
+  const name = given.name.normalize()
+  // A gateway of the version before, which knows no viewers, refuses every model to such a key.
   const models = isViewer ? [] : (given.models ?? null)
   try {
     await runTransaction(pool, async (connection) => {
@@ -73,7 +74,8 @@ export async function addKey(
   return { key, id }
 }
 
-const NAME_PATTERN = /^[\w.@ -]{1,100}$/
+/** Letters of every script, but nothing that changes how text beside it is shown. */
+const NAME_PATTERN = /^[\p{L}\p{M}\p{N}_.@ -]{1,100}$/u
 const NAME_RULE = 'expected 1 to 100 letters, digits, spaces and . _ - @ characters.'
 
 function checkNewKey({ name, budget, period, models, team, isViewer }: NewKey): void {
@@ -104,7 +106,7 @@ export async function revokeKey(pool: Database, name: string, actor: string): Pr
   await runTransaction(pool, async (connection) => {
     const { rowCount } = await connection.query(
       'update gateway_keys set revoked_at = now() where name = $1 and revoked_at is null',
-      [name],
+      [name.normalize()],
     )
     if (rowCount === 0)
       throw badKeyError(`There is no key named ${JSON.stringify(name)}: see tidemark gateway keys list.`)

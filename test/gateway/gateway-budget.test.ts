@@ -54,7 +54,9 @@ describe.skipIf(missing !== null)('the budget of a key', () => {
     }
     await expect(used()).rejects.toMatchObject({
       status: 402,
-      message: expect.stringContaining('The budget of the key team is used up: it has $0.06 for this month'),
+      message: expect.stringContaining(
+        'The budget of the key team has too little left of its $0.06 for this month',
+      ),
     })
     const [listed] = await listKeys(world.pool)
     expect(listed?.spent).toBeLessThanOrEqual(0.06)

@@ -63,12 +63,7 @@ const STORED_FIELDS = [
   'mcp_servers',
   'web_search_options',
 ] as const
-const IMAGE_TYPES: ReadonlySet<unknown> = new Set([
-  'image',
-  'input_image',
-  'image_url',
-  'computer_screenshot',
-])
+const IMAGE_TYPES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'image_url'])
 /** Content whose tokens neither its bytes nor its number bound, such as the pages of a document. */
 const NAMED_TYPES: ReadonlySet<unknown> = new Set([
   'document',

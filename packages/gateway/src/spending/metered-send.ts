@@ -111,7 +111,7 @@ function describeModels({ name, models }: GatewayKey, model: string): string {
 
 function describeBudget({ name, budget, period }: GatewayKey, bound: number): string {
   const when = period === 'total' ? 'in total' : `for this ${period}`
-  return `The budget of the key ${name} is used up: it has $${budget} ${when}, and this call could cost up to $${bound.toFixed(4)}. Ask its operator for more, or ask for fewer output tokens.`
+  return `The budget of the key ${name} has too little left of its $${budget} ${when}: this call could cost up to $${bound.toFixed(4)}. Ask its operator for more, or ask for fewer output tokens.`
 }
 
 /** Charges a call once. */

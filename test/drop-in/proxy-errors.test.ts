@@ -1,7 +1,7 @@
 /** What goes through the proxy as it is: errors of the provider, and requests of another API. The user of the proxy reads of both. */
 import { once } from 'node:events'
 import { createServer, request as sendRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { serveLoopbackProxy } from 'tidemark/internal'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
@@ -23,7 +23,7 @@ it.each([
     token: 'token',
     memory: true,
     env: {},
-    onError: (...error) => errors.push(error),
+    onError: (status, text) => errors.push([status, text]),
   })
   onTestFinished(async () => {
     await proxy.close()
@@ -116,6 +116,21 @@ describe('a request that the proxy does not pass on', () => {
     ])
     expect(passed).toEqual([])
     expect((await send(url, {}, 'x'.repeat(1_000)))[0]).toBe(200)
+  })
+
+  it('is too large for a client that sends all of it before it reads the answer', async () => {
+    const { passed, url } = await openProxy()
+    const size = 20_000_000
+    const socket = connect(Number(url.port), '127.0.0.1').pause()
+    socket.write(`POST ${url.pathname} HTTP/1.1\r\nhost: ${url.host}\r\ncontent-length: ${size}\r\n\r\n`)
+    await new Promise<void>((resolve, reject) => {
+      socket.on('error', reject)
+      socket.write('x'.repeat(size), () => resolve())
+    })
+    const [answer] = await once(socket.resume(), 'data')
+    socket.destroy()
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 413 /)
+    expect(passed).toEqual([])
   })
 
   it.each([

@@ -20,12 +20,14 @@ export interface ClientHostOptions {
   readonly maxBodyBytes?: number
   /** Seconds without a response until a client gets an interim response, and between two of these. Default: 5. */
   readonly interimSeconds?: number
-  /** Called for each error response, whether of the provider or of the host itself. */
-  readonly onError?: (status: number, message: string) => void
+  /** Called for an answer with an error, of the provider or of the host itself. */
+  readonly onError?: (status: number, message: string, caller?: string) => void
 }
 
 export interface AdmittedRequest {
   readonly ok: true
+  /** Who asks, for `onError`. */
+  readonly caller?: string
   /** Where the request goes, with its query. */
   readonly url: string
   /** The headers to send. */
@@ -36,6 +38,7 @@ export interface AdmittedRequest {
 /** A request that is answered with an error in the format of its API. */
 export interface RefusedRequest {
   readonly ok: false
+  readonly caller?: string
   readonly status: number
   readonly message: string
   readonly headers?: Readonly<Record<string, string>>
@@ -62,9 +65,11 @@ export function createClientHost(options: ClientHostOptions): ClientHost {
       response.on('close', () => {
         running -= 1
       })
-      await answerClient(request, response, options).catch((thrown: unknown) =>
-        refuseClient(request, response, options, refuse(502, describeFault(thrown))),
-      )
+      await answerClient(request, response, options).catch((thrown: unknown) => {
+        // A client that has left, such as in the middle of its request, gets no answer, and nothing has failed.
+        if (response.destroyed) return
+        refuseClient(request, response, options, refuse(502, describeFault(thrown)))
+      })
     },
   }
 }
@@ -109,9 +114,12 @@ async function answerClient(
   })
   const body = await readBody(request, options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES)
   if (body === null) {
-    // The rest of the body is not read, so the connection cannot be used again.
-    response.setHeader('connection', 'close')
-    return refuseClient(request, response, options, refuse(413, 'Request exceeds the maximum size'))
+    // The rest is received and dropped: many clients read no answer before they have sent all, and fail if they cannot.
+    request.resume()
+    return refuseClient(request, response, options, {
+      ...refuse(413, 'Request exceeds the maximum size'),
+      ...(admitted.caller === undefined ? {} : { caller: admitted.caller }),
+    })
   }
   const init: RequestInit = {
     method: request.method ?? 'GET',
@@ -129,7 +137,7 @@ async function answerClient(
     clearInterval(interim)
     const redirect = describeRedirect(answer)
     if (redirect !== null) return refuseClient(request, response, options, refuse(502, redirect))
-    if (answer.status >= 400) await reportError(answer, options)
+    if (answer.status >= 400) await reportError(answer, options, admitted.caller)
     await sendAnswer(answer, response)
   } catch (thrown) {
     if (!stop.signal.aborted) throw thrown
@@ -266,9 +274,13 @@ function readHeaders({ headers }: IncomingMessage): Headers {
   return kept
 }
 
-/** Reports an error response of the provider, with its message. The response can still be sent to the client. */
-async function reportError(answer: Response, { onError }: ClientHostOptions): Promise<void> {
-  onError?.(answer.status, readErrorMessage(await answer.clone().text()) ?? answer.statusText)
+/** Reports an error of the provider, with its message. The answer can still be sent. */
+async function reportError(
+  answer: Response,
+  { onError }: ClientHostOptions,
+  caller: string | undefined,
+): Promise<void> {
+  onError?.(answer.status, readErrorMessage(await answer.clone().text()) ?? answer.statusText, caller)
 }
 
 /** Returns the message of an error response; null for other text, such as an HTML page. */
@@ -312,9 +324,9 @@ function refuseClient(
   { url = '' }: IncomingMessage,
   response: ServerResponse,
   { onError }: ClientHostOptions,
-  { status, message, headers }: RefusedRequest,
+  { status, message, headers, caller }: RefusedRequest,
 ): void {
-  onError?.(status, message)
+  onError?.(status, message, caller)
   if (response.headersSent) {
     response.destroy()
     return

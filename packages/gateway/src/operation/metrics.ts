@@ -12,7 +12,7 @@ export interface Metrics {
 }
 
 const COUNTERS = {
-  tidemark_gateway_responses_total: 'Responses to clients, by status.',
+  tidemark_gateway_responses_total: 'Responses to clients, by status; 499 for clients that left before.',
   tidemark_gateway_calls_total: 'Calls to providers that were settled.',
   tidemark_gateway_tokens_total: 'Tokens of settled calls, by class.',
   tidemark_gateway_dollars_total: 'Dollars of settled calls.',

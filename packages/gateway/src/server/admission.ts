@@ -51,12 +51,14 @@ export function createAdmission(options: AdmissionOptions): Admit {
     } catch {
       return { ...refuse(503, 'The keys of the gateway cannot be read now.'), headers: RETRY }
     }
+    if (key === null) return refuse(401, UNKNOWN_KEY)
     const refusal = refuseCaller(key, caller, credential)
-    if (refusal !== null || key === null) return refusal ?? refuse(401, UNKNOWN_KEY)
+    if (refusal !== null) return { ...refusal, caller: key.name }
     const { accounts } = options.keys
     const known = key
     return {
       ok: true,
+      caller: known.name,
       url,
       headers: writeCredentials(headers, caller, codec, credential),
       answer: (address, init) =>
@@ -109,33 +111,37 @@ function isFirstProvider(
   return route === null || route.provider === PROVIDERS[0]
 }
 
-/** Paths of the model list, which every SDK may request. */
-const MODELS_PATH = /^\/v1\/models(?:\/[\w.:@-]+)?$/
+/** What may be sent to: a path that only ends as one of these is another one at a provider. */
+const SENT_PATHS: ReadonlySet<string> = new Set([
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+  '/v1/responses',
+  '/v1/responses/compact',
+  '/v1/responses/input_tokens',
+  '/v1/chat/completions',
+])
+/** Paths of models, which every SDK may ask for. */
+const MODELS_PATH = /^\/v1\/models(?:\/(?!\.{1,2}$)[\w.:@-]+)?$/
 
 /** Returns the path of a request that the gateway serves, with its query; null for other requests. */
 function readPath({ url = '', method }: IncomingMessage): string | null {
   const [path = '', ...query] = url.split('?')
-  // Refuses paths that a later server could read as a different path.
-  if (!/^\/v1(?:\/[\w.:@-]+)+$/.test(path) || path.split('/').some((part) => part === '..' || part === '.'))
-    return null
-  const isServed =
-    method === 'POST' ? findRouteByPath(path) !== null : method === 'GET' && MODELS_PATH.test(path)
-  // Some providers accept a credential in the query, so a key of the gateway may be there. It is removed.
+  const isServed = method === 'POST' ? SENT_PATHS.has(path) : method === 'GET' && MODELS_PATH.test(path)
+  // Some providers take a credential in the query, so that a key may stand there.
   return isServed ? [path, ...query.filter((part) => !containsGatewayKey(part))].join('?') : null
 }
 
 const UNKNOWN_PATH =
-  'The gateway serves /v1/messages, /v1/messages/count_tokens, /v1/responses, /v1/responses/compact, /v1/chat/completions and /v1/models.'
+  'The gateway serves /v1/messages, /v1/messages/count_tokens, /v1/responses, /v1/responses/compact, /v1/responses/input_tokens, /v1/chat/completions and /v1/models.'
 const UNKNOWN_KEY =
   'Unknown key of the gateway. Send one that `tidemark gateway keys add` printed, as x-api-key or Authorization: Bearer.'
 const RETRY = { 'x-should-retry': 'true', 'retry-after': '1' }
 
 function refuseCaller(
-  key: GatewayKey | null,
+  key: GatewayKey,
   { isOwn }: CallerCredentials,
   credential: string | null,
 ): RefusedRequest | null {
-  if (key === null) return refuse(401, UNKNOWN_KEY)
   if (key.isRevoked) return refuse(403, `The key ${key.name} of the gateway was revoked.`)
   if (key.isViewer) return refuse(403, `The key ${key.name} opens the page of the gateway and nothing else.`)
   if (!isOwn && credential === null)

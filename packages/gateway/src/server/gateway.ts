@@ -17,6 +17,7 @@ import { type Jobs, startJobs } from '../operation/retention.ts'
 import { createTeamPage, type TeamPage } from '../page/team-page.ts'
 import { openAccounts, type ProcessAccounts } from './accounts.ts'
 import { createAdmission } from './admission.ts'
+import { KEY_HEADER } from './credentials.ts'
 import { createTenants, type Tenants } from './tenants.ts'
 
 export interface GatewayOptions {
@@ -67,6 +68,8 @@ export interface Gateway {
 const WAIT_SECONDS = 10
 const DEFAULT_IDLE_SECONDS = 300
 const DEFAULT_DRAIN_SECONDS = 30
+/** What proxies count for a client that left before its answer began. */
+const CLIENT_LEFT = 499
 
 export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   const { host = '127.0.0.1', port = 0, onLog = () => {} } = options
@@ -75,8 +78,10 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   const { tenants, database, accounts, page } = services
   const client = createClientHost({
     ...(options.maxBodyBytes === undefined ? {} : { maxBodyBytes: options.maxBodyBytes }),
-    onError: (status, message) =>
-      onLog({ level: 'warning', event: 'refused', message: `${status} ${message}` }),
+    onError: (status, message, key) => {
+      const to = key === undefined ? '' : `to ${key}: `
+      onLog({ level: 'warning', event: 'refused', message: `${status} ${to}${message}` })
+    },
     admit: createAdmission({
       tenants,
       keys: database === null || accounts === null ? null : { database, accounts },
@@ -90,6 +95,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
       },
     }),
   })
+  if (database !== null) announceMissingCredentials(options.env, onLog)
   let isDraining = false
   // After the server stops listening, it has no address, but open connections still send requests.
   let boundPort = port
@@ -98,7 +104,8 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
     if (page?.answer(request, response, boundPort) === true) return
     const begun = performance.now()
     response.on('close', () => {
-      metrics.count('tidemark_gateway_responses_total', { status: String(response.statusCode) })
+      const status = response.headersSent ? response.statusCode : CLIENT_LEFT
+      metrics.count('tidemark_gateway_responses_total', { status: String(status) })
       metrics.observeSeconds((performance.now() - begun) / 1000)
     })
     // A proxy in front then sends its next request to another process.
@@ -122,6 +129,13 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
       await Promise.all([page?.close(), closeServer(server, drainMs)])
       await closeServices(services)
     },
+  }
+}
+
+function announceMissingCredentials(env: GatewayOptions['env'], onLog: (line: GatewayLogLine) => void): void {
+  for (const name of ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY'].filter((each) => !env[each])) {
+    const message = `${name} is not set: for this provider, callers send their own credential, and the key as ${KEY_HEADER}.`
+    onLog({ level: 'info', event: 'credentials', message })
   }
 }
 

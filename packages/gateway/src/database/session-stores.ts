@@ -138,7 +138,8 @@ export async function deleteSession(
 ): Promise<DeletedSession | null> {
   return runTransaction(pool, async (connection) => {
     const { rows } = await connection.query(
-      `select pg_try_advisory_xact_lock(hashtextextended($3, 0)) as taken from gateway_sessions
+      `select pg_try_advisory_xact_lock(hashtextextended($3, 0)) as taken,
+         (select name from gateway_keys where id = $1) as key from gateway_sessions
        where scope = $1 and session = $2 and used_at <= coalesce(now() - make_interval(secs => $4), 'infinity') for update`,
       [scope, session, `tidemark ${scope} ${session}`, unusedSeconds ?? null],
     )
@@ -155,7 +156,7 @@ export async function deleteSession(
     ])
     await connection.query('delete from gateway_sessions where scope = $1 and session = $2', [scope, session])
     const deleted = { lines: lines.rowCount ?? 0, blobs: blobs.rowCount ?? 0 }
-    const details = `${deleted.lines} lines, ${deleted.blobs} blobs`
+    const details = `of the key ${rows[0].key}, ${deleted.lines} lines, ${deleted.blobs} blobs`
     await appendAudit(connection, {
       actor,
       action: 'session-deleted',

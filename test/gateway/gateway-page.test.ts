@@ -226,11 +226,13 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
       expect(await asked('GET', '/api/sessions', { ...as, 'sec-fetch-site': 'cross-site' })).toBe(403)
       expect(await asked('POST', '/api/sign-in', {}, JSON.stringify({ key: viewer }))).toBe(403)
       expect(await asked('POST', '/api/sign-in', own, JSON.stringify({ key: ['x'] }))).toBe(401)
+      expect(await asked('POST', '/api/sign-in', own, 'x'.repeat(20_000))).toBe(413)
       expect(await asked('DELETE', '/api/sessions', { ...as, ...own })).toBe(403)
       const { rows } = await team.world.pool.query('select scope, session from gateway_sessions limit 1')
       const id = createHash('sha256').update(`${rows[0].scope} ${rows[0].session}`).digest('hex').slice(0, 24)
       expect(await asked('GET', `/api/session/${id}`, as)).toBe(200)
       expect(await asked('POST', `/api/session/${id}/undo`, { ...as, ...own }, '{"target":"x"}')).toBe(404)
+      expect(await asked('POST', `/api/session/${id}/undo`, { ...as, ...own }, 'no JSON')).toBe(404)
       const page = await send(url, 'GET', '/', {}, '')
       expect(page.headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/)
       // The key of a viewer opens the page and nothing else, and is not taken where keys of agents are.

@@ -15,6 +15,7 @@ import {
   readPageCookie,
   sendPageAnswer,
   sendPageEvents,
+  TOO_LONG,
   writePageCookie,
 } from '@tidemark/page/server/page-http'
 import { answerPageRequest } from '@tidemark/page/server/page-routes'
@@ -95,6 +96,7 @@ async function answer(
   const file = request.method === 'GET' ? await readPageFile(url.pathname, 'machine') : null
   if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })
   const body = request.method === 'POST' ? await readPageBody(request) : ''
+  if (body === null) return sendPageAnswer(response, TOO_LONG)
   sendPageAnswer(response, await answerPageRequest(store, { method: request.method ?? '', url, body }))
 }
 

@@ -12,6 +12,7 @@ import {
   readPageCookie,
   sendPageAnswer,
   sendPageEvents,
+  TOO_LONG,
   writePageCookie,
 } from '@tidemark/page/server/page-http'
 import { answerPageRequest, type PageAnswer, type PageEvent } from '@tidemark/page/server/page-routes'
@@ -107,6 +108,7 @@ async function answerAdmitted(
   const file = method === 'GET' ? await readPageFile(url.pathname, 'team') : null
   if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })
   const body = method === 'POST' ? await readPageBody(request) : ''
+  if (body === null) return sendPageAnswer(response, TOO_LONG)
   if (method === 'POST' && url.pathname === '/api/sign-in') return answerSignIn(response, state, cookie, body)
   const secret = readPageCookie(request, cookie.name)
   const viewer = await findViewer(state.database, secret)

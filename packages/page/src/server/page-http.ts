@@ -64,14 +64,20 @@ export function readPageCookie({ headers }: IncomingMessage, name: string): stri
 
 const MAX_BODY_BYTES = 10_000
 
-export async function readPageBody(request: IncomingMessage): Promise<string> {
+/** Returns the body; null if it is larger than any that the page sends: the rest is dropped. */
+export async function readPageBody(request: IncomingMessage): Promise<string | null> {
   let body = ''
-  for await (const chunk of request) {
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     body += String(chunk)
-    if (body.length > MAX_BODY_BYTES) throw new Error('The request is too long.')
+    if (body.length > MAX_BODY_BYTES) {
+      request.resume()
+      return null
+    }
   }
   return body
 }
+
+export const TOO_LONG: PageAnswer = { status: 413, json: { error: 'The request is too long.' } }
 
 export function sendPageAnswer(
   response: ServerResponse,

@@ -2,6 +2,7 @@
  * The JSON routes of the page: the list of sessions, a report, a request with its texts. The host of the page decides which sessions it may
  * show and where their logs are.
  */
+import { isObject, parseJson } from '@tidemark/core/log/json'
 import { presets } from '@tidemark/core/policy/presets'
 import {
   findDepartedText,
@@ -148,7 +149,8 @@ export async function answerPageRequest(
 }
 
 async function answerUndo(sessions: PageSessions, id: string, body: string): Promise<PageAnswer> {
-  const { target }: { readonly target?: unknown } = JSON.parse(body)
+  const given = parseJson(body)
+  const target = isObject(given) ? given.target : null
   if (typeof target !== 'string' || sessions.undo === undefined) return NOT_FOUND
   const outcome = await sessions.undo(id, target)
   return outcome === null ? NO_SESSION : { status: 200, json: outcome }

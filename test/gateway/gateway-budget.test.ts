@@ -103,6 +103,29 @@ describe.skipIf(missing !== null)('the budget of a key', () => {
     )
   })
 
+  it('is not kept by a reservation that the database made too late: the client was refused, and nothing was sent', async () => {
+    const world = await createWorld(answer)
+    const { url } = await world.startGateway()
+    const apiKey = await world.addKey('team', { budget: 1 })
+    const { messages } = new Anthropic({ baseURL: url, apiKey, maxRetries: 0 })
+    await messages.create(PROMPT)
+    const readKey = async () => (await listKeys(world.pool))[0]
+    const spent = (await readKey())?.spent
+    const blocker = await world.pool.connect()
+    await blocker.query('begin')
+    await blocker.query('select 1 from gateway_spending for update')
+    await expect(messages.create(PROMPT)).rejects.toMatchObject({ status: 503 })
+    await blocker.query('commit')
+    blocker.release()
+    await expect.poll(async () => (await readKey())?.reserved).toBeGreaterThan(0)
+    await world.pool.query(
+      "update gateway_calls set started_at = now() - interval '1 minute' where settled_at is null",
+    )
+    await expect.poll(async () => (await readKey())?.reserved).toBe(0)
+    expect((await readKey())?.spent).toBe(spent)
+    expect(spent).toBeCloseTo(world.readBill(), 8)
+  })
+
   it('counts every protocol as the bill does, streams included', async () => {
     const world = await createWorld(answer)
     const { url } = await world.startGateway()

@@ -3,7 +3,13 @@ import { setTimeout } from 'node:timers/promises'
 import type { Database } from '../database/database.ts'
 import type { GatewayKey } from '../keys/keys.ts'
 import type { Metrics } from '../operation/metrics.ts'
-import { noteProcess, reserveCall, type SettledCall, settleCall } from '../spending/budget.ts'
+import {
+  noteProcess,
+  releaseLostCalls,
+  reserveCall,
+  type SettledCall,
+  settleCall,
+} from '../spending/budget.ts'
 import type { CallCost } from '../spending/call-price.ts'
 import type { CallAccounts } from '../spending/metered-send.ts'
 
@@ -28,7 +34,13 @@ const RETRY_MS = { first: 100, most: 5_000 }
 export async function openAccounts(options: AccountsOptions): Promise<ProcessAccounts> {
   const { database, process, metrics } = options
   await noteProcess(database, process)
-  const beat = setInterval(() => void noteProcess(database, process).catch(() => {}), BEAT_MS)
+  /** Ids of the calls that are reserved and not settled. */
+  const open = new Set<string>()
+  const beat = setInterval(() => {
+    noteProcess(database, process)
+      .then(() => releaseLostCalls(database, process, open))
+      .catch(() => {})
+  }, BEAT_MS)
   const unsettled = new Set<Promise<void>>()
   let isClosed = false
 
@@ -37,15 +49,22 @@ export async function openAccounts(options: AccountsOptions): Promise<ProcessAcc
       await setTimeout(wait)
       metrics.count('tidemark_gateway_settle_retries_total')
       const end = await settleCall(database, id, cost).catch(() => undefined)
-      if (end !== undefined) return note(options, key, end)
+      if (end === undefined) continue
+      open.delete(id)
+      return note(options, key, end)
     }
   }
   return {
-    reserve: (key, amount, model) => reserveCall(database, key, { amount, model, process }),
+    async reserve(key, amount, model) {
+      const held = await reserveCall(database, key, { amount, model, process })
+      if (held !== null) open.add(held.id)
+      return held
+    },
     async settle(key, { id }, cost) {
       countCost(metrics, cost)
       try {
         note(options, key, await settleCall(database, id, cost))
+        open.delete(id)
       } catch {
         const later: Promise<void> = settleLater(key, id, cost).finally(() => unsettled.delete(later))
         unsettled.add(later)

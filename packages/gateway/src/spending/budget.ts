@@ -119,3 +119,29 @@ export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promis
   )
   return Number(rows[0]?.calls ?? 0)
 }
+
+/** More than a reservation may take before its request is refused. */
+const LOST_AFTER_SECONDS = 30
+
+/**
+ * Releases what a living process had reserved without learning of it, since the database answered too late: no such call was
+ * sent. `known`: ids of the calls that the process has not settled yet.
+ */
+export async function releaseLostCalls(
+  pool: Pick<Database, 'query'>,
+  process: string,
+  known: Iterable<string>,
+): Promise<void> {
+  await pool.query(
+    `with lost as (
+       update gateway_calls set settled_at = now(), cost = 0, is_estimated = false
+       where process = $1 and settled_at is null and id <> all($2::uuid[])
+         and started_at < now() - make_interval(secs => $3)
+       returning key, period, reserved
+     ), sums as (
+       select key, period, sum(reserved) as amount from lost group by key, period
+     ) update gateway_spending s set reserved = s.reserved - sums.amount
+       from sums where s.key = sums.key and s.period = sums.period`,
+    [process, [...known], LOST_AFTER_SECONDS],
+  )
+}

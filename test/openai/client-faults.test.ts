@@ -404,3 +404,70 @@ describe('a conversation that is stored at the provider', () => {
     expect(world.events.filter(({ type }) => type === 'request-passed')).toHaveLength(1)
   })
 })
+
+describe('after a compaction, an odd answer in between', () => {
+  const refusals: readonly [string, () => Response][] = [
+    [
+      'a refusal that passes',
+      () => Response.json({ error: { message: 'Invalid output. Please retry.' } }, { status: 400 }),
+    ],
+    ['a page of a gateway', () => new Response('<h1>Bad request</h1>', { status: 400 })],
+    ['a redirect', () => new Response(null, { status: 302, headers: { location: 'http://login.test' } })],
+    [
+      'a model that is not there for a moment',
+      () => Response.json({ error: { message: 'No such model', code: 'model_not_found' } }, { status: 404 }),
+    ],
+  ]
+  /** The window is full well before, and the client's own list does not fit it any more. */
+  const ROUNDS = 40
+  /** The client repeats a request that failed, and returns the status of each failure. */
+  async function workOnRepeating(api: Api, answer: () => Response, options: WorldOptions = {}) {
+    const world = createWorld(api, options)
+    let isOdd = false
+    const server: typeof globalThis.fetch = async (input, init) => {
+      const response = isOdd ? answer() : await world.server(input, init)
+      isOdd = false
+      return response
+    }
+    const { tide, events } = world
+    const fetch = tide.fetch({ session: 'client', fetch: server })
+    const failures: unknown[] = []
+    const repeating: typeof globalThis.fetch = async (input, init) => {
+      const isFirst = failures.length === 0 && events.some(({ type }) => type === 'compact')
+      isOdd = isFirst
+      const response = await fetch(input, init)
+      if (response.ok && !isFirst) return response
+      failures.push(response.status)
+      await response.body?.cancel()
+      return fetch(input, init)
+    }
+    const client = new OpenAI({
+      apiKey: 'any',
+      baseURL: 'http://simulator.test/v1',
+      fetch: repeating,
+      maxRetries: 0,
+    })
+    return { answers: await WAYS[api](world, client, ROUNDS), failures }
+  }
+
+  it.each(refusals)('reaches the client, whose next try goes on: %s', async (_, answer) => {
+    const { status } = answer()
+    for (const api of ['chat', 'responses'] as const) {
+      const { answers, failures } = await workOnRepeating(api, answer)
+      expect(answers).toBe(ROUNDS)
+      expect(failures).toEqual([status])
+    }
+  })
+
+  it.each(['error-event', 'flat-error-event', 'failed-event'] as const)(
+    'reaches it also where the server says within a stream that a prompt is too long: %s',
+    async (overflow) => {
+      const [, answer] = refusals[0] ?? []
+      const { answers, failures } = await workOnRepeating('responses', answer ?? Response.error, {
+        openai: { overflow },
+      })
+      expect(answers).toBe(ROUNDS)
+      expect(failures).toEqual([400])
+    },
+  )
+})

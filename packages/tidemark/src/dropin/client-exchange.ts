@@ -13,7 +13,7 @@ import type { ClientCodec, EncodedRequest, ProviderCodec } from '@tidemark/wire/
 import { readClientError } from '../models/client-error.ts'
 import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
-import { recordRefusal } from '../session/refused.ts'
+import { allowRefusedRequest, recordRefusal } from '../session/refused.ts'
 import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
 import { countResponse } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
@@ -52,6 +52,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     reportPassed(conversation, 'The provider refused what the engine sent before.')
     return passOn(conversation, call, 'failed')
   }
+  allowRefusedRequest(conversation.open)
   for (let changes = 0; ; changes += 1) {
     const outcome = await conversation.take(call.request, call.codec, call.signal)
     if (!outcome.ok && outcome.reason === 'limit') {
@@ -81,11 +82,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       return withoutAddedUsage(passed, call.codec, call.request.ownFields)
     }
     const text = await response.text()
-    const failure = readClientError(
-      { status: response.status, body: text, headers: response.headers },
-      call.codec,
-      Date.now(),
-    )
+    const failure = readErrorText(response, text, call.codec)
     if (failure.retryable || !isAboutRequest(failure)) return abandon(conversation, response, text)
     if (changes < MAX_CHANGES && !conversation.refusesUsage && isAboutUsage(failure, call)) {
       conversation.refusesUsage = true
@@ -95,7 +92,8 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     const refused = await recordRefusal(conversation.open, failure)
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
     const isRepeatable = canPass(call) && !isOwn()
-    return isRepeatable ? retryUnchanged(conversation, call, failure) : abandon(conversation, response, text)
+    if (!isRepeatable) return abandon(conversation, response, text)
+    return retryUnchanged(conversation, call, failure, withText(response, text))
   }
 }
 
@@ -292,11 +290,15 @@ function isAboutRequest({ kind }: ModelFailure): boolean {
   return !NOT_ABOUT_REQUEST.has(kind)
 }
 
-/** Sends the client's own request. If the provider accepts it, the engine's was at fault; if not, the client gets the error. */
+/**
+ * Sends the client's own request: if the provider takes it, the engine's was at fault; if not, the client gets the error. Where
+ * its own is too long by now, that is not the reason why the engine's was refused, so it gets `refused`, the answer to that.
+ */
 async function retryUnchanged(
   conversation: ClientConversation,
   call: ClientCall,
-  { message }: ModelFailure,
+  { kind, message }: ModelFailure,
+  refused: Response,
 ): Promise<Response> {
   const refusal = await refuseAtLimit(conversation.open, call)
   if (refusal !== null) {
@@ -304,12 +306,33 @@ async function retryUnchanged(
     return refusal
   }
   reportPassed(conversation, `The provider refused the engine's request: ${message}`)
-  const response = await passOn(conversation, call, 'failed')
-  if (response.ok) conversation.strikes += 1
+  const { response, failure } = await readFailure(await passOn(conversation, call, 'failed'), call.codec)
+  if (failure?.kind === 'overflow' && kind !== 'overflow') {
+    await response.body?.cancel()
+    return refused
+  }
+  if (failure === null) conversation.strikes += 1
   return response
 }
 
-/** Sends the client's own request. It is recorded if it belongs to the conversation and only the engine failed. */
+/** Returns why the provider refused a request, by status or within a stream; null if it did not. `response` can still be read. */
+async function readFailure(
+  response: Response,
+  codec: ProviderCodec,
+): Promise<{ readonly response: Response; readonly failure: ModelFailure | null }> {
+  if (response.ok) {
+    const { response: begun, refusal } = await readRefusalInStream(response, codec)
+    return { response: begun, failure: refusal }
+  }
+  const text = await response.text()
+  return { response: withText(response, text), failure: readErrorText(response, text, codec) }
+}
+
+function readErrorText({ status, headers }: Response, text: string, codec: ProviderCodec): ModelFailure {
+  return readClientError({ status, body: text, headers }, codec, Date.now())
+}
+
+/** Sends the client's request as it is. One of the conversation, which only the engine failed with, is recorded. */
 async function passOn(
   conversation: ClientConversation,
   call: ClientCall,

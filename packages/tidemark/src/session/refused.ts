@@ -65,6 +65,14 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
   }
 }
 
+/**
+ * A client that sends a refused request again gets a new answer of the provider: the reason may have passed. The remedies that
+ * were tried stay known.
+ */
+export function allowRefusedRequest(session: OpenSession): void {
+  if (session.refusal !== null) session.refusal = { ...session.refusal, text: '' }
+}
+
 /** Returns the refusal for the newest failure, with the remedies and waits since the last response. Stores nothing. */
 function createRefusal(session: OpenSession, failure: ModelFailure): Refusal {
   const { refusal, awaited } = session

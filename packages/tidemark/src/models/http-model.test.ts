@@ -141,6 +141,19 @@ describe('the Messages API over HTTP', () => {
     expect(waits).toEqual([])
   })
 
+  it.each([
+    [
+      '404 page not found',
+      'No API answers at http://test/v1/messages, so check the base URL (404 page not found)',
+    ],
+    ['{"type":"error","error":{"type":"not_found_error","message":"model: m"}}', 'model: m'],
+  ])('says which address has no API, unless the model is not found: %s', async (body, expected) => {
+    const { model } = modelOf([new Response(body, { status: 404 })])
+    expect(await eventsFrom(model.stream(call))).toMatchObject([
+      { type: 'reply-failed', failure: { kind: 'not-found', message: expected } },
+    ])
+  })
+
   it('aborts after too long a silence, and retries', async () => {
     const { model, waits, clock } = modelOf(['silence', streamOf(frames)])
     const reading = eventsFrom(model.stream(call))

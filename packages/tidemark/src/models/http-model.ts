@@ -150,16 +150,27 @@ function replyFailed(failure: ModelFailure): ReplyFailed {
   return { type: 'reply-failed', failure, reply: null }
 }
 
-async function readFailure(response: Response, { codec, clock }: Settings): Promise<ModelFailure> {
+async function readFailure(response: Response, settings: Settings): Promise<ModelFailure> {
+  const { codec, clock } = settings
   const redirect = describeRedirect(response)
   if (redirect !== null) return { kind: 'invalid-request', retryable: false, message: redirect }
   const headers = Object.fromEntries(response.headers)
-  return codec.toFailure({
+  const failure = codec.toFailure({
     status: response.status,
     body: await response.text(),
     headers,
     now: clock.now(),
   })
+  return isAboutAddress(failure) ? { ...failure, message: describeAddress(failure, settings) } : failure
+}
+
+/** A server that has no such model says so by a code or by the word; one that is no API, or by another path, just says 404. */
+function isAboutAddress({ status, errorCode, message }: ModelFailure): boolean {
+  return status === 404 && errorCode === undefined && !/model/i.test(message)
+}
+
+function describeAddress({ message }: ModelFailure, { baseUrl, codec }: Settings): string {
+  return `No API answers at ${baseUrl}${codec.paths.reply}, so check the base URL (${message})`
 }
 
 async function* readStream(

@@ -125,17 +125,19 @@ export async function stopServer(server: PostgresServer): Promise<void> {
 
 export type CreateGatewayWorld = (options?: GatewayWorldOptions) => Promise<GatewayWorld>
 
-/** Starts a Postgres for the tests of a suite. Returns what creates a world on it, which is closed after its test. */
-export function useGatewayWorlds(): CreateGatewayWorld {
+/** Starts a Postgres for the tests of a suite. Returns what creates a world on it, which is closed after its test or the suite. */
+export function useGatewayWorlds(lifetime: 'test' | 'suite' = 'test'): CreateGatewayWorld {
   let server: PostgresServer | undefined
   const worlds: GatewayWorld[] = []
   beforeAll(async () => {
     server = await startPostgres()
   })
-  afterEach(async () => {
+  const closeWorlds = async () => {
     for (const world of worlds.splice(0)) await world.close()
-  })
+  }
+  if (lifetime === 'test') afterEach(closeWorlds)
   afterAll(async () => {
+    await closeWorlds()
     if (server !== undefined) await stopServer(server)
   })
   return async (options = {}) => {

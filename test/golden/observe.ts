@@ -1,6 +1,6 @@
 /** Runs every golden session and turns what was observed into short hashes; with `GOLDEN_DUMP` keeps the texts. */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { driveSession } from './drive.ts'
@@ -31,19 +31,26 @@ function createNormaliser(folder: string): (text: string) => string {
 }
 
 /**
- * A folder of this process. A compaction by command names the log's path in the summary, and the estimate depends
- * on it: so the path is as long everywhere and differs in digits only.
+ * A link to a folder for temporary files, with the name of this process. A compaction by command names the log's path in the
+ * summary, and the estimate depends on it: so the path is as long everywhere and differs in digits only.
  */
-function makeRoot(): string {
+function linkRoot(): { readonly root: string; remove(): void } {
   const temporary = existsSync('/tmp') ? '/tmp' : tmpdir()
   const root = join(temporary, `tidemark-golden-${String(process.pid).padStart(10, '0')}`)
   rmSync(root, { recursive: true, force: true, maxRetries: 10 })
-  mkdirSync(root)
-  return root
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-golden-'))
+  symlinkSync(folder, root, 'junction')
+  return {
+    root,
+    remove() {
+      rmSync(root)
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
+    },
+  }
 }
 
 export async function observeAll(dump: string | undefined): Promise<Golden> {
-  const root = makeRoot()
+  const { root, remove } = linkRoot()
   try {
     const golden: Record<string, readonly string[]> = {}
     for (const [index, plan] of SESSIONS.entries()) {
@@ -59,7 +66,7 @@ export async function observeAll(dump: string | undefined): Promise<Golden> {
     }
     return golden
   } finally {
-    rmSync(root, { recursive: true, force: true, maxRetries: 10 })
+    remove()
   }
 }
 

@@ -8,7 +8,7 @@ export const shared = {
   ssr: { resolve: { conditions: ['tidemark-source'], externalConditions: ['tidemark-source'] } },
   test: {
     reporters: ['default', './scripts/totals-reporter.ts'],
-    // More workers than cores: tests that start processes wait most of the time.
+    // More workers than cores: some tests wait for the disk.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // Most objects of a test die young: a larger space for them saves a tenth of the time.
     execArgv: ['--max-semi-space-size=64'],
@@ -24,14 +24,17 @@ export const shared = {
   },
 } satisfies ViteUserConfig
 
-/** Tests that start processes all the time. */
+/** Tests that start processes all the time, or wait for a database. */
 const PROCESS_TESTS = [
   'packages/{agent,cli,terminal}/{src,test}/**/*.test.ts',
   'packages/simulator/test/coder-clients.test.ts',
   'packages/tidemark/src/hooks/*.test.ts',
+  'packages/tidemark/test/{kill,race}.test.ts',
+  'test/**/{kill*,*race}.test.ts',
   'test/compact-process.test.ts',
-  'test/gateway/gateway-page.test.ts',
-  'test/gateway/gateway-processes.test.ts',
+  'test/gateway/*.test.ts',
+  'test/journeys.test.ts',
+  'test/library/{documents,two-processes}.test.ts',
 ]
 
 /**
@@ -57,13 +60,20 @@ export default defineConfig(({ mode }) => ({
             'bench/**/*.test.ts',
           ],
           exclude: ['**/node_modules/**', ...PROCESS_TESTS],
+          sequence: { sequencer: WholeSessionsFirst, groupOrder: 1 },
         },
       },
       // To start a process takes as long as the memory of the worker is large, so these have workers of their own, without
-      // what thousands of sessions leave in memory.
+      // what thousands of sessions leave in memory. They run first, while the check of `npm test` runs.
       {
         extends: true,
-        test: { name: 'processes', include: PROCESS_TESTS, globalSetup: ['./scripts/test-command.ts'] },
+        test: {
+          name: 'processes',
+          include: PROCESS_TESTS,
+          globalSetup: ['./scripts/test-command.ts'],
+          // They wait more than half of the time: for a process, a browser, a screen, a database.
+          maxWorkers: Math.ceil(2.5 * availableParallelism()),
+        },
       },
     ],
   },

@@ -1,7 +1,8 @@
 /**
  * The order of test files in a run. A run that has no durations of earlier runs, as in a fresh clone, begins with the
  * largest files. The longest tests are in small files, and a long one that begins last is waited for by all workers: so
- * tests of whole sessions and processes begin before those beside a source file, which take milliseconds.
+ * the files that are known to be long begin first, and tests of whole sessions and processes begin before those beside a
+ * source file, which take milliseconds.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -12,7 +13,7 @@ export default class WholeSessionsFirst extends BaseSequencer {
     if (hasDurations) return sorted
     const projects = [...new Set(sorted.map(({ project }) => project.name))]
     return projects.flatMap((name) =>
-      putUnitTestsLast(
+      orderByKind(
         sorted.filter(({ project }) => project.name === name),
         ({ moduleId }) => moduleId,
       ),
@@ -20,8 +21,26 @@ export default class WholeSessionsFirst extends BaseSequencer {
   }
 }
 
-/** Moves the tests that stand beside a source file behind the others, and changes nothing else in the order. */
-export function putUnitTestsLast<File>(files: readonly File[], readPath: (file: File) => string): File[] {
-  const isUnitTest = (file: File): boolean => /\/packages\/[^/]+\/src\//.test(readPath(file))
-  return [...files.filter((file) => !isUnitTest(file)), ...files.filter(isUnitTest)]
+/** Files that take longest, whatever their size. */
+const LONG = [
+  'test/gateway/gateway-page.test.ts',
+  'packages/cli/test/page.test.ts',
+  'packages/agent/test/chat-screen-ends.test.ts',
+  'packages/agent/test/mcp.test.ts',
+  'packages/agent/test/tour-screen.test.ts',
+  'test/gateway/gateway-processes.test.ts',
+  'test/golden/golden.test.ts',
+  'test/journeys.test.ts',
+  'test/library/documents.test.ts',
+  'test/drop-in/long-runs.test.ts',
+]
+
+/** Moves long files to the front and tests that stand beside a source file to the end, and changes nothing else in the order. */
+export function orderByKind<File>(files: readonly File[], readPath: (file: File) => string): File[] {
+  const rank = (file: File): number => {
+    const path = readPath(file)
+    if (LONG.some((long) => path.endsWith(`/${long}`))) return 0
+    return /\/packages\/[^/]+\/src\//.test(path) ? 2 : 1
+  }
+  return files.toSorted((one, other) => rank(one) - rank(other))
 }

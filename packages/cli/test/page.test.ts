@@ -44,6 +44,14 @@ function inspect(path: string): SessionReport {
   return JSON.parse(run('inspect', path, '--json')).sessions[0]
 }
 
+let hostileReport: SessionReport | undefined
+
+/** What the command prints about the hostile log, which no test changes. */
+function inspectHostile(): SessionReport {
+  hostileReport ??= inspect(hostile)
+  return hostileReport
+}
+
 function dollars(amount: number | null): string {
   return amount !== null && amount < 0.005 ? '<$0.01' : `$${(amount ?? 0).toFixed(2)}`
 }
@@ -78,7 +86,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(new URL(page.url()).search).toBe('')
     const [cookie] = await page.context().cookies()
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
-    const report = inspect(hostile)
+    const report = inspectHostile()
     const text = await row.innerText()
     for (const figure of [
       dollars(report.costUsd),
@@ -217,7 +225,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('link', { name: 'What filled it' }).click()
     const view = page.getByRole('region', { name: 'What filled the context' })
     await view.waitFor()
-    const { byTool, largest, duplicateReads, requests } = inspect(hostile)
+    const { byTool, largest, duplicateReads, requests } = inspectHostile()
     const tools = view.locator('.card', { hasText: 'By tool' }).locator('tbody tr')
     expect(await tools.count()).toBe(byTool.length)
     const [first] = byTool
@@ -256,7 +264,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
 
   it('shows the tide chart, moves by keyboard, zooms, and opens the exact content of a request', async () => {
     const { page, faults } = await openPage(browser, served.url)
-    const report = inspect(hostile)
+    const report = inspectHostile()
     await page.getByRole('link', { name: /Fix the login/ }).click()
     const chart = page.getByRole('slider')
     await chart.waitFor()
@@ -319,7 +327,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await match.first().locator('summary').click()
     await expect.poll(() => match.first().locator('pre').innerText()).toContain(ATTACK)
     await page.getByRole('link', { name: 'Cache', exact: true }).click()
-    const report = inspect(hostile)
+    const report = inspectHostile()
     await page.locator('.breaks').waitFor()
     const rows = page.locator('.breaks tbody tr')
     expect(await rows.count()).toBe(report.cacheBreaks.length)
@@ -381,7 +389,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('link', { name: /Fix the login/ }).click()
     const chart = page.getByRole('slider')
     await chart.waitFor()
-    const { requests } = inspect(hostile)
+    const { requests } = inspectHostile()
     const box = await chart.boundingBox()
     if (box === null) throw new Error('The chart has no place.')
     const place = (request: number) => box.x + (box.width * (request + 0.5)) / requests.length
@@ -454,7 +462,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
   it('has the figures of inspect on every view, and leads from a cache break to its request', async () => {
     const { page, faults } = await openPage(browser, served.url)
     await page.getByRole('link', { name: /Fix the login/ }).click()
-    const report = inspect(hostile)
+    const report = inspectHostile()
     const { costUsd, money, apiCalls, requests, compactions, clearings } = report
     const figures = await page.locator('.figures dd').allInnerTexts()
     expect(figures.slice(0, 3)).toEqual([costUsd, money.lostToBreaks, money.savedByCache].map(dollars))
@@ -507,7 +515,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const { page, faults } = await openPage(browser, pathToFileURL(out).href)
     await page.getByRole('slider').waitFor()
     await page.getByRole('heading', { name: 'A session, without its texts' }).waitFor()
-    expect(await page.locator('.figures dd').first().innerText()).toBe(dollars(inspect(hostile).costUsd))
+    expect(await page.locator('.figures dd').first().innerText()).toBe(dollars(inspectHostile().costUsd))
     await page.getByRole('link', { name: 'What left', exact: true }).click()
     await page.locator('.departure').waitFor()
     expect(faults).toEqual([])

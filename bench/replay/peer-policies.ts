@@ -12,9 +12,9 @@ import {
   createStandInText,
   FILE_NOTICE,
   type ReplayedAgent,
+  type ReplayedAgentInput,
   type ReplayedInput,
   type ReplayPolicy,
-  type ReplayWorld,
   SUMMARY_TOKENS,
   type TooLongRequest,
 } from 'tidemark/internal'
@@ -71,7 +71,7 @@ function createPeer(name: string, ttl: Lifetime, rewrites: readonly Rewrite[]): 
 }
 
 class Peer implements ReplayedAgent {
-  readonly world: ReplayWorld
+  readonly world: ReplayedAgentInput
   messages: Message[] = []
   readonly files = new FileTexts()
   readonly #ttl: Lifetime
@@ -79,7 +79,7 @@ class Peer implements ReplayedAgent {
   readonly #system: readonly Block[]
   repliedAt: number | null = null
 
-  constructor(world: ReplayWorld, ttl: Lifetime, rewrites: readonly Rewrite[]) {
+  constructor(world: ReplayedAgentInput, ttl: Lifetime, rewrites: readonly Rewrite[]) {
     this.world = world
     this.#ttl = ttl
     this.#rewrites = rewrites

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createSeatbeltProfile } from '../src/sandbox/mount-plan.ts'
-import { openSandbox, type RunReport } from '../src/sandbox/sandbox.ts'
+import { openSandbox, type PreventedActions } from '../src/sandbox/sandbox.ts'
 import { createHostCheck, parseListedHost } from '../src/tools/listed-hosts.ts'
 import { bash, openSandboxWorld, sandboxProblem } from './sandbox-world.ts'
 
@@ -44,7 +44,7 @@ async function openNetwork(domains: readonly string[], address = '127.0.0.1') {
     hosts: { listed: domains, check },
   })
   if (!opened.ok) throw new Error(opened.why)
-  return async (command: string): Promise<{ readonly out: string } & RunReport> => {
+  return async (command: string): Promise<{ readonly out: string } & PreventedActions> => {
     const run = await opened.sandbox.enter()
     const [program, args] = run.wrap('sh', ['-c', `exec 2>&1; ${command}`])
     const { stdout } = await promisify(execFile)(program, args, { cwd: folder }).catch(

@@ -20,8 +20,8 @@ export interface ModelOptions {
 const DEFAULT_MODEL = 'claude-sonnet-5-5'
 
 /**
- * Creates the model with this id: at OpenAI if it is one of theirs, at a compatible server if the base address ends in
- * `/v1`, otherwise at Anthropic.
+ * Creates the model that the command line, the settings or the environment names, else the default: at OpenAI if the catalogue lists it
+ * there, at a compatible server if the address on the command line ends in `/v1`, otherwise at Anthropic.
  */
 export function chooseModel(
   options: ModelOptions,

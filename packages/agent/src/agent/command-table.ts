@@ -4,7 +4,7 @@
  * list of dangerous options would have to be complete; a list of safe options need not be.
  */
 
-export interface ProgramRow {
+export interface ProgramUse {
   /**
    * The options, exactly as they are written. Letters after one dash can be joined (`-la`), and a letter with a colon can
    * have its value attached (`-n5`). A long option can have a value after `=`. With a colon or a `=` at its end, it takes the
@@ -31,7 +31,7 @@ export interface ProgramRow {
   readonly isForEveryFolder?: boolean
 }
 
-const READS: ProgramRow = { options: 'any', isForEveryFolder: true }
+const READS: ProgramUse = { options: 'any', isForEveryFolder: true }
 
 /** Programs without any option that writes a file or starts a program. */
 const READERS =
@@ -43,7 +43,7 @@ const LOG_OPTIONS = `${DIFF_OPTIONS} -NUMBER -n: -g -F -P -m -t --oneline --grap
 const NAMED_REMOTE = /^(?:origin|upstream)$/
 
 /** Git: subcommands that only read, and those that change the repository only as their names say. */
-const GIT_ROWS: Readonly<Record<string, ProgramRow>> = {
+const GIT_ROWS: Readonly<Record<string, ProgramUse>> = {
   'git diff': { options: DIFF_OPTIONS },
   'git log': { options: LOG_OPTIONS },
   'git show': { options: LOG_OPTIONS },
@@ -185,7 +185,7 @@ const LINT_OPTIONS =
   '-q --quiet --max-warnings --no-color --color --ext --no-warn-ignored --stats --no-error-on-unmatched-pattern --report-unused-disable-directives --check -l --list-different --no-fix --error-on-warnings'
 
 /** Programs that run code of the project, which the agent may just have changed. Only the sandbox confines that code. */
-const RUNNER_ROWS: Readonly<Record<string, ProgramRow>> = {
+const RUNNER_ROWS: Readonly<Record<string, ProgramUse>> = {
   ...listRows('npm test,npm t,pnpm test,yarn test,bun test,vitest,npx vitest,jest,npx jest,mocha,npx mocha', {
     options: TEST_OPTIONS,
   }),
@@ -242,7 +242,7 @@ const SED_SCRIPT = new RegExp(
 const AWK_SCRIPT = /^(?:NR ?[<>=]=? ?\d+ ?)?\{ ?print(?: ?\$(?:\d+|NF)(?:, ?\$(?:\d+|NF))*)? ?\}$/
 
 /** Other programs that have both harmless options and options that write a file or start a program. */
-const OTHER_ROWS: Readonly<Record<string, ProgramRow>> = {
+const OTHER_ROWS: Readonly<Record<string, ProgramUse>> = {
   sort: {
     options:
       '-b -d -f -g -h -i -M -n -R -r -V -c -C -m -s -u -z -k: -t: --ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --human-numeric-sort --month-sort --numeric-sort --random-sort --reverse --version-sort --check --merge --stable --unique --zero-terminated --key --field-separator',
@@ -332,12 +332,12 @@ const BARE_PROGRAMS = 'zip rsync scp tee man less more'
 /** Programs that execute commands from their input. */
 const EDITORS = 'vim vi nvim view ex ed emacs nano sftp'
 
-function listRows(names: string, row: ProgramRow): Readonly<Record<string, ProgramRow>> {
+function listRows(names: string, row: ProgramUse): Readonly<Record<string, ProgramUse>> {
   return Object.fromEntries(names.split(',').map((name) => [name, row]))
 }
 
 /** Rows by the words at the beginning of a command. */
-export const PROGRAM_ROWS: ReadonlyMap<string, ProgramRow> = new Map(
+export const PROGRAM_USES: ReadonlyMap<string, ProgramUse> = new Map(
   Object.entries({
     ...Object.fromEntries(READERS.split(' ').map((name) => [name, READS])),
     ...GIT_ROWS,
@@ -351,19 +351,19 @@ export const PROGRAM_ROWS: ReadonlyMap<string, ProgramRow> = new Map(
 
 /** The first words of all rows. */
 export const KNOWN_PROGRAMS: ReadonlySet<string> = new Set(
-  [...PROGRAM_ROWS.keys()].map((name) => name.split(' ')[0] ?? ''),
+  [...PROGRAM_USES.keys()].map((name) => name.split(' ')[0] ?? ''),
 )
 
 /** Programs whose rows begin with a subcommand: `git status` says nothing about `git config`. */
 export const PROGRAMS_WITH_SUBCOMMANDS: ReadonlySet<string> = new Set(
-  [...PROGRAM_ROWS.keys()].flatMap((name) => {
+  [...PROGRAM_USES.keys()].flatMap((name) => {
     const [program = '', next = '-'] = name.split(' ')
-    return next.startsWith('-') || PROGRAM_ROWS.has(program) ? [] : [program]
+    return next.startsWith('-') || PROGRAM_USES.has(program) ? [] : [program]
   }),
 )
 
 /** Other uses of these programs: a rule must name the subcommand and every option. */
-export const OTHER_USE: ProgramRow = { options: '', isSuggested: false }
+export const OTHER_USE: ProgramUse = { options: '', isSuggested: false }
 
 /** Words after the program's name that do not change what it does. */
 export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([

@@ -5,9 +5,9 @@ import {
   KNOWN_PROGRAMS,
   NEUTRAL_OPTIONS,
   OTHER_USE,
-  PROGRAM_ROWS,
+  PROGRAM_USES,
   PROGRAMS_WITH_SUBCOMMANDS,
-  type ProgramRow,
+  type ProgramUse,
 } from './command-table.ts'
 import { type CommandPart, type CommandWord, isAssignment } from './command-words.ts'
 
@@ -16,24 +16,24 @@ const MOST_NAME_WORDS = 3
 /** Returns the row with the longest name that the words begin with, and the number of words in that name. */
 export function findNamedRow(
   words: readonly CommandWord[],
-): { readonly row: ProgramRow; readonly count: number } | null {
+): { readonly row: ProgramUse; readonly count: number } | null {
   const names = words
     .slice(0, MOST_NAME_WORDS)
     .map(({ text }, index) => (index === 0 ? basename(text) : text))
   for (let count = names.length; count > 0; count -= 1) {
-    const row = PROGRAM_ROWS.get(names.slice(0, count).join(' '))
+    const row = PROGRAM_USES.get(names.slice(0, count).join(' '))
     if (row !== undefined) return { row, count }
   }
   return null
 }
 
 /** Returns the row of the program that a part runs; null if the program has none. */
-export function findRow(words: readonly CommandWord[]): ProgramRow | null {
+export function findRow(words: readonly CommandWord[]): ProgramUse | null {
   return findUse(words).row
 }
 
 /** Returns the row of a part, and the number of words up to the end of the program's name and subcommand. */
-function findUse(words: readonly CommandWord[]): { readonly row: ProgramRow | null; readonly count: number } {
+function findUse(words: readonly CommandWord[]): { readonly row: ProgramUse | null; readonly count: number } {
   const direct = findNamedRow(words)
   if (direct !== null) return direct
   const { own, programs } = readLaunch(words)
@@ -58,7 +58,7 @@ export function isTableUse(words: readonly CommandWord[]): boolean {
 }
 
 /** Returns true if the words after the first `named`, which the rule does not name, do nothing beyond what the row allows. */
-export function isKnownUse(words: readonly CommandWord[], named: number, row: ProgramRow | null): boolean {
+export function isKnownUse(words: readonly CommandWord[], named: number, row: ProgramUse | null): boolean {
   // An assignment before the program changes what it does, so the rule must name the assignment.
   const program = words.findIndex((word) => !isAssignment(word))
   if (program === -1 || (program > 0 && named <= program)) return false
@@ -91,7 +91,7 @@ interface ReadUse {
 }
 
 /** Reads the words after a program's name. Null if an option is unknown, or if its value could hide another option. */
-function readUse(words: readonly CommandWord[], named: number, row: ProgramRow): ReadUse | null {
+function readUse(words: readonly CommandWord[], named: number, row: ProgramUse): ReadUse | null {
   const operands: CommandWord[] = []
   const firsts: CommandWord[] = []
   const judged = words.filter((word, index) => index >= named && !isOption(word))
@@ -124,7 +124,7 @@ function readUse(words: readonly CommandWord[], named: number, row: ProgramRow):
 
 const EMPTY: CommandWord = { raw: '', text: '', isExpanded: false, mayBecomeOption: false }
 
-function hasKnownOperands({ operands, firsts, judged, count }: ReadUse, row: ProgramRow): boolean {
+function hasKnownOperands({ operands, firsts, judged, count }: ReadUse, row: ProgramUse): boolean {
   const fits = (word: CommandWord, pattern: RegExp | undefined): boolean =>
     pattern === undefined || (!word.isExpanded && pattern.test(word.text))
   if (row.maxOperands !== undefined)
@@ -150,7 +150,7 @@ interface ReadOption {
 const NO_VALUE: ReadOption = { isKnown: true, name: '', value: null, takesNext: false }
 const UNKNOWN: ReadOption = { ...NO_VALUE, isKnown: false }
 
-function readOption({ text, mayBecomeOption }: CommandWord, row: ProgramRow): ReadOption {
+function readOption({ text, mayBecomeOption }: CommandWord, row: ProgramUse): ReadOption {
   if (row.options === 'any') return NO_VALUE
   if (mayBecomeOption) return UNKNOWN
   const names = readOptions(row.options)

@@ -136,14 +136,14 @@ async function readRecord(path: string): Promise<SubagentRecord | null> {
   try {
     const value: unknown = JSON.parse(await readFile(path, 'utf8'))
     if (!isObject(value) || typeof value.id !== 'string' || typeof value.type !== 'string') return null
-    return { ...EMPTY_RECORD, ...value } as unknown as SubagentRecord
+    return { ...EMPTY_SUBAGENT_RECORD, ...value } as unknown as SubagentRecord
   } catch {
     return null
   }
 }
 
 /** A record of an agent that has done nothing yet, without what identifies it. */
-export const EMPTY_RECORD: Omit<SubagentRecord, 'id' | 'type'> = {
+export const EMPTY_SUBAGENT_RECORD: Omit<SubagentRecord, 'id' | 'type'> = {
   description: '',
   startedBy: '',
   depth: 1,

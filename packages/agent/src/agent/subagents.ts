@@ -20,7 +20,7 @@ import type {
 } from './agent-options.ts'
 import { decidePermission, type PermissionContext } from './permissions.ts'
 import { runSubagent } from './run-subagent.ts'
-import { EMPTY_RECORD, type SubagentRecord } from './subagent-records.ts'
+import { EMPTY_SUBAGENT_RECORD, type SubagentRecord } from './subagent-records.ts'
 
 export interface SubagentsOptions {
   /** The options of the agent that starts subagents. */
@@ -130,7 +130,7 @@ async function startSubagent(
   if (request.signal.aborted) throw new ToolError('The agent was not started, because the turn was stopped.')
   const before = request.resumes === null ? null : findResumable(options, request.resumes)
   const record: SubagentRecord = {
-    ...EMPTY_RECORD,
+    ...EMPTY_SUBAGENT_RECORD,
     startedAt: Date.now(),
     ...(before ?? { id: records.createId(), type: definition.name }),
     description: cutText(request.description.trim(), 200),

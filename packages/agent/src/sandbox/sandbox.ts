@@ -56,11 +56,11 @@ export interface ConfinedRun {
   /** Returns the call that runs another call in the sandbox. */
   wrap(program: string, args: readonly string[]): Call
   /** Called when the command has ended. */
-  leave(): Promise<RunReport>
+  leave(): Promise<PreventedActions>
 }
 
 /** What the sandbox prevented. */
-export interface RunReport {
+export interface PreventedActions {
   /** Names of files that only the user may create. They were renamed. */
   readonly moved: readonly string[]
   /** Why hosts were refused. */

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { drawItem, splitMarkdown, wrapWhole } from './draw-items.ts'
+import { drawItem, splitMarkdownBlocks, wrapWhole } from './draw-items.ts'
 import { highlightCode } from './highlight-code.ts'
 import { diffLines } from './line-diff.ts'
 import { toScreenText } from './screen-text.ts'
@@ -134,14 +134,14 @@ describe('Markdown', () => {
   it('is split so that more text changes only the last part', () => {
     fc.assert(
       fc.property(text, fc.string({ unit: 'grapheme-ascii', maxLength: 40 }), (before, more) => {
-        const [old, now] = [splitMarkdown(before), splitMarkdown(before + more)]
+        const [old, now] = [splitMarkdownBlocks(before), splitMarkdownBlocks(before + more)]
         expect(now.slice(0, Math.max(0, old.length - 1))).toEqual(old.slice(0, -1))
       }),
     )
   })
 
   it('is not split inside a block of code', () => {
-    expect(splitMarkdown('Text.\n\n```\na\n\nb\n```\n\nEnd.')).toEqual([
+    expect(splitMarkdownBlocks('Text.\n\n```\na\n\nb\n```\n\nEnd.')).toEqual([
       'Text.\n',
       '```\na\n\nb\n```\n',
       'End.',

@@ -73,7 +73,7 @@ interface DrawnBlock {
 function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): readonly string[] {
   const known = drawnBlocks.get(item)
   const before = known?.width === width ? known.blocks : []
-  const blocks = splitMarkdown(item.text).map((text, index): DrawnBlock => {
+  const blocks = splitMarkdownBlocks(item.text).map((text, index): DrawnBlock => {
     const old = before[index]
     if (old?.text === text) return old
     return { text, lines: new Markdown(text.trim(), 0, 0, theme.markdown).render(width) }
@@ -87,7 +87,7 @@ function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): 
  * Splits Markdown at empty lines before a line that begins something new: not inside a code block, and not inside a list or an indented
  * part. Appending text changes only the last part.
  */
-export function splitMarkdown(text: string): readonly string[] {
+export function splitMarkdownBlocks(text: string): readonly string[] {
   const blocks: string[] = []
   let block = ''
   let fence: string | null = null

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { formatInteger } from '@tidemark/terminal/render/format-numbers'
 import type { ToolOutput } from 'tidemark'
 import type { ProcessEnd } from 'tidemark/tools'
-import type { ConfinedRun, RunReport, Sandbox } from '../sandbox/sandbox.ts'
+import type { ConfinedRun, PreventedActions, Sandbox } from '../sandbox/sandbox.ts'
 import type { AgentEnvironment } from './agent-environment.ts'
 import { createLineFilter } from './guarded-search.ts'
 import { createOutputBuffer, MAX_OUTPUT_CHARACTERS } from './shell-output.ts'
@@ -191,7 +191,7 @@ const MAY_BE_SANDBOX =
   '[The command ran in the sandbox. If it failed for lack of network or of write access, call again with outside: true.]'
 
 /** Describes what the sandbox prevented, as lines. */
-function describeReport({ moved, refusals }: RunReport): string {
+function describeReport({ moved, refusals }: PreventedActions): string {
   return [
     ...moved.map(
       (path) =>

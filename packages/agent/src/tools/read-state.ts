@@ -79,7 +79,7 @@ export function createReadState(cwd: string, store?: string): ReadState {
       return shown?.version === version ? shown : null
     },
     forget({ kind, toolUseIds, filePaths }) {
-      // Only a clearing names everything that left the context. After any other rewrite, no text counts as shown.
+      // Only a clearing names every text that left the context. After any other rewrite, no text counts as still in the context.
       const gone = new Set<string | null>(toolUseIds)
       for (const path of files.keys())
         keepShown(path, ({ toolUseId }) => kind === 'clear' && !gone.has(toolUseId))

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { TidemarkRun } from './tidemark-run.ts'
-import { EARLY_RESULT, EDITED_FILES, FIRST_PROMPT, OPEN_TODO } from './tour-job.ts'
+import { EARLY_TEST_OUTPUT, EDITED_FILES, FIRST_PROMPT, OPEN_TODO } from './tour-job.ts'
 import { runProjectTests, type TourProject } from './tour-project.ts'
 import type { TourStep } from './tour-steps.ts'
 
@@ -16,7 +16,7 @@ export async function checkSurvivors(
 ): Promise<readonly CheckStep[]> {
   const request = listTexts(run.lastRequest()).join('\n')
   const largest = Math.max(...run.bill().promptSizes)
-  const found = await run.session.history({ text: EARLY_RESULT })
+  const found = await run.session.history({ text: EARLY_TEST_OUTPUT })
   const tests = await runProjectTests(project)
   return [
     check(
@@ -29,8 +29,10 @@ export async function checkSurvivors(
       await hasFileTexts(request, project),
     ),
     check(
-      `An early test result ("${EARLY_RESULT}") has left the request, and is still found in the log.`,
-      !request.includes(EARLY_RESULT) && found.is_error !== true && found.body.includes(EARLY_RESULT),
+      `An early test result ("${EARLY_TEST_OUTPUT}") has left the request, and is still found in the log.`,
+      !request.includes(EARLY_TEST_OUTPUT) &&
+        found.is_error !== true &&
+        found.body.includes(EARLY_TEST_OUTPUT),
     ),
     check(
       `No prompt outgrew the window (the refusal above was planted): the largest had ${formatTokens(largest)} of ${formatTokens(window)} tokens.`,

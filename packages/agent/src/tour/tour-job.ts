@@ -20,7 +20,7 @@ export const TOUR_PROMPTS: readonly { readonly text: string; readonly minutesBef
 export const OPEN_TODO = 'Send support the list of invoices to correct'
 
 /** A text that only the first test run prints. The tour checks that it is not in the last request but is found in the log. */
-export const EARLY_RESULT = '1998 !== 1999'
+export const EARLY_TEST_OUTPUT = '1998 !== 1999'
 
 /** The files that the job edits. */
 export const EDITED_FILES: readonly string[] = ['src/money.js', 'CHANGES.md']

@@ -39,7 +39,7 @@ import {
   undoLog,
 } from 'tidemark/logs'
 import {
-  type CompactTarget,
+  type CompactDestination,
   describeSummaryFallback,
   formatCompactProgress,
   renderCompactFooter,
@@ -65,7 +65,7 @@ export async function runCompactCommand(
   const { log } = opened
   const unknown = choices.undo === undefined ? null : explainUnknownRecord(log, choices.undo)
   if (unknown !== null) return printUsageError(unknown, terminal)
-  const mode = await chooseCompactTarget(log, choices, terminal)
+  const mode = await chooseCompactDestination(log, choices, terminal)
   if (!mode.ok) return printUsageError(mode.message, terminal)
   const work: CompactWork = { log, choices, terminal, mode }
   return choices.undo === undefined ? compactSession(work) : undoCompaction(work, choices.undo)
@@ -75,7 +75,7 @@ interface CompactWork {
   readonly log: LogContents
   readonly choices: CompactCommandOptions
   readonly terminal: Terminal
-  readonly mode: CompactTarget
+  readonly mode: CompactDestination
 }
 
 // The log to compact: a file, or one session of a folder.
@@ -126,11 +126,11 @@ async function readSessionLog(log: NamedLog, terminal: Terminal): Promise<OpenSe
 
 // Where the result is written: to the session's own log, to a copy, or nowhere.
 
-async function chooseCompactTarget(
+async function chooseCompactDestination(
   log: LogContents,
   choices: CompactCommandOptions,
   terminal: Terminal,
-): Promise<(CompactTarget & { readonly ok: true }) | { readonly ok: false; readonly message: string }> {
+): Promise<(CompactDestination & { readonly ok: true }) | { readonly ok: false; readonly message: string }> {
   const { output, force = false } = choices
   if (output !== undefined) {
     const problem = await explainBadOutput(output, log.path, { force })
@@ -333,13 +333,13 @@ function printUsageError(message: string, terminal: Terminal): number {
 }
 
 /** Returns the JSON value that `tidemark compact --json` prints. The documented fields come first. */
-function toCompactJson(report: CompactionReport, mode: CompactTarget): object {
+function toCompactJson(report: CompactionReport, mode: CompactDestination): object {
   const { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ...rest } = report
   const written = mode.kind === 'dry' ? null : mode.path
   return { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ...rest, written }
 }
 
-function toUndoJson(report: UndoReport, mode: CompactTarget): object {
+function toUndoJson(report: UndoReport, mode: CompactDestination): object {
   const { id, kind, tokensBefore, tokensAfter, messages, file } = report
   const written = mode.kind === 'dry' ? null : mode.path
   return { undone: id, kind, tokensBefore, tokensAfter, messages, file, written }

@@ -173,9 +173,9 @@ interface ChatPage {
 
 async function startChatPage(terminal: Terminal): Promise<ChatPage> {
   const { tidemarkHome } = await import('tidemark/logs')
-  const { serveOwnPage } = await import('../ui/start-page.ts')
+  const { serveHomeSessions } = await import('../ui/start-page.ts')
   let undoHere: UndoHere = async () => null
-  const page = await serveOwnPage({
+  const page = await serveHomeSessions({
     home: tidemarkHome(terminal.env),
     timeZone: terminal.env.TZ,
     undoHere: (session, target) => undoHere(session, target),

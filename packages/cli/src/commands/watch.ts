@@ -115,8 +115,8 @@ function withWindow(policy: PolicyOverrides, window: number | undefined): Policy
 
 /** Serves the page of the sessions. Its code is loaded only when needed. */
 async function startPage(home: string, undo: UndoHere, terminal: Terminal): Promise<PageServer> {
-  const { serveOwnPage } = await import('../ui/start-page.ts')
-  const page = await serveOwnPage({
+  const { serveHomeSessions } = await import('../ui/start-page.ts')
+  const page = await serveHomeSessions({
     home,
     timeZone: terminal.env.TZ,
     undoHere: (session, target) => undo(session, target),

@@ -41,11 +41,15 @@ export function renderCompactPage(
  * Where `tidemark compact` writes its result. `dry` writes nothing; `why` is then the reason, or null if the user asked
  * for a dry run.
  */
-export type CompactTarget =
+export type CompactDestination =
   | { readonly kind: 'in-place' | 'copy'; readonly path: string }
   | { readonly kind: 'dry'; readonly why: string | null }
 
-export function renderCompactFooter({ id }: CompactionReport, mode: CompactTarget, screen: Screen): string {
+export function renderCompactFooter(
+  { id }: CompactionReport,
+  mode: CompactDestination,
+  screen: Screen,
+): string {
   const text =
     mode.kind === 'dry'
       ? dryRunNote(mode.why)
@@ -290,7 +294,7 @@ function renderLosses(
 
 export function renderUndoPage(
   { id, kind, tokensBefore, tokensAfter }: UndoReport,
-  mode: CompactTarget,
+  mode: CompactDestination,
   screen: Screen,
 ): string {
   const what = kind === 'compact' ? 'compaction' : 'clearing'

@@ -5,7 +5,7 @@ import { type PageServer, servePage } from './page-server.ts'
 import { createClosedSessionUndo, type UndoHere } from './page-undo.ts'
 import { SessionStore } from './session-store.ts'
 
-interface OwnPageOptions {
+interface HomeSessionsOptions {
   readonly home: string
   readonly timeZone: string | undefined
   /** Set by a command that itself has sessions open. */
@@ -15,7 +15,11 @@ interface OwnPageOptions {
 const MAX_SESSIONS = 20
 
 /** Serves Tidemark's own newest sessions. New sessions appear while the page is open. */
-export async function serveOwnPage({ home, timeZone, undoHere }: OwnPageOptions): Promise<PageServer> {
+export async function serveHomeSessions({
+  home,
+  timeZone,
+  undoHere,
+}: HomeSessionsOptions): Promise<PageServer> {
   const store = new SessionStore({
     find: async () => {
       const { logs } = await findNamedLogs([join(home, 'sessions')])

@@ -54,7 +54,7 @@ function hasNewestResponseCalls({ view: { entries } }: SessionState): boolean {
   return entries.toArray(findNewestResponseStart(entries)).some(({ record }) => countToolCalls(record) > 0)
 }
 
-/** Returns the position of the first record of the newest response; the end if there is none. */
+/** Returns the index in `entries` of the first record of the newest response; the length of `entries` if there is none. */
 export function findNewestResponseStart(entries: SessionState['view']['entries']): number {
   let [start, response] = [entries.length, '']
   for (let place = entries.length - 1; place >= 0; place -= 1) {

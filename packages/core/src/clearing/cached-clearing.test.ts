@@ -5,7 +5,7 @@ import {
   countDeletedTokens,
   createDeletionMessage,
   createDeletionsExpiredNotice,
-  proposeCachedClearing,
+  proposeClearingInCache,
 } from './cached-clearing.ts'
 import { proposeBudgetClearing } from './propose-clearing.ts'
 
@@ -14,14 +14,14 @@ describe('cached', () => {
     const situation = new Situation()
     const all = [...situation.reads(11, 1_000)]
     situation.say()
-    expect(proposeCachedClearing(situation.question({ cache: warm() }))).toEqual({
+    expect(proposeClearingInCache(situation.question({ cache: warm() }))).toEqual({
       proposal: null,
       why: '11 results stand in the cached prefix; deletion begins at 12',
     })
     all.push(...situation.reads(1, 1_000))
     situation.say()
     const anchor = situation.register.lastUserUuid
-    const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
+    const { proposal } = proposeClearingInCache(situation.question({ cache: warm() }))
     expect(proposal).toMatchObject({
       way: 'cached',
       freedTokens: 7_000,
@@ -37,22 +37,22 @@ describe('cached', () => {
     const situation = new Situation()
     const ids = situation.reads(12, 5)
     situation.say()
-    const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
+    const { proposal } = proposeClearingInCache(situation.question({ cache: warm() }))
     expect(proposal?.metadata.compactedToolIds).toEqual(ids.slice(0, 7))
     situation.clear(proposal?.metadata ?? never())
     situation.reads(6, 5)
     situation.say()
-    expect(proposeCachedClearing(situation.question({ cache: warm() })).proposal).toBeNull()
+    expect(proposeClearingInCache(situation.question({ cache: warm() })).proposal).toBeNull()
     const pins = situation.register.results.toArray().map(({ uuid }) => uuid)
     situation.reads(11, 1_000)
     situation.say()
-    expect(proposeCachedClearing(situation.question({ cache: warm(), pins }))).toEqual({
+    expect(proposeClearingInCache(situation.question({ cache: warm(), pins }))).toEqual({
       proposal: null,
       why: '22 results stand in the cached prefix, but only 6 of them are neither pinned nor new',
     })
     situation.reads(1, 1_000)
     situation.say()
-    const again = proposeCachedClearing(situation.question({ cache: warm(), pins })).proposal
+    const again = proposeClearingInCache(situation.question({ cache: warm(), pins })).proposal
     expect(again?.metadata.compactedToolIds).toHaveLength(7)
   })
 
@@ -61,7 +61,7 @@ describe('cached', () => {
     situation.reads(12, 1_000)
     situation.say()
     const before = JSON.stringify(situation.builder.view.entries.toArray())
-    const first = proposeCachedClearing(situation.question({ cache: warm() })).proposal
+    const first = proposeClearingInCache(situation.question({ cache: warm() })).proposal
     if (first === null) throw new Error('nothing to delete')
     situation.clear(first.metadata)
     // The messages stay as they are.
@@ -90,7 +90,7 @@ describe('cached', () => {
     )
     situation.reads(7, 1_000)
     situation.say()
-    const second = proposeCachedClearing(situation.question({ cache: warm() })).proposal
+    const second = proposeClearingInCache(situation.question({ cache: warm() })).proposal
     if (second === null) throw new Error('nothing to delete')
     expect(
       second.metadata.compactedToolIds.filter((id) => first.metadata.compactedToolIds.includes(id)),
@@ -104,7 +104,7 @@ describe('cached', () => {
     const situation = new Situation()
     const all = situation.reads(12, 10_000)
     situation.say()
-    const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
+    const { proposal } = proposeClearingInCache(situation.question({ cache: warm() }))
     situation.clear(proposal?.metadata ?? never())
     expect(proposeBudgetClearing(situation.question()).proposal).toBeNull()
     expect(createDeletionsExpiredNotice(situation.register, true)).toBeNull()
@@ -130,7 +130,7 @@ describe('cached', () => {
     situation.reads(12, 1_000)
     situation.say()
     situation.clear(
-      proposeCachedClearing(situation.question({ cache: warm() })).proposal?.metadata ?? never(),
+      proposeClearingInCache(situation.question({ cache: warm() })).proposal?.metadata ?? never(),
     )
     builder.batch(() => {
       const boundary = builder.notice('compact_boundary', {

@@ -22,7 +22,7 @@ import { addTally, countResultTokens, type ToolResultIndex, tallyResults } from 
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
  * deletion costs nothing.
  */
-export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeClearingInCache(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
   const { lastUserUuid } = register

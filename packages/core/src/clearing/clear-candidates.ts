@@ -309,7 +309,7 @@ export function showsWholeFile(
  * Finds outdated memory files in the context, oldest first. A memory file is outdated if it was attached again or
  * overwritten later. Pinned ones are left out.
  */
-export function findStaleMemories(
+export function findOutdatedMemoryFiles(
   { memories, results }: ToolResultIndex,
   pins: readonly string[],
 ): readonly MemoryFile[] {

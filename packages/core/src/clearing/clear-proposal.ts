@@ -16,7 +16,7 @@ import {
   countFreedTokens,
   findClearedContent,
   findFirstClearedPart,
-  findStaleMemories,
+  findOutdatedMemoryFiles,
   type RetrievalPaths,
   retrievalHint,
   toClearSelection,
@@ -112,7 +112,7 @@ export function buildClearProposal(
   if (!bound.ok) return decline(`${because}, but ${bound.why}`)
   const removes = policy.clear.boundThinking === 'remove'
   const thinking = removes ? bound.responses : []
-  const memories = findStaleMemories(register, pins).filter(
+  const memories = findOutdatedMemoryFiles(register, pins).filter(
     ({ place }) => place > first.place || isEarlierChangeFree(question),
   )
   const along = memories.reduce((sum, memory) => sum + memory.tokens, removes ? bound.tokens : 0)

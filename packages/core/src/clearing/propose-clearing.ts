@@ -6,7 +6,7 @@
 import { formatCount, formatDuration } from '../cost/prices.ts'
 import type { ClearMode } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
-import { proposeCachedClearing } from './cached-clearing.ts'
+import { proposeClearingInCache } from './cached-clearing.ts'
 import {
   type ClearCandidate,
   type ClearProposal,
@@ -51,7 +51,7 @@ export interface ClearingDecision {
 const PROPOSE_BY_MODE = {
   idle: proposeIdleClearing,
   budget: proposeBudgetClearing,
-  cached: proposeCachedClearing,
+  cached: proposeClearingInCache,
 }
 
 export function proposeClearing(question: ProposeClearingInput): ClearingDecision {

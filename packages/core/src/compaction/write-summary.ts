@@ -58,9 +58,9 @@ export interface WriteSummaryResult {
 }
 
 /**
- * Returns the notes if they are the summary. Otherwise lets the host's own function write the summary, if there is one,
- * or writes it in the ways that policy allows. Refuses at once, without a model call, if the user's messages alone
- * leave too little to gain.
+ * Returns the notes if the plan's request has them. Otherwise lets the host's own function write the summary, if there is
+ * one, or writes it in the ways that policy allows. Refuses without a model call if even a summary of the user's messages
+ * alone would gain too little.
  */
 export async function* writeSummary(
   turn: TurnContext,

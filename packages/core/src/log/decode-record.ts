@@ -1,6 +1,6 @@
 /**
- * Decodes a parsed log line into a record: checks the fields that the engine reads, leaves out what is not as expected
- * with a note, and adds what the provider reported in neutral terms.
+ * Decodes a parsed log line into a record. With a wrong required field the line is no record; a wrong optional part is left
+ * out, with a note. `completeRecord` adds the neutral form of what the provider reported.
  */
 import { isBlock } from './block.ts'
 import { isObject, omitUndefined } from './json.ts'

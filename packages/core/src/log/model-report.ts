@@ -19,7 +19,7 @@ export interface TokenCounts {
 
 /** One of several runs of a model within one call. */
 export interface UsagePart extends TokenCounts {
-  /** `message`: a part of the answer. `other-model`: a run of another model than the requested one. */
+  /** `message`: a part of the response. `compaction`: a summary by the provider. `other-model`: not the requested model. */
   readonly kind: 'message' | 'compaction' | 'other-model' | 'unknown'
   readonly model?: string
 }

@@ -32,7 +32,7 @@ import {
   describeProject,
   listAnswers,
   listEarlierSummary,
-  listFailing,
+  listFailingCommands,
   listFailingTests,
   listFixed,
   listLatestText,
@@ -153,7 +153,7 @@ function collectSections(
     errors: [
       ...user.corrections,
       ...listFailingTests(facts),
-      ...(areFactsListed ? [] : listFailing(facts)),
+      ...(areFactsListed ? [] : listFailingCommands(facts)),
       ...listFixed(facts),
     ],
     system: [toGroup('', describeProject(facts)), ...listEarlierSummary(facts)],

@@ -397,7 +397,7 @@ export function listFailingTests({ tests: { failed, by, passedSince } }: Session
 }
 
 /** Lists the commands that failed when they last ran. */
-export function listFailing(facts: SessionFacts): readonly NoteGroup[] {
+export function listFailingCommands(facts: SessionFacts): readonly NoteGroup[] {
   const byVariant = new Map(facts.failures.map((failure) => [failure.command, failure]))
   const all = listShown(facts.commands, true).map(({ command, shown }) => {
     const failure = byVariant.get(command.variant)

@@ -1,6 +1,6 @@
 /**
  * Skills: files `SKILL.md` with instructions that the model loads when it needs them. Their names and descriptions are
- * listed once in a session, and not again after a compaction; those in use are attached again as the model has read them.
+ * listed once in a branch. After a compaction, only skills in use are attached again, with the text that the model has read.
  */
 import type { ContextEntry } from '../context/context-entry.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'

@@ -49,7 +49,7 @@ export function removeMessageSection(text: string): string {
     .join('\n')
 }
 
-// Quotations: texts in quotation marks of any language, and lines that begin with ">".
+// Quotations: texts in the quotation marks of `QUOTATION` (not »…« or ”…”), and lines that begin with ">".
 
 /** Marks a quotation that is in no message of the user, once: a model may repeat the mark with the quotation. */
 export const NOT_THE_USERS = "[Not the user's words]"

@@ -21,8 +21,8 @@ export interface CallerCredentials {
 }
 
 /**
- * Reads the key: from its own header if the caller also sends a credential, else from the headers of SDKs. With two different keys, no key
- * counts.
+ * Reads the gateway's key: from its own header if the request has it, else from the headers in which SDKs send a credential. If those have
+ * two different keys, neither is used.
  */
 export function readCredentials(headers: Headers): CallerCredentials {
   const given = CREDENTIAL_HEADERS.map((name) => stripBearer(headers.get(name) ?? '')).filter(

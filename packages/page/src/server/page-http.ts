@@ -95,7 +95,7 @@ export function sendPageAnswer(
   response.end(content)
 }
 
-/** Sends an event for each change until the page is closed. `listen` returns a function that stops listening. */
+/** Sends the page an event for each change of its sessions until the page is closed. `listen` returns a function that ends this. */
 export function sendPageEvents(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,6 +1,6 @@
 /**
- * The servers that speak Chat Completions, and how each differs from OpenAI: what it reports and refuses, what must be sent back with
- * reasoning, and what it does with a prompt that is longer than the window.
+ * The servers that speak Chat Completions, and how each differs from OpenAI: what it reports and refuses, in which field it returns
+ * reasoning and whether that must be sent back, and what it does with a prompt that is longer than the window.
  */
 import { invalidParameter, type OpenaiError, openaiError } from './openai-error.ts'
 

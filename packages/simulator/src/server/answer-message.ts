@@ -116,7 +116,7 @@ function finishResponse(
   finished: GeneratedResponse,
 ): ModelResponse {
   const { reply, output, cache, compactions, front } = finished
-  const { split, deleted } = applyDeletions(state, prepared, cache)
+  const { split, deleted } = subtractDeletedTokens(state, prepared, cache)
   return createModelResponse(prepared, call, reply, {
     content: [...front, ...signNewThinking(state, prepared, call, output.blocks)],
     stopReason: output.stopReason,
@@ -167,7 +167,7 @@ function signNewThinking(
  * Subtracts the tokens of deleted tool results from the tokens read from the cache. `deleted` is the number
  * subtracted; null if the `cache_edits` extension is off.
  */
-export function applyDeletions(
+export function subtractDeletedTokens(
   state: SimulatorState,
   { deletions, prompt, shown }: PreparedRequest,
   { hit, split }: CacheResult,

@@ -85,7 +85,7 @@ export async function handleOpenaiRequest(
   if (!entry.ok) return answerWithError(exchange, translateError(entry.error, headers))
   if (!wanted.ok) return answerWithError(exchange, invalidParameter(wanted.message, null))
   if (request.fault?.type === 'status') {
-    const answer = strike(exchange, createJsonAnswer(200, '', responseHeaders(exchange)))
+    const answer = applyRequestFault(exchange, createJsonAnswer(200, '', responseHeaders(exchange)))
     return logRequest(state, request, { answer, error: describeFaultError(answer, request.fault) })
   }
   if (bodyError !== undefined) return answerWithError(exchange, translateError(bodyError, headers))
@@ -97,7 +97,7 @@ export async function handleOpenaiRequest(
   if (endpoint !== 'input_tokens') return answerPrepared(exchange, prepared)
   const { tokens } = prepared.prompt
   const text = JSON.stringify({ object: 'response.input_tokens', input_tokens: tokens })
-  const answer = strike(exchange, createJsonAnswer(200, text, responseHeaders(exchange)))
+  const answer = applyRequestFault(exchange, createJsonAnswer(200, text, responseHeaders(exchange)))
   return logRequest(state, request, { answer, error: null, counted: tokens })
 }
 
@@ -121,7 +121,7 @@ function translateError({ status, message, headers }: ApiError, sent: LoggedRequ
 
 function answerWithError(exchange: OpenaiExchange, error: OpenaiError): ExchangeResult {
   const { state, request } = exchange
-  const answer = strike(exchange, createOpenaiErrorAnswer(error, responseHeaders(exchange)))
+  const answer = applyRequestFault(exchange, createOpenaiErrorAnswer(error, responseHeaders(exchange)))
   return logRequest(state, request, { answer, error: toLoggedError(error) })
 }
 
@@ -147,7 +147,7 @@ function refuse(
   const info = { id, createdAt: now, completedAt: now, body, model, diagnosis: null }
   const events = listEarlyEvents(createPendingResponse(info), createLateError(overflow, info, error))
   const chunks = events.map((event) => ({ bytes: encodeStreamEvent(event), delayMs: 0 }))
-  const answer = strike(exchange, createStream(exchange, chunks))
+  const answer = applyRequestFault(exchange, createStream(exchange, chunks))
   return logRequest(state, request, { answer, error: toLoggedError(error) })
 }
 
@@ -176,7 +176,7 @@ async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai
   const answered = await respond(exchange, prepared, call)
   if ('status' in answered) return answerWithError(exchange, answered)
   const struck = { ...exchange, request: { ...request, fault: request.fault ?? answered.fault } }
-  const sent = strike(struck, encodeAnswer(struck, answered, prepared))
+  const sent = applyRequestFault(struck, encodeAnswer(struck, answered, prepared))
   if (sent.status !== 200)
     return logRequest(state, struck.request, {
       answer: sent,
@@ -307,7 +307,7 @@ function createStream(exchange: OpenaiExchange, chunks: readonly BodyChunk[]): H
 }
 
 /** Applies the fault of a request, if it has one. */
-function strike({ request, endpoint }: OpenaiExchange, answer: HttpAnswer): HttpAnswer {
+function applyRequestFault({ request, endpoint }: OpenaiExchange, answer: HttpAnswer): HttpAnswer {
   const format: ErrorFormat = endpoint === 'chat' ? CHAT_ERROR_FORMAT : RESPONSES_ERROR_FORMAT
   return request.fault === null ? answer : applyFault(answer, request.fault, request.requestId, format)
 }

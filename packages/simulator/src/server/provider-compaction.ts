@@ -13,13 +13,13 @@ import type { Reply } from '../scripts/script.ts'
 import { listContextEdits, MIN_COMPACT_TRIGGER } from '../validation/edit-rules.ts'
 import {
   answerMessage,
-  applyDeletions,
   buildCompactionUsage,
   createModelResponse,
   type ModelCallTokens,
   type ModelResponse,
   type ResponseInput,
   readPromptCache,
+  subtractDeletedTokens,
 } from './answer-message.ts'
 import { callScript } from './call-script.ts'
 import { buildRequestCacheKey, type PreparedRequest } from './prepare-prompt.ts'
@@ -143,7 +143,7 @@ async function runSummaryCall(
   const { prompt, shown } = prepared
   const question = { kind: 'compaction', instructions, pieces: shown, prompt, added } as const
   const cache = readPromptCache(state, prepared, call)
-  const { split } = applyDeletions(state, prepared, cache)
+  const { split } = subtractDeletedTokens(state, prepared, cache)
   const { reply, output } = await callScript(state, prepared, question, call)
   const written = output.blocks
     .filter((block) => block.type === 'text')

@@ -176,7 +176,7 @@ type UndoLogResult =
   | { readonly ok: true; readonly report: UndoReport; readonly written: WrittenLog }
   | CompactLogRefusal
 
-/** Returns a sentence if no record of a log, or more than one, has an id that begins with `given`; otherwise null. */
+/** Returns null if `given` is the id of a record, or the beginning (6 characters or more) of one id alone; otherwise a sentence. */
 export function explainUnknownRecord(log: LogContents, given: string): string | null {
   const named = findRecordByIdStart(listRecordsByLine(log), given)
   return named.ok ? null : `${named.why}.`

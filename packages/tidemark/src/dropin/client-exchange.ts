@@ -157,7 +157,7 @@ const NOT_RECORDED: ReadonlySet<string> = new Set<RequestNotTaken['reason'] | 'b
   'busy',
 ])
 
-/** Reduces the context after the window has cut an answer, and counts the cost of that answer. Returns true if it was reduced. */
+/** Reduces the context after the window has cut a response. If that is possible, counts the cost of the response and returns true. */
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {
   const outcome = await recordRefusal(conversation.open, toOverflow(cut))
   if (!outcome.ok || outcome.act !== 'changed') return false

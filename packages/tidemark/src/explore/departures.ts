@@ -268,7 +268,7 @@ interface Need {
 }
 
 /** Shorter lines, in characters, are ignored: they occur in so many blocks that they do not show which one an edit needed. */
-const MIN_LINE = 16
+const MIN_LINE_CHARACTERS = 16
 
 /**
  * Finds the first later call that needed each block: one that read the same file again, or one that edited lines that only
@@ -285,7 +285,7 @@ function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): Rea
     const readAt = shown.kind === 'result' ? uses.findRead(shown.what, request) : null
     if (readAt !== null) add(key, { request: readAt, how: 'read again' })
     for (const line of listLines(block)) {
-      const at = line.length < MIN_LINE ? null : uses.findEdited(line, request)
+      const at = line.length < MIN_LINE_CHARACTERS ? null : uses.findEdited(line, request)
       // If several blocks have the line, the edit is attributed to the newest.
       if (at !== null) edited.set(line, { key, at })
     }

@@ -17,9 +17,9 @@ import {
   createStandInText,
   hasToolCall,
   type ReplayedAgent,
+  type ReplayedAgentInput,
   type ReplayedInput,
   type ReplayPolicy,
-  type ReplayWorld,
   type TooLongRequest,
 } from './replay-session.ts'
 
@@ -44,7 +44,7 @@ export function createEnginePolicy(options: EnginePolicyOptions): ReplayPolicy {
   return { name: options.name, open: (world) => openSession(world, options) }
 }
 
-async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Promise<ReplayedAgent> {
+async function openSession(world: ReplayedAgentInput, options: EnginePolicyOptions): Promise<ReplayedAgent> {
   const { window, maxOutput, policy, model = DEFAULT_MODEL, rates = RELATIVE_RATES } = options
   const choice = anthropic(model, { apiKey: 'none', ...omitUndefined({ window, maxOutput }), prices: rates })
   const tide = createTidemark({
@@ -63,7 +63,7 @@ async function openSession(world: ReplayWorld, options: EnginePolicyOptions): Pr
 }
 
 /** Returns true if a user took part: there is a second prompt. The first cache lifetime depends on this. */
-function hasUser({ session: { steps } }: ReplayWorld): boolean {
+function hasUser({ session: { steps } }: ReplayedAgentInput): boolean {
   return steps.filter(({ isPrompt }) => isPrompt).length > 1
 }
 
@@ -73,7 +73,7 @@ class EngineAgent implements ReplayedAgent {
   readonly #model: string
   #replies = 0
 
-  constructor(session: Session, { session: { toolNames } }: ReplayWorld, model: string) {
+  constructor(session: Session, { session: { toolNames } }: ReplayedAgentInput, model: string) {
     this.#session = session
     this.#tools = toolNames.map((name) => ({ name, input_schema: { type: 'object' } }))
     this.#model = model
@@ -129,7 +129,7 @@ class EngineAgent implements ReplayedAgent {
 }
 
 /** Reports each clearing, and each compaction with the files that it attached and dropped. */
-function createRewriteCounter({ countRewrite }: ReplayWorld): (event: SessionEvent) => void {
+function createRewriteCounter({ countRewrite }: ReplayedAgentInput): (event: SessionEvent) => void {
   let files = { filesKept: 0, filesShed: 0 }
   return (event) => {
     if (event.type === 'microcompact') countRewrite({ kind: 'clearing' })
@@ -152,7 +152,7 @@ function createStandInSummary(): string {
 }
 
 /** Creates a model for summaries. Its summaries have a usual length and contain no text of the session. */
-function createSummarizer({ cache, now }: ReplayWorld): Model {
+function createSummarizer({ cache, now }: ReplayedAgentInput): Model {
   let calls = 0
   const summary = createStandInSummary()
   return {

@@ -41,7 +41,7 @@ export interface TooLongRequest {
 export type ReplayedInput = Pick<RecordedStep, 'blocks' | 'isPrompt' | 'userInputs'>
 
 /** What the replay gives an agent: the time, the billing of side calls, and a counter of rewrites. */
-export interface ReplayWorld {
+export interface ReplayedAgentInput {
   readonly session: RecordedSession
   readonly now: () => number
   readonly cache: BilledCache
@@ -58,7 +58,7 @@ export type RewriteReport =
 
 export interface ReplayPolicy {
   readonly name: string
-  open(world: ReplayWorld): Promise<ReplayedAgent>
+  open(world: ReplayedAgentInput): Promise<ReplayedAgent>
 }
 
 export interface ReplayTotals {

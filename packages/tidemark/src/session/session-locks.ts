@@ -70,7 +70,7 @@ export function createAwaitedResponse(): AwaitedResponse {
  * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so the gate is checked
  * again inside the lock.
  */
-export function lockBetweenReplies(gate: ReplyGate, withLock: WriteLock): WriteLock {
+export function createReplyAwaitingLock(gate: ReplyGate, withLock: WriteLock): WriteLock {
   return async (work) => {
     for (;;) {
       await gate.waitUntilOpen()

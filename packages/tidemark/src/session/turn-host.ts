@@ -11,7 +11,7 @@ import { badOptionError } from '../platform/argument-errors.ts'
 import { pauseForEvents } from '../platform/node-ports.ts'
 import type { OpenSession } from './open-session.ts'
 import { toCallLimits } from './session-limits.ts'
-import { lockBetweenReplies } from './session-locks.ts'
+import { createReplyAwaitingLock } from './session-locks.ts'
 import { createSessionModel, withGivenParameters } from './session-model.ts'
 
 /** Returns how the model can read what left its context: with the history tool, or from the log file if a tool reads files. */
@@ -53,7 +53,7 @@ export function createTurnContext(
     signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
     writeLock:
       options.waitsForReply === true
-        ? lockBetweenReplies(session.awaited.gate, session.withLock)
+        ? createReplyAwaitingLock(session.awaited.gate, session.withLock)
         : session.withLock,
     ...(session.prepared === null ? {} : { prepared: session.prepared }),
   }

@@ -471,3 +471,40 @@ describe('after a compaction, an odd answer in between', () => {
     },
   )
 })
+
+it.each(['chat', 'responses'] as const)(
+  'a client on the %s API gets a stream as it comes, not at its end',
+  async (api) => {
+    const { server, tide } = createWorld(api)
+    const rest = Promise.withResolvers<void>()
+    const slow: typeof globalThis.fetch = async (input, init) => {
+      const response = await server(input, init)
+      const frames = (await response.text()).split(/(?<=\n\n)/)
+      async function* send() {
+        for (const [index, frame] of frames.entries()) {
+          if (index === frames.length - 2) await rest.promise
+          yield new TextEncoder().encode(frame)
+        }
+      }
+      return new Response(ReadableStream.from(send()), { headers: response.headers })
+    }
+    const fetch = tide.fetch({ session: 'slow', fetch: slow })
+    const client = new OpenAI({ apiKey: 'any', baseURL: 'http://simulator.test/v1', fetch, maxRetries: 0 })
+    const model = 'gpt-5.4'
+    const stream: AsyncIterable<unknown> =
+      api === 'chat'
+        ? await client.chat.completions.create({
+            model,
+            messages: [{ role: 'user', content: PROMPT }],
+            tools: [chatTool],
+            stream: true,
+          })
+        : await client.responses.create({ model, input: PROMPT, tools: [readTool], stream: true })
+    let events = 0
+    for await (const _ of stream) {
+      events += 1
+      if (events === 3) rest.resolve()
+    }
+    expect(events).toBeGreaterThan(3)
+  },
+)

@@ -32,7 +32,7 @@ export function countResponse(
   return readWhilePassing(response, { codec, hidesThinking: false, onReply: count, onCut: count })
 }
 
-/** Records the cost of a reply in the log of a session, and emits it unless `isEmitted`. A reply without usage costs 0. */
+/** Records the cost of a reply, and emits it unless that was done. One without usage costs nothing that is known. */
 export async function countReply(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
   if (reply === null) return
   const { compaction } = createTurnContext(open).host

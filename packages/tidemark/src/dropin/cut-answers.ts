@@ -71,9 +71,10 @@ export async function readRefusalInStream(
   return { response: new Response(replay(chunks, reader, fault), copyHead(response)), refusal }
 }
 
-/** The size of the window and of the longest answer so far, in tokens. */
+/** The size of the window, of the prompt as it is estimated, and of the longest answer so far. */
 interface AnswerRoom {
   readonly window: number
+  readonly prompt: number
   readonly longest: number
 }
 
@@ -88,7 +89,11 @@ function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const outputs = listBranchRecords(session.state.session).map((record) =>
     record.type === 'assistant' ? countOutputTokens(record.usage) : 0,
   )
-  return { window: profile.window, longest: outputs.reduce((most, each) => Math.max(most, each), 0) }
+  return {
+    window: profile.window,
+    prompt: high,
+    longest: outputs.reduce((most, each) => Math.max(most, each), 0),
+  }
 }
 
 function isCut(session: OpenSession, reply: Reply): boolean {
@@ -99,7 +104,7 @@ async function holdStream(
   session: OpenSession,
   response: Response,
   decode: ReplyDecoder,
-  { window, longest }: AnswerRoom,
+  { window, prompt, longest }: AnswerRoom,
 ): Promise<HeldResponse> {
   const reader = (response.body ?? new ReadableStream()).getReader()
   const chunks: Uint8Array[] = []
@@ -116,7 +121,9 @@ async function holdStream(
       state = next
       for (const event of events) {
         const usage = readFirstUsage(event)
-        if (mustWait === null && usage !== null) mustWait = countContextTokens(usage) + longest > window
+        // Some providers report usage at the end only; their client gets the answer as it comes all the same.
+        if (mustWait === null && (usage !== null || event.type === 'reply-started'))
+          mustWait = (usage === null ? prompt : countContextTokens(usage)) + longest > window
         if (event.type === 'reply-ended' && isCut(session, event.reply)) cut = event.reply
       }
     }

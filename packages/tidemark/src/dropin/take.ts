@@ -524,10 +524,7 @@ function keepClientList(
   return { list: { system: hasSystem ? list.system : null, items } }
 }
 
-/**
- * Roles and types of blocks, in order. Some clients join messages of one side, and some do not. The list may begin with another
- * role than the user's, for which the engine has a placeholder.
- */
+/** Roles and types of blocks, in order, without the engine's placeholder. Some clients join messages of one side, and some do not. */
 function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
   return messages.flatMap(({ role, content }) =>
     toBlocks(content).flatMap((block) =>

@@ -112,7 +112,7 @@ describe.skipIf(missing !== null)('a gateway that is a process of its own', () =
     const ended = gateway.kill('SIGTERM')
     // The process takes no more connections: it drains.
     await expect.poll(() => isTaking(gateway.url)).toBe(false)
-    await expect.poll(() => received, { timeout: 20_000 }).toContain('\r\n0\r\n\r\n')
+    await expect.poll(() => received).toContain('\r\n0\r\n\r\n')
     socket.write(writeRequest(key, port, 'second'))
     await Promise.all([closed, ended])
     expect(received.split('HTTP/1.1 200 OK').length - 1).toBe(2)

@@ -7,6 +7,22 @@ const SECRETS = 'test/drop-in/removed-secrets'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'observed-calls-that-broke-off-are-free',
+    law: 'since the client aborted its request is counted',
+    file: 'packages/tidemark/src/dropin/client-exchange.ts',
+    find: 'if (isRecorded && signal?.aborted === true) await',
+    replace: 'if (!isRecorded && signal?.aborted === true) await',
+    tests: ['test/drop-in/client-totals.test'],
+  },
+  {
+    name: 'system-prompt-and-tools-left-out-of-a-lost-first-call',
+    law: 'is counted with an estimated prompt, and emitted, where it is the first',
+    file: 'packages/core/src/engine/call-model.ts',
+    find: '(isPrefixMissing ? compaction.estimator.prefix(prefix) : 0)',
+    replace: '0',
+    tests: ['test/drop-in/client-totals.test'],
+  },
+  {
     name: 'answer-cut-by-the-window-given-to-a-client',
     law: 'cuts an answer, which ends it when it goes direct',
     file: 'packages/tidemark/src/dropin/cut-answers.ts',
@@ -122,13 +138,13 @@ export const mutants: readonly Mutant[] = [
     name: 'responses-lost-before-their-usage-not-counted',
     law: 'counted with an estimated prompt',
     file: 'packages/core/src/engine/call-model.ts',
-    find: 'return estimateLostUsage(expected, isRepeated && ttl !== null ? expected : forecast.read, write)',
+    find: 'return estimateLostUsage(prompt, isRepeated && ttl !== null ? prompt : forecast.read, write)',
     replace: 'return undefined',
     tests: ['test/library/broken-replies', 'test/drop-in/client-totals'],
   },
   {
     name: 'requests-aborted-before-an-answer-not-counted',
-    law: 'a request that the client aborts before anything came is counted',
+    law: 'since the client aborted its request is counted',
     file: 'packages/tidemark/src/dropin/client-exchange.ts',
     find: 'if (isSent && signal?.aborted === true) await conversation.recordCut(null, ABORTED)',
     replace: 'if (!isSent && signal?.aborted === true) await conversation.recordCut(null, ABORTED)',

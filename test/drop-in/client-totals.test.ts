@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { EventOf } from 'tidemark'
 import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles } from 'tidemark/logs'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import {
   ClientAgent,
   type ClientMessage,
@@ -74,10 +74,10 @@ it.each(['manage', 'observe'] as const)(
 )
 
 /** A client on a session that the test can ask for its totals. */
-async function openWorld(options: DropInOptions = {}) {
+async function openWorld(options: DropInOptions = {}, mode: 'manage' | 'observe' = 'manage') {
   const world = createDropInWorld({ turns: 12, ...options })
   const session = await world.tide.open('talk')
-  const fetch = world.tide.fetch({ session, fetch: world.upstream })
+  const fetch = world.tide.fetch({ session, fetch: world.upstream, mode })
   return { ...world, session, fetch, host: new ClientAgent(fetch, world.coder) }
 }
 
@@ -112,34 +112,46 @@ it('an answer that the client stops reading is counted, with what arrived of it'
   expect(spent.assumed).toEqual(['the output of responses that broke off is estimated from what arrived'])
 })
 
-it('an answer that breaks before it says what it costs is counted with an estimated prompt', async () => {
-  const world = await openWorld({})
-  const { host, session } = world
-  host.messages.push({ role: 'user', content: 'Fix the sums.' })
-  await host.step()
-  world.simulator.queueFaults({ type: 'cut', afterBytes: 40 })
-  const response = await host.send({ body: JSON.stringify({ ...host.createBody(), stream: true }) })
-  await response.text()
-  const { calls, spent } = session.money()
-  expect(calls).toBe(2)
-  expect(Math.abs((spent.total ?? 0) / readBill(world).dollars - 1)).toBeLessThan(0.05)
-  expect(spent.assumed).toEqual(['the prompts of responses that broke off before their usage are estimated'])
-})
+describe.each(['manage', 'observe'] as const)('a response that says nothing of its cost (%s)', (mode) => {
+  it.each([
+    ['first', 0, 0.35],
+    ['second', 1, 0.05],
+  ])('is counted with an estimated prompt, and emitted, where it is the %s', async (_, steps, error) => {
+    const world = await openWorld({}, mode)
+    const { host, session, events } = world
+    host.messages.push({ role: 'user', content: 'Fix the sums.' })
+    for (let step = 0; step < steps; step += 1) await host.step()
+    world.simulator.queueFaults({ type: 'cut', afterBytes: 40 })
+    const response = await host.send({ body: JSON.stringify({ ...host.createBody(), stream: true }) })
+    await response.text()
+    const { calls, spent } = session.money()
+    expect(calls).toBe(steps + 1)
+    expect(Math.abs((spent.total ?? 0) / readBill(world).dollars - 1)).toBeLessThan(error)
+    expect(spent.assumed).toEqual([
+      'the prompts of responses that broke off before their usage are estimated',
+    ])
+    const priced = events.flatMap((event) => (event.type === 'priced' ? [event] : []))
+    expect(priced).toHaveLength(calls)
+    expect(priced.at(-1)?.totals.spent.total).toBeCloseTo(spent.total ?? Number.NaN, 9)
+    await host.step()
+    expect(session.money().calls).toBe(steps + 2)
+  })
 
-it.each([true, false])(
-  'a request that the client aborts before anything came is counted, stream: %s',
-  async (stream) => {
+  it.each([true, false])('since the client aborted its request is counted, stream: %s', async (stream) => {
     const stop = new AbortController()
-    const world = await openWorld({
-      simulator: {
-        script: ({ messages }) => {
-          const isLast = messages.length > 2
-          if (isLast) stop.abort()
-          const delays = isLast ? { delays: { startMs: 60_000 } } : {}
-          return { blocks: [{ type: 'text', text: 'Fixed.' }], ...delays }
+    const world = await openWorld(
+      {
+        simulator: {
+          script: ({ messages }) => {
+            const isLast = messages.length > 2
+            if (isLast) stop.abort()
+            const delays = isLast ? { delays: { startMs: 60_000 } } : {}
+            return { blocks: [{ type: 'text', text: 'Fixed.' }], ...delays }
+          },
         },
       },
-    })
+      mode,
+    )
     const { host, session } = world
     host.messages.push({ role: 'user', content: `Fix the sums. ${'They are wrong. '.repeat(1_000)}` })
     await host.step()
@@ -151,6 +163,19 @@ it.each([true, false])(
     expect(spent.assumed).toEqual([
       'the prompts of responses that broke off before their usage are estimated',
     ])
+  })
+})
+
+it.each(['manage', 'observe'] as const)(
+  'a request that the client had aborted before it was sent is not counted (%s)',
+  async (mode) => {
+    const world = await openWorld({}, mode)
+    const { host, session } = world
+    host.messages.push({ role: 'user', content: 'Fix the sums.' })
+    const signal = AbortSignal.abort()
+    await expect(host.send({ body: JSON.stringify(host.createBody()), signal })).rejects.toThrow()
+    await host.step()
+    expect(session.money().calls).toBe(1)
   },
 )
 

@@ -423,7 +423,7 @@ function estimateOutput({ message: { content }, unfinished }: Reply, estimator: 
  */
 export function estimateCutUsage(
   host: TurnHost,
-  opened: PendingModelCall,
+  opened: CutCall,
   reply: Reply | null,
   cause: ModelFailure,
 ): TokenUsage | undefined {
@@ -454,18 +454,28 @@ export async function* countLostReply(
   return failure
 }
 
+/** A call that broke off. `prefix`: system prompt and tools of the request, if the session does not have them. */
+export interface CutCall extends Pick<PendingModelCall, 'state' | 'isMonitored'> {
+  readonly request: { readonly ttl: AssembledRequest['ttl']; readonly markers: readonly unknown[] }
+  readonly forecast: Pick<CacheForecast, 'read'>
+  readonly prefix?: Parameters<Estimator['prefix']>[0]
+}
+
 /** Estimates the usage of a call of whose reply nothing is known: its prompt is the context. A side call has another prompt. */
 function estimateLostCall(
   host: TurnHost,
-  { request, state, forecast, isMonitored }: PendingModelCall,
+  { request, state, forecast, isMonitored, prefix }: CutCall,
   isRepeated = false,
 ): TokenUsage | undefined {
   const { compaction, profile } = host
   if (compaction === undefined || !isMonitored) return undefined
-  const { expected } = measureContext(state, host, compaction)
+  const { expected, source } = measureContext(state, host, compaction)
+  // A size that a response has reported includes system prompt and tools.
+  const isPrefixMissing = prefix !== undefined && source === 'estimated'
+  const prompt = expected + (isPrefixMissing ? compaction.estimator.prefix(prefix) : 0)
   const ttl = request.markers.length === 0 ? null : request.ttl
   const write = ttl === null ? null : findWriteClass(ttl, profile.cache)
-  return estimateLostUsage(expected, isRepeated && ttl !== null ? expected : forecast.read, write)
+  return estimateLostUsage(prompt, isRepeated && ttl !== null ? prompt : forecast.read, write)
 }
 
 /**

@@ -2,13 +2,16 @@
  * Watches the prompt cache of requests that a client makes itself, with the break detection of the engine's own requests: what should have
  * been read, and which change of the request explains a cache break.
  */
-import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
+import {
+  type CacheForecast,
+  forecastLoggedRead,
+  updateCacheFromResponse,
+} from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import { createCacheMonitor, recordSentRequest } from '@tidemark/core/cache/cache-monitor'
 import { checkCacheRead } from '@tidemark/core/cache/detect-break'
 import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
-import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
-import { toLossRecords, withCosts } from '@tidemark/core/engine/call-model'
+import { type CutCall, toLossRecords } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
 import { isHostedTool } from '@tidemark/core/engine/truncated-prompt'
@@ -22,6 +25,7 @@ import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/clie
 import { isSameJsonValue } from '../session/conversation-parts.ts'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
+import { emitCall } from './client-billing.ts'
 
 export interface CacheObserver {
   /** True if the last request had the same system prompt and tools as the one before, and no tool that the provider runs. */
@@ -30,12 +34,14 @@ export interface CacheObserver {
   noteRequest(request: ClientRequest): void
   /** Emits what the response to the last request cost and, after a cache break, its cause, which the log keeps. */
   noteResponse(reply: Reply): Promise<void>
+  /** Returns the last request if it has no response yet, and forgets it. */
+  takePending(): CutCall | null
 }
 
 export function createCacheObserver(session: OpenSession): CacheObserver {
   let monitor = createCacheMonitor()
   let model = EMPTY_CACHE_MODEL
-  let forecast: ReturnType<typeof forecastLoggedRead> | null = null
+  let pending: (CutCall & { readonly forecast: CacheForecast }) | null = null
   const { settings, listeners } = session
   const source = session.options.source ?? 'sdk'
   let prefixes: readonly [string, string] = ['', '']
@@ -49,27 +55,36 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
       isFixed = !(request.tools ?? []).some(isHostedTool)
       const { profile } = session.model.choice
       const sent = toSentRequest(request, { session, source })
-      forecast = forecastLoggedRead(model, sent, profile)
+      const forecast = forecastLoggedRead(model, sent, profile)
+      const { markers, tools } = request
+      const system = (request.system ?? []).map((text) => ({ type: 'text', text }))
+      const ttl = markers.at(-1)?.ttl ?? profile.cache.defaultTtl
+      const { state } = session
+      const prefix = { system, tools: tools ?? [] }
+      pending = { request: { markers, ttl }, state, forecast, isMonitored: true, prefix }
       monitor = recordSentRequest(monitor, sent, forecast, settings.policy.cache.breaks)
     },
     async noteResponse({ message, usage = null }) {
       const { profile, priceList } = session.model.choice
-      const { id, model: name } = message
       const at = new Date(settings.clock.now()).toISOString()
-      session.state = withCosts(session.state, priceList)
-      const totals = sumSessionCost(session.state.costs ?? emptySessionCost())
-      const call = priceCall({ id, source: null, model: name, at, usage }, priceList)
-      listeners.emit({ type: 'priced', call, totals })
-      if (forecast === null) return
-      const rules = { policy: settings.policy.cache.breaks, profile, prices: priceList(name, at), redact }
+      emitCall(session, message, usage, null)
+      if (pending === null) return
+      const { forecast } = pending
+      const prices = priceList(message.model, at)
+      const rules = { policy: settings.policy.cache.breaks, profile, prices, redact }
       const checked = checkCacheRead(monitor, { source, usage }, rules)
       monitor = checked.monitor
       if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, checked.isEdited)
-      forecast = null
+      pending = null
       const { outcome } = checked
       if (outcome.kind !== 'broke') return
       await runOperation(session, appendUnlinkedRecords(createTurnContext(session), toLossRecords(outcome)))
       listeners.emit({ type: 'cache-break', event: outcome.event, diffProblem: null })
+    },
+    takePending() {
+      const call = pending
+      pending = null
+      return call
     },
   }
 }

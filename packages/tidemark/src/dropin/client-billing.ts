@@ -4,10 +4,10 @@
  */
 import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
 import {
+  type CutCall,
   createCallRecords,
   estimateBilledUsage,
   estimateCutUsage,
-  type PendingModelCall,
   withCosts,
 } from '@tidemark/core/engine/call-model'
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
@@ -39,10 +39,10 @@ export async function countReply(open: OpenSession, reply: Reply | null, isEmitt
   await countUsage(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
 }
 
-/** Records and emits the cost of the engine's own request whose response broke off. `reply`: null if nothing arrived. */
+/** Records and emits the cost of a request of the conversation whose response broke off. `reply`: null if nothing arrived. */
 export async function countCutCall(
   open: OpenSession,
-  request: PendingModelCall,
+  request: CutCall,
   reply: Reply | null,
   cause: ModelFailure,
 ): Promise<void> {
@@ -58,13 +58,22 @@ async function countUsage(
   isEmitted = false,
 ): Promise<void> {
   if (usage === undefined) return
-  const { clock, pricesOf } = createTurnContext(open).host
   await appendCall(open, message, usage)
-  if (isEmitted) return
-  const totals = sumSessionCost(withCosts(open.state, pricesOf).costs ?? emptySessionCost())
+  if (!isEmitted) emitCall(open, message, usage, PASSED_SOURCE)
+}
+
+/** Emits what a call cost, with the totals of the session. `source`: null for a response of the conversation. */
+export function emitCall(
+  open: OpenSession,
+  { id, model }: Pick<AssistantMessage, 'id' | 'model'>,
+  usage: TokenUsage | null,
+  source: string | null,
+): void {
+  const { clock, pricesOf } = createTurnContext(open).host
+  open.state = withCosts(open.state, pricesOf)
+  const totals = sumSessionCost(open.state.costs ?? emptySessionCost())
   const at = new Date(clock.now()).toISOString()
-  const { id, model } = message
-  const call = priceCall({ id, model, usage, at, source: PASSED_SOURCE }, pricesOf)
+  const call = priceCall({ id, model, usage, at, source }, pricesOf)
   open.listeners.emit({ type: 'priced', call, totals })
 }
 

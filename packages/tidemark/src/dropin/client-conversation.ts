@@ -120,7 +120,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       await own.recording
     },
     async recordCut(reply, cause) {
-      const { request } = open.awaited
+      const request = open.awaited.request ?? observer.takePending()
       own.abandon()
       if (request === null) return own.count(reply)
       await keepRecording(own, countCutCall(open, request, reply, cause))

@@ -170,9 +170,16 @@ export async function exchangeObserved(
   conversation: ClientConversation,
   call: ClientCall,
 ): Promise<Response> {
+  const { signal, request, codec } = call
+  signal?.throwIfAborted()
   const answer = call.upstream(call.input, call.init)
-  const recording = conversation.observe(call.request, call.codec)
-  const [response, isRecorded] = await Promise.all([answer, recording])
+  const recording = conversation.observe(request, codec)
+  const [[sent], isRecorded] = await Promise.all([Promise.allSettled([answer]), recording])
+  if (sent.status === 'rejected') {
+    if (isRecorded && signal?.aborted === true) await conversation.recordCut(null, ABORTED)
+    throw sent.reason
+  }
+  const response = sent.value
   if (response.ok && isRecorded) return recordResponse(conversation, call, response)
   conversation.release()
   return response.ok ? countPassing(conversation, call, response) : response

@@ -61,7 +61,7 @@ export function isSummaryCheaper(
 
 /**
  * Returns the number of renewals that pay, and what a pause then costs for each million cached tokens. In mode
- * `keep-alive` that is the most that the pause may cost, because its length is unknown. Null if no renewal pays.
+ * `keep-alive` that is the most that the pause may cost, because its length is unknown. Null if nothing shows that one pays.
  */
 function planRenewals(input: RenewalInput): { readonly count: number; readonly cost: number } | null {
   const read = input.rates?.cacheRead ?? null

@@ -55,8 +55,8 @@ export interface ClearInput {
 }
 
 /**
- * Returns how many of the files used last keep their newest read and change, and in how many tokens: as many as a
- * compaction would bring back. None, if the user asked for the clearing.
+ * Returns how many of the files used last keep their newest read and change, and in how many tokens: those for which a
+ * compaction has room when it brings files back. No files, if the user asked for the clearing.
  */
 export function findKeptFiles({ policy, scaled, scale, target }: ClearInput): {
   readonly count: number

@@ -131,7 +131,7 @@ interface NotesAttempt {
   readonly hooked: PreCompactResult | null
 }
 
-/** Compacts with the notes. If the user aborts or a hook blocks that, no summary is written either, and `end` is the refusal. */
+/** Compacts with the notes. If that is aborted, or a hook blocks it, no summary is written either, and `end` is the refusal. */
 export async function* compactWithNotes(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -237,7 +237,7 @@ function listUsedTools(turn: TurnContext): readonly JsonObject[] {
   const { flat, prefix, calledTools } = turn.state
   const { current, tools } = prefix
   const defined = new Map((current?.epoch.tools ?? []).map((tool) => [tool.name, tool]))
-  // Frozen messages (those that no later record can change) are searched once: only those added since are searched again.
+  // Frozen messages (those that no later record can change) are searched once, so only those added since then are searched.
   const known = calledTools !== null && flat.frozen.extends(calledTools.frozen) ? calledTools : null
   const added = listCalledTools(flat.frozen.toArray(known?.frozen.length ?? 0))
   const names = new Set([...(known?.names ?? []), ...added])
@@ -367,7 +367,7 @@ export function withEngineBetas(
 
 /**
  * Returns the records that stand in front of the first prompt: the reminder with the instructions of user and project.
- * Returns none if the conversation has begun, or if there are no instructions.
+ * Returns none if the conversation has begun, or if the reminder would have no text.
  */
 export async function* collectOpeningRecords(
   turn: TurnContext,

@@ -55,8 +55,8 @@ export interface TurnHost {
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
   /**
-   * The client under `tide.fetch` or `watch`, if the session has one. The provider judges its parameters, tools and system
-   * prompt. The model can call only the tools that the client offers, and a prompt that is too long stays in the client's list.
+   * The client that sends whole requests (`tide.fetch`, `watch`, `session.take`), if any. The provider judges its parameters, tools
+   * and system prompt. The model can call only the tools that the client offers; a prompt that is too long stays in the client's list.
    */
   readonly client?: LeadingClient
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */

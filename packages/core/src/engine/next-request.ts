@@ -114,7 +114,7 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
 }
 
 /**
- * Returns the findings that the engine must prevent. What a client sent with its own request is left to the provider,
+ * Returns the findings for which the engine is responsible. What a client sent with its own request is left to the provider,
  * which may know better than the catalogue.
  */
 export function omitHostFindings(

@@ -142,7 +142,7 @@ export function learnFromTruncation(turn: TurnContext, size: PromptSize, reporte
   return { ...createTruncatedEvent(size, reported, rest), window }
 }
 
-/** Returns the event about a prompt of which the server has dropped the beginning. `rest`: fields about what the session does next. */
+/** Returns the event about a prompt of which the server has dropped the beginning. `rest`: a sentence on what follows from it. */
 export function createTruncatedEvent(
   { expected }: PromptSize,
   reported: number,

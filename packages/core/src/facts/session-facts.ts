@@ -233,7 +233,7 @@ class BranchFacts implements FactsKeeper {
   #earlierSummary: RecordText | null = null
   #cwd = ''
   #gitBranch = ''
-  /** Id of the newest response; and the id that it had when the latest instruction came. */
+  /** Id of the newest response; and of the response that was the newest when the latest instruction came. */
   #response = ''
   #responseBefore = ''
   #lastResponse = -1

@@ -251,8 +251,8 @@ function cutBody(body: string, characters: number, path: string): string {
 }
 
 /**
- * Returns true if a claim of the notes has expired. A claim from the future was made before the clock was set back, and
- * has expired too.
+ * Returns true if a claim of the notes has expired. So has a claim from the future, made before the clock was set back,
+ * if it is at least as far away.
  */
 export function isClaimDead(startedAt: number, now: number, deadAfterMs: number): boolean {
   return Math.abs(now - startedAt) >= deadAfterMs

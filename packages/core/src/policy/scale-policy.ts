@@ -369,7 +369,7 @@ const ROOM_SHARES = { notes: 1 / 6, all: 1 / 2 }
 /**
  * Limits what a compaction brings back to half of the tokens between system prompt and tools and the auto-compact threshold; the
  * other half stays free for the work that follows. Notes come first, with the lists that are added to them; kept messages and
- * files share the rest in proportion to their budgets. The user's messages have a budget of their own. Skills and what a host
+ * files share the rest in proportion to their budgets. The user's messages have their own share of that half. Skills and what a host
  * attaches are rare, so they take nothing from files, and become smaller in the same proportion.
  */
 export function limitToRoom(

@@ -144,7 +144,7 @@ async function enterConversation(
 
 /**
  * Begins a conversation with a copy of another session's log. The request continues a compaction made there, but that session has a request
- * in flight or belongs to another id. Returns null if its log lacks the compacted place.
+ * in flight or belongs to another id. Returns null if there is no such session, or its log lacks the compacted place.
  */
 async function copyConversation(
   key: string,
@@ -359,7 +359,7 @@ async function findStored(
 /** Number of newest responses of a request that logs are searched for. More than one, because the log may lack the newest. */
 const SEARCHED_RESPONSES = 3
 
-/** Returns texts, as JSON writes them, that only a log with one of the last responses of the request contains. */
+/** Returns texts, as JSON writes them, by which to find logs that have one of the last responses of the request. */
 function listLastTexts({ messages, continues }: ClientRequest): readonly string[] {
   if (continues !== null) return [JSON.stringify(continues)]
   const responses = messages.filter(({ role }) => role === 'assistant').slice(-SEARCHED_RESPONSES)
@@ -444,7 +444,7 @@ function readConversationKey(choice: SessionChoice | undefined, call: ReadReques
   return toSessionId(named)
 }
 
-/** Converts a name to a session id. Empty if no character of the name can be used. */
+/** Converts a name to a session id. Empty if the result is not a valid id, as for a name that begins with a sign. */
 function toSessionId(name: string): string {
   const id = name.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 100)
   return isSessionId(id) ? id : ''

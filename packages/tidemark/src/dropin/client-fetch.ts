@@ -39,7 +39,7 @@ import { refuseAtLimit, refuseUncounted } from './client-limits.ts'
 export interface ClientFetchOptions {
   /** See `FetchOptions`. */
   readonly session?: ClosableSession | SessionChoice
-  /** `manage`: the session's requests are sent. `observe`: the client's own are sent and recorded. `off`: sent, not recorded. */
+  /** `manage`: the session's requests are sent. `observe`: the client's are sent unchanged, and recorded. `off`: only sent. */
   readonly mode?: 'manage' | 'observe' | 'off'
   /** Sends the requests. Default: the global `fetch`. */
   readonly fetch?: Fetch

@@ -33,7 +33,7 @@ import { leavesOutThinking, listHiddenThinking, type ThinkingSession } from './h
 import { listShortenedTexts } from './removed-texts.ts'
 
 export interface HistoryMatch {
-  /** Messages that are not in the log yet. If the client changed its history, all messages after the shared part. */
+  /** Messages that are not in the log yet. If a change needs a branch, all messages from the first difference on. */
   readonly news: readonly ClientMessage[]
   /** How the client changed its history; null if it only added messages. */
   readonly change: HistoryChange | null
@@ -77,7 +77,7 @@ type ComparedState = Pick<SessionState, 'session' | 'view'>
 interface ThinkingRules {
   /** Ids of the responses whose thinking was removed before the client got them. */
   readonly hidden: ReadonlySet<string>
-  /** True if the provider refuses a turn whose response has lost its thinking. */
+  /** True if the provider refuses a turn that does not begin with its thinking. */
   readonly isRequired: boolean
 }
 
@@ -381,7 +381,7 @@ function isPromptPart({ role, block }: Part): boolean {
 
 /**
  * Returns a test whether the client has another version of a block: another input or result, other fields of the message, or missing
- * thinking. Thinking does not count as missing if the client was never given it, or if the provider requires it.
+ * thinking. Thinking does not count as missing if the client was never given it, or if the provider requires it in the current turn.
  */
 function createAmendmentTest(
   given: readonly Part[],

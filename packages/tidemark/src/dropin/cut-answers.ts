@@ -40,8 +40,8 @@ export async function holdCutAnswer(session: OpenSession, response: Response): P
 }
 
 /**
- * Reads the beginning of a stream, until the model begins to generate. Returns the provider's refusal if the stream begins with one; else
- * null, with the response to pass on.
+ * Reads the beginning of a stream, until the model begins to generate. `refusal`: set if the provider refuses the prompt there as too long,
+ * else null. `response`: the response to pass on.
  */
 export async function readRefusalInStream(
   response: Response,
@@ -78,7 +78,7 @@ interface AnswerRoom {
   readonly longest: number
 }
 
-/** Returns null if the window cannot cut the answer, because the provider refuses such requests, or if the window is unknown. */
+/** Returns null if the window is unknown, or cannot cut the answer: the largest one fits, or the provider refuses the request. */
 function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const host = createTurnHost(session)
   const { profile, compaction } = host

@@ -115,7 +115,7 @@ function compareBlocks(old: Block, now: Block): readonly TextChange[] {
   const texts = new Map(listTexts(now))
   return listTexts(old).flatMap(([path, before]) => {
     const after = texts.get(path) ?? ''
-    // A call or result that lost its end was cut by a program to save space. Text of a user that lost its end was changed on purpose.
+    // A call or result that lost its end was cut by a program to save space. A text block that lost its end was changed on purpose.
     const isCut = !isTextBlock(old) && after !== '' && before.startsWith(after)
     return after === before ? [] : [{ before, after, isCut }]
   })

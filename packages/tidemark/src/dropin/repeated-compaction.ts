@@ -28,7 +28,7 @@ interface StandingCompaction {
   readonly changeText: ((text: string) => string) | null
 }
 
-/** Returns the newest compaction in effect if a change by the client concerns it; else null. */
+/** Returns the newest compaction in effect, with the clearings after it, if the client's change needs a branch; else null. */
 export function readStandingCompaction(
   { state }: OpenSession,
   { continues, system, messages }: ClientRequest,

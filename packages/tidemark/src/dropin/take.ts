@@ -94,7 +94,7 @@ export async function takeRequest<Body = RequestBody>(
   return outcome.ok ? toTakenBody<Body>(session, request, outcome) : outcome
 }
 
-/** Adds the fields of the client's request that the engine does not set. */
+/** Adds the fields that belong to this one request of the client, such as `stream` and `metadata`. */
 function toTakenBody<Body>(
   session: OpenSession,
   request: ClientRequest,
@@ -326,7 +326,7 @@ function findLoggedUsage(session: SessionLog, { content }: ClientMessage): JsonO
 /** Number of pauses between requests that are remembered. */
 const MAX_PAUSES = 8
 
-/** Records the time of a client's request, and returns the updated state of the client. */
+/** Returns the state of the client with the time, markers and cache lifetime of its new request. Stores nothing. */
 function noteClientRequest(
   { client, settings }: OpenSession,
   { ttl, markers }: ClientRequest,

@@ -1,6 +1,6 @@
 /**
  * Tidemark for a client that has its own model, address and credentials, which are taken from its requests. The engine's own calls, such as
- * those for summaries, go to the same address.
+ * those for summaries, go to the same address with the same credentials.
  */
 import { describeThrown } from '@tidemark/core/errors'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'

@@ -52,7 +52,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(`anthropic("${id}")`, options.baseUrl, 'ANTHROPIC_BASE_URL', OWN_ADDRESS)
   if (options.fetch === undefined) checkVendor(id, entry, baseUrl)
-  // A model without an address of its own is called at the address of the client whose request is being answered.
+  // While a client's request is being answered, a model without an address of its own is called at the client's address.
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
   return {

@@ -42,8 +42,8 @@ export interface ClientRoute {
 }
 
 /**
- * Returns the route with this path; null if no protocol has it. `own`: the protocol of the session's model, which is tried first. The
- * application may supply its own protocol, and it may know a dialect that the path does not show.
+ * Returns the route with this path; null if no protocol has it. `own`: the protocol of the session's model, which is tried first: the
+ * application may have supplied it, and it knows the dialect of its server, which the path does not show.
  */
 export function findRouteByPath(path: string, own: ProviderCodec | null = null): ClientRoute | null {
   const ownKind = own?.client.matches(path) ?? null

@@ -39,7 +39,7 @@ const DRAIN_MS = 1_000
 
 /**
  * Waits until a process has exited and its output is closed. A background process may keep the output open for ever, so the wait after the
- * exit is short. The output is still read and dropped, so that the process is not blocked. Rejects if the process cannot be started.
+ * exit is short. The output is still read after that, so that the process is not blocked. Rejects if the process cannot be started.
  */
 export function waitForExit(child: ChildProcess, outputs: readonly Readable[]): Promise<ProcessEnd> {
   return new Promise((resolve, reject) => {

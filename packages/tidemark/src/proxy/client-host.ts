@@ -164,7 +164,7 @@ const MOST_KNOWN_TOKENS = 100
 
 /**
  * Returns a function that finds the provider of a request: by its path, or by its headers if both providers have the path, such as that of
- * the model list. A token that came with a path of only one provider identifies it later.
+ * the model list. A token that came with a path of only one provider identifies that provider later.
  */
 export function createUpstreamFinder(
   upstreams: Upstreams,
@@ -224,8 +224,8 @@ function sendInterimResponse(response: ServerResponse): void {
 }
 
 /**
- * Returns the body as text if the text keeps every byte, else as bytes. Null if it exceeds the limit; the rest is then not read. Decoded as
- * it arrives, so that a large body does not block other requests.
+ * Returns the body as text if the text keeps every byte, else as bytes. Null if it exceeds the limit; the rest is then left to the caller.
+ * Decoded as it arrives, so that a large body does not block other requests.
  */
 async function readBody(
   request: IncomingMessage,

@@ -94,7 +94,7 @@ function isSameText(one: string, other: string): boolean {
 
 /**
  * Returns an error text for a request of a web page: its `Origin` is not an address of this proxy, or its `Host` is another name that
- * resolves to this machine. Clients other than browsers send no `Origin`.
+ * resolves to this machine. Clients other than browsers send the address as `Host`, and no `Origin`.
  */
 function findForeignCaller({ host = '', origin }: IncomingHttpHeaders): string | null {
   const { hostname } = URL.parse(`http://${host}`) ?? { hostname: '' }

@@ -28,7 +28,7 @@ export interface BilledTokens {
   readonly input: number
 }
 
-/** Returns the rates for a request with this many tokens, cached ones included, in any currency. */
+/** Returns the rates for a request with this many tokens, cached ones included, in any unit of money. */
 export type FindRates = (promptTokens: number) => TokenRates
 
 interface Entry {

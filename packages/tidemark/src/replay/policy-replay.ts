@@ -3,7 +3,7 @@
 /** A request of the main conversation under a policy. */
 export interface ReplayPoint {
   readonly tokens: number
-  /** Dollars spent up to and including this request. */
+  /** Dollars spent so far, including this request and its response. */
   readonly usd: number
 }
 

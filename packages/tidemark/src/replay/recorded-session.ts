@@ -100,7 +100,7 @@ function listBranch(records: readonly SessionRecord[]): readonly KnownRecord[] {
     .filter((record) => record.type === 'user' || record.type === 'assistant')
 }
 
-/** Returns true for records of a rewrite by the recording program, and for its error messages in place of a response. */
+/** Returns true for records of a rewrite by the recording program, and for what it wrote itself in place of a response. */
 function isRewrite(record: KnownRecord): boolean {
   const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
   return record.isCompactSummary === true || isSynthetic

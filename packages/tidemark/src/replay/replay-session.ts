@@ -91,7 +91,7 @@ export interface ReplayOptions {
    * log continues, with recorded output and rates. Default: relative rates and estimated sizes.
    */
   readonly bill?: RecordedBill
-  /** Maximum tokens of a request, by the sizes of this replay. Default: no limit. */
+  /** Maximum tokens of a request that the provider accepts, by the sizes of this replay. Default: no limit. */
   readonly window?: number
   /** Prices instead of the relative rates; ignored with `bill`. */
   readonly rates?: TokenRates

@@ -313,8 +313,8 @@ async function* collectRecordsBeforePrompt(
 }
 
 /**
- * Converts a client's message to a record, with fields that the engine does not know. Tool results are kept whole in the record: the client
- * does not know that its model may read them from a blob.
+ * Converts a client's message to a record, with fields that the engine does not know. Tool results stay whole in the record, and are not
+ * moved to blobs: the client does not know that its model would have to read them there.
  */
 function toClientRecord(given: ClientMessage): UnlinkedRecord {
   if (given.role === 'system') return { type: 'user', message: given as UserRecord['message'] }
@@ -366,7 +366,7 @@ function checkResults(ids: readonly string[], countOpen: (id: string) => number)
   }
 }
 
-/** Returns how many calls of the newest response have this id and no result yet; 1 if no call has it. */
+/** Returns how many calls with this id, in the newest response that has one, lack a result; without such a call, 1 until a result came. */
 function countOpenCalls(session: SessionLog, id: string): number {
   let [calls, results] = [0, 0]
   let response: string | null = null

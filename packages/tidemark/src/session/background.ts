@@ -246,7 +246,7 @@ async function writeDraft(
   })
 }
 
-/** True if the summary was made without a model only because all models failed. That can be done later, when it is needed. */
+/** True if the summary was made without a model only because no model wrote one. That can be done later, when it is needed. */
 function isFallback({ summary }: CompactionDraft): boolean {
   return summary.summarizer === 'local' && summary.fallbackReason !== null
 }

@@ -1,7 +1,7 @@
 /**
  * Measures what fills the context window and how many tokens are left. Parts are estimated; the total may be the provider's count. If the
  * parts add up to less than the total, the rest is a part of its own; if to more, they are scaled down. So the parts always add up to the
- * total.
+ * total, and none is negative.
  */
 import {
   type ContextEntry,

@@ -55,7 +55,7 @@ export function isSameResult(one: ToolResultBlock, other: ToolResultBlock): bool
   return one.content === other.content || toResultText(one) === toResultText(other)
 }
 
-/** Returns the text of a result. Only a result of several blocks is converted to JSON, because every request compares all results. */
+/** Returns the text of a result. Only a result that is more than one text becomes JSON, because every request compares all results. */
 export function toResultText({ content = '' }: ToolResultBlock): string {
   if (typeof content === 'string') return content
   const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')

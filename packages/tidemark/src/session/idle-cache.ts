@@ -1,6 +1,6 @@
 /**
  * Keeps the prompt cache of an idle session from expiring, if policy `cache.idle` allows it. Each session has one timer, which does not
- * keep the process alive.
+ * keep the process alive; none if the policy is off.
  */
 import {
   countPayingRenewals,
@@ -80,7 +80,7 @@ export function keepIdleCacheAlive(session: OpenSession): void {
   })
 }
 
-/** Starts to prepare a summary if one is due and costs less than keeping the cache during the pause. Returns true if it was started. */
+/** Starts to prepare a summary if one is due and costs no more than the pause would cost otherwise. Returns true if it was started. */
 function startCheaperSummary(
   session: OpenSession,
   { prepare }: ContextPlan,

@@ -45,7 +45,7 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
     const run = createTurnContext(session, { signals: [] })
     await refreshFromLog(session, run)
     if (failure.kind === 'overflow' && !refusal.isReplanned && session.client !== null) {
-      // A client's context is not rewritten before it must be. After this refusal it must be, so the planner is asked once more.
+      // A client's context is not rewritten before it must be. Now it must be, and the planner may have a gentler way than the recovery.
       session.refusal = { ...refusal, isReplanned: true }
       const { host } = run
       if (host.compaction !== undefined && plansRewrite(run, host.compaction))

@@ -40,7 +40,7 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
     estimator,
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,
-    // If the policy lists tools, only these can be cleared; without a list, all tools can.
+    // If the policy lists tools, only these can be cleared. Without a list, tools of any name can, except protected ones.
     host: {
       clearsUnlisted: options.policy?.clear?.tools === undefined,
       ...options.hostTools,

@@ -63,7 +63,7 @@ export interface Toolset {
   readonly waitForTool?: (name: string) => Promise<boolean>
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
-  /** True if the caller gave at least one tool with a function that runs it. */
+  /** True if there is at least one tool, and the caller gave `runTool` or the tools' own functions to run them. */
   readonly isRunnable?: boolean
 }
 

@@ -454,14 +454,7 @@ export async function* countLostReply(
   return failure
 }
 
-/** A call that broke off. `prefix`: system prompt and tools of the request, if the session does not have them. */
-export interface CutCall extends Pick<PendingModelCall, 'state' | 'isMonitored'> {
-  readonly request: { readonly ttl: AssembledRequest['ttl']; readonly markers: readonly unknown[] }
-  readonly forecast: Pick<CacheForecast, 'read'>
-  readonly prefix?: Parameters<Estimator['prefix']>[0]
-}
-
-/** Estimates the usage of a call of whose reply nothing is known: its prompt is the context. A side call has another prompt. */
+/** Estimates the usage of a call that reported none: its prompt is the context. Undefined for a side call with another prompt. */
 function estimateLostCall(
   host: TurnHost,
   { request, state, forecast, isMonitored, prefix }: CutCall,

@@ -245,7 +245,7 @@ function findClientLimit(
   const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
   return {
     tokens,
-    // Before any rewrite, and if the provider refuses prompts that are too long, one that may fit is sent; else only one that surely fits.
+    // A prompt that may fit is sent. After a rewrite, or if the server has dropped the beginning of a prompt, only one that surely fits.
     isPassed: view.rewrites.length > 0 || host.profile.capabilities.tooLong === 'dropped',
     spent,
     ...(freeFrom === null ? {} : { freeFrom }),

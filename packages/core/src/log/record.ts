@@ -160,7 +160,7 @@ export interface SystemRecord extends RecordBase {
   readonly clearedThinking?: readonly string[]
   /**
    * For a prefix snapshot: `message.id` of earlier responses with items that the provider of this snapshot cannot read,
-   * because another vendor or account made them. The context leaves out these items as a whole.
+   * because another vendor or account made them. The context no longer has these items.
    */
   readonly clearedItems?: readonly string[]
   /**

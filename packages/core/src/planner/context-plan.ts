@@ -113,7 +113,7 @@ function toCompactOrder({ act, mostTokens }: CompactionVerdict): NonNullable<Con
 export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
 /**
- * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a host still fits, while tool calls are
+ * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a client still fits, while tool calls are
  * still waiting for their results, or if a summary is prepared or being prepared: the clearing would make the summary stale, and
  * the summary will soon replace the results. The provider then clears no further results either: messages after the summary would
  * lose theirs, and the context would not reach the threshold at which the summary is used.

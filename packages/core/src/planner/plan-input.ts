@@ -64,7 +64,7 @@ export interface PlanContext {
   readonly clientLimit?: {
     /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
     readonly tokens: number
-    /** True to compare the upper bound of the size: the context was rewritten before, or the server refuses no prompt that is too long. */
+    /** True to compare the upper bound of the size: the context was rewritten before, or the server drops the beginning of long prompts. */
     readonly isPassed: boolean
     /** Context size, in tokens, from which a compaction that costs nothing may be tried (again). Default: the threshold. */
     readonly freeFrom?: number

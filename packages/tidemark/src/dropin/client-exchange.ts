@@ -298,8 +298,8 @@ function isAboutRequest({ kind }: ModelFailure): boolean {
 }
 
 /**
- * Sends the client's own request: if the provider takes it, the engine's was at fault; if not, the client gets the error. Where
- * its own is too long by now, that is not the reason why the engine's was refused, so it gets `refused`, the answer to that.
+ * Sends the client's own request. If the provider accepts it, the engine's request was at fault; if not, the client gets the error. But if
+ * the client's own is only too long by now, the client gets `refused`, the response to the engine's request, which says what is wrong.
  */
 async function retryUnchanged(
   conversation: ClientConversation,

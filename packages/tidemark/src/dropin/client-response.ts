@@ -16,7 +16,7 @@ interface ResponseReader {
   readonly onCut: (reply: Reply | null, cause: ModelFailure) => Promise<void>
 }
 
-/** The client stopped to wait for an answer, or to read it. */
+/** The failure if the client stopped waiting for a response, or reading it. */
 export const ABORTED = createFailure('aborted', 'The client no longer waits for the answer')
 
 /** Returns the response for the client, from which the reply is read as the client reads it. */

@@ -192,7 +192,7 @@ function listGoneBlocks(
   })
 }
 
-/** What was cleared before had left then. */
+/** True for the placeholder of a result, which left the context when an earlier clearing replaced it. */
 function isPlaceholder(block: Block): boolean {
   return isToolResult(block) && String(block.content).startsWith(CLEARED_RESULT_TEXT)
 }

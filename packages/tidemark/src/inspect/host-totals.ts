@@ -31,8 +31,8 @@ export function findHostTotals({ records, meta }: Pick<LogContents, 'records' | 
 }
 
 /**
- * Returns the name under which the totals list a model. It also tells the window, such as `claude-opus-5[1m]`. Without totals, returns the
- * name unchanged.
+ * Returns the name under which the totals list a model. It also tells the window, such as `claude-opus-5[1m]`. A name that no
+ * totals list is returned unchanged.
  */
 export function findWindowName(totals: HostTotals | null, model: string): string {
   return totals?.models.find(({ name }) => toModelId(name) === model)?.name ?? model

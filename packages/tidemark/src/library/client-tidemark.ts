@@ -79,7 +79,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
         return send(url, init)
       }
       const { provider, codec } = route
-      // A body, which may be large, is parsed here only for the first request, to read the model that it names.
+      // A body, which may be large, is parsed here only for the first request of its protocol, to read the model that it names.
       const modelId = opened.has(codec) ? null : await readModelId(init.body)
       try {
         if (modelId !== null && !opened.has(codec)) opened.set(codec, open(provider, modelId))

@@ -164,7 +164,7 @@ async function readFailure(response: Response, settings: Settings): Promise<Mode
   return isAboutAddress(failure) ? { ...failure, message: describeAddress(failure, settings) } : failure
 }
 
-/** A server that has no such model says so by a code or by the word; one that is no API, or by another path, just says 404. */
+/** True for a 404 because the address has no API, or another path. If only the model is missing, the error has a code or says so. */
 function isAboutAddress({ status, errorCode, message }: ModelFailure): boolean {
   return status === 404 && errorCode === undefined && !/model/i.test(message)
 }

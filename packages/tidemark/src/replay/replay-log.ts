@@ -53,7 +53,7 @@ interface RecordedCost {
   readonly usd: number | null
   /**
    * Dollars of a replay that changes nothing, with the cache lifetime of the recording. Null if the log has rewrites, because the recorded
-   * requests then differ. Compare with `usd` minus `breaksUsd`.
+   * requests then differ, and with `withPoints`. Compare with `usd` minus `breaksUsd`.
    */
   readonly replayedUsd: number | null
   /** Dollars of the recorded cache breaks that a replay does not repeat: all except those caused by a pause or another model. */

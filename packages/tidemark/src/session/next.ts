@@ -121,7 +121,7 @@ export async function prepareRequest(
   const release = reserveSession(session, operation)
   try {
     await refreshFromLog(session, createTurnContext(session, { signals: [signal] }))
-    // The previous response may never come. Its reservation is dropped; near a limit, the new request would wait for it.
+    // The previous response may never come. Its reservation is dropped, because near a limit the new request would wait for it.
     session.awaited.request?.admitted?.end()
     const calls = listUnansweredCalls(session.state.flat).map(({ id }) => id)
     if (calls.length > 0 && settle !== true) {

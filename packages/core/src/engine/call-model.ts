@@ -102,7 +102,7 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
 /**
  * Returns the cost of a request that is about to be sent after the cache has expired. Returns null if the cache lives,
  * or if no more than `cache.breaks.tokens` tokens are lost. Tokens that a rewrite has changed do not count as lost,
- * because they would not have been read from the cache anyway.
+ * because they would not have been read from the cache anyway: after a compaction the result is usually null.
  */
 export function findResumeCost(
   { state, host }: TurnContext,

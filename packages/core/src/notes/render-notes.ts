@@ -75,7 +75,7 @@ const YIELDING_ORDER: readonly NotesSectionName[] = [
   ...(['learnings', 'worklog', 'results', 'system', 'task'] as const),
   ...(['workflow', 'files', 'errors', 'state', 'title'] as const),
 ]
-/** Shares of `sectionTokens` to which sections are cut: first all in turn to the first share, then all to the second. */
+/** Shares of `sectionTokens` to which sections are cut: first all in turn to the first share, then all to the next. */
 const CUTS = [0.5, 0.2, 0]
 /** Work of collecting the sections, and of writing one, expressed as a number of characters to read. */
 const COLLECTION_WORK = 60_000

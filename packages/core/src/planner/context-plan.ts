@@ -151,8 +151,8 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
 /**
  * Chooses between waiting, clearing and compacting. If the context would still be above the warning threshold after a
  * clearing, a due compaction is chosen instead, because it would soon follow anyway. If the cache has expired, a
- * clearing costs nothing and only has to get below the auto-compact threshold. A due compaction with the notes is
- * preferred to a clearing: it leaves a smaller context and keeps more of its content.
+ * clearing costs nothing and only has to get below the auto-compact threshold. A due compaction with the notes, also one
+ * that is due only from this threshold on, is preferred to a clearing: it leaves a smaller context and keeps more of its content.
  */
 function chooseAct(
   { scaled, cache, clientLimit }: PlanContext,

@@ -184,7 +184,7 @@ async function* runLoop(
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
 
-/** How often Stop hooks can make one turn go on. Without a limit, a hook that is never satisfied would make it go on forever. */
+/** How often Stop hooks can make one turn go on. Without a limit, a hook that is never satisfied would do so forever, and cost money. */
 const MAX_STOPS_OVERRULED = 25
 const STOP_LIMIT_MESSAGE = `Stop hooks made the turn go on ${MAX_STOPS_OVERRULED} times; it has ended now.`
 

@@ -82,7 +82,7 @@ export function groupAppends(
   }
 }
 
-/** Places waiting appends after `position`, in order. `text`: the lines of those that were placed. */
+/** Places waiting appends after `position`, in order. `outcomes`: one for each. `text`: the lines of those that were placed. */
 export function placeAppends(
   appends: readonly WaitingAppend[],
   position: number,

@@ -83,8 +83,8 @@ const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 
 /**
  * Rejects an accepted summary because the compacted context would be above its target size, and plans the next attempt:
- * one more fork, which reads the cache and has the size in its instructions, then a local summary. `smaller`: limits of a summary that would fit.
- * A local summary is written again within these limits.
+ * one more fork, which reads the cache and has the size in its instructions, then a local summary. `smaller`: limits of a summary
+ * that would fit. A local summary is written again within these limits.
  */
 export function rejectLargeSummary(
   chain: SummaryAttemptState,

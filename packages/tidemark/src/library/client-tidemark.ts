@@ -47,7 +47,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
   let last: ClientConnection | null = null
   const opened = new Map<ClientRoute['codec'], OpenedTidemark>()
 
-  /** Sends a call of the engine to the address, and with the credentials, of the client's request that it serves, or else of the last one. */
+  /** Sends a call of the engine to the address, and with the credentials, of the client's request that it serves, else of the last one. */
   const sendForEngine: Fetch = (input, init) => {
     const connection = clientConnections.getStore() ?? last
     if (connection === null) throw new Error('The client has not sent a request yet.')

@@ -28,7 +28,7 @@ export interface Terminal {
   readonly isInputTty?: boolean
   /** Aborted by Ctrl-C. The command must then end without leaving a half-written file. */
   readonly interrupted?: AbortSignal
-  /** True for the real process, which the watchdog may end; false in tests. */
+  /** True for the real process, which gets signals and which the watchdog may end; absent in tests. */
   readonly isProcess?: boolean
   /** Asks the user a question. Returns null if standard input is no terminal or ends, after Ctrl-C, and when `signal` is aborted. */
   ask?(question: string, signal?: AbortSignal): Promise<string | null>

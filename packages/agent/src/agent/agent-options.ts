@@ -145,9 +145,9 @@ export interface Agent {
   isPlanning(): boolean
   /** Returns the permission mode as it is now. */
   readMode(): PermissionMode
-  /** The sandbox for commands; a sentence if the settings want one that could not be opened; null if they want none. */
+  /** The sandbox for commands, or why the one that the settings want could not be opened; null if they want none. */
   readonly sandbox: OpenedSandbox | null
-  /** Switches to another permission mode, from the next tool call on. Subagents keep their mode. */
+  /** Switches to another permission mode, from the next tool call on. Running subagents follow it. Does nothing in a subagent itself. */
   switchMode(mode: PermissionMode): Promise<void>
   /**
    * Replaces a slash command by the text of its file, and adds the files that the prompt names. Other prompts are returned unchanged. The
@@ -176,7 +176,7 @@ export interface Agent {
   close(): Promise<void>
 }
 
-/** Returns false for a tool that asks the user if nobody can answer, and for a tool that the starting agent does not have. */
+/** False for `AskUser` if nobody can answer, for a tool not in `toolNames` or the definition, or that the starting agent lacks. */
 export function isOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
   if (name === 'AskUser' && askUser === undefined) return false
   if (inherited === undefined) return toolNames?.includes(name) ?? true

@@ -207,7 +207,7 @@ async function createSessionFolder(path: string, home: string): Promise<void> {
   })
 }
 
-/** After a turn was stopped, the results of its last reads may be missing from the context, so these files count as unread. */
+/** After a turn was stopped, results of its reads may be missing from the context, so no text counts as still shown there. */
 function forgetReadsOfStopped({ outcome }: Run, readState: ReturnType<typeof createReadState>): void {
   const forgetShown = () => readState.forget({ kind: 'aborted', toolUseIds: [], filePaths: [] })
   outcome.then(({ ok }) => ok || forgetShown(), forgetShown)

@@ -40,7 +40,7 @@ function listSpellings({ text, words, launch }: LaunchedPart): readonly string[]
   return [text, joinWords(words), ...programs, ...programs.map((program) => program.replace(/^\S*\//, ''))]
 }
 
-/** Returns true if the words of a rule match with other options between them: `git push` in `git -C x push`. */
+/** True if a rule matches despite other options between its words: `git push` in `git -C x push`, `rm -rf` in `rm -f -r x`. */
 function matchesWithOptions(pattern: string, [program, ...words]: readonly CommandWord[]): boolean {
   const [name, ...wanted] = listWantedWords(pattern)
   if (program === undefined || name === undefined || wanted.length === 0) return false
@@ -148,7 +148,7 @@ function mayMean(pattern: string, part: LaunchedPart): boolean {
   })
 }
 
-/** A part with more patterns than this is not compared with a rule. */
+/** The patterns of a part with more than this are not compared: the part may mean what the rule names. */
 const MOST_PATTERNS = 100
 
 function listWantedWords(pattern: string): readonly string[] {

@@ -15,7 +15,7 @@ export interface Launch {
   readonly isCertain: boolean
 }
 
-/** Maximum number of launchers in one command that are followed. */
+/** Maximum programs of one command, launchers included, that are followed. With more, `isCertain` is false. */
 const MOST_PROGRAMS = 12
 
 /** Reads what a part of a command runs. */

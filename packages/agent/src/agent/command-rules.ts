@@ -43,8 +43,8 @@ export interface CommandPlace {
 
 interface PlacedPart extends CommandPart {
   /**
-   * The folders in which the part may run. `cd NAME && ` stands for a folder below the working directory, an empty text for the working
-   * directory itself, null for an unknown folder. After `cd a && b; ` there are two, because that `cd` may fail.
+   * The folders in which the part may run. `cd NAME && ` stands for another folder than the working directory, an empty text for the
+   * working directory itself, null for an unknown folder. After `cd a && b; ` there are two, because that `cd` may fail.
    */
   readonly places: readonly (string | null)[]
 }

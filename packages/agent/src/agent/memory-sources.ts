@@ -72,7 +72,7 @@ const HOOK_END_MS = 2_000
 
 /**
  * Runs the InstructionsLoaded hooks for one file after the other, in the order of loading. Closing the session would end running hooks, so
- * it first waits a while for those of the last request.
+ * `waitForHooks` waits a while for those of the last request.
  */
 export function createMemoryHooks(
   findSession: () => Session | null,

@@ -234,7 +234,7 @@ async function listParts(
   ]
 }
 
-/** Leaves out programs that Git would run, unless a rule allows the command without a question. */
+/** Leaves out programs that Git would run, unless an allow rule names Git, so that Git may run without a question. */
 function omitUnusedPrograms(
   items: readonly TrustItem[],
   files: readonly SettingsFile[],
@@ -298,7 +298,7 @@ interface TrustedPart {
   readonly settings: SettingsFile
 }
 
-/** Splits a project's settings into the parts that need trust. Parts that are not listed here never apply. */
+/** Lists the parts of a project's settings that need trust. Of the others, only ask and deny rules and `memoryExcludes` apply. */
 async function listTrustedParts(
   { model, language, outputStyle, permissionMode, permissions, hooks = {}, mcpServers = {} }: SettingsFile,
   folder: string,

@@ -337,7 +337,7 @@ function createStopHook(
   }
 }
 
-/** Formats the result of a subagent for the model; if it did not finish, its last text. */
+/** Formats the result of a subagent for the model; if it did not finish, the reason, its files and its last text. */
 export function formatResult(record: SubagentRecord, home: string): string {
   const { id, type, status, text, problem, calls, costUsd, filesChanged, filesRead } = record
   const facts = `${calls} ${calls === 1 ? 'call' : 'calls'} to the model, ${costUsd === null ? 'cost unknown' : `$${costUsd.toFixed(4)}`}`

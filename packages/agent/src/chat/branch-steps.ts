@@ -55,7 +55,7 @@ function nameRecord(record: SessionRecord): string {
   return record.subtype === 'conversation_cleared' ? '/clear' : '/rewind'
 }
 
-/** A user message to which /rewind can go back. */
+/** A user message before which /rewind can go back. */
 export interface ListedPrompt {
   readonly uuid: string
   readonly text: string

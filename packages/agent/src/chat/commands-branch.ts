@@ -108,7 +108,7 @@ function listReasonsToAsk(
   ]
 }
 
-/** Returns a sentence if the context would be so large that the next message compacts it again. */
+/** Returns the warning that the next message compacts the context again, because it has too many tokens. */
 function describeSize(chat: ChatContext, tokens: number, verb: 'has' | 'will have'): string {
   const limit = chat.agent.session.contextRemaining().lines?.limit ?? 0
   return `The context ${verb} about ${formatTokens(tokens)} tokens and is compacted from ${formatTokens(limit)} on: your next message compacts it again, unless you go further back with /rewind or change to a model with a larger window.`

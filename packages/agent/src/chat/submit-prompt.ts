@@ -10,7 +10,7 @@ import type { ChatContext } from './chat-context.ts'
 import { type ChatState, startRunning } from './chat-state.ts'
 import { findCommand, listCommands } from './slash-commands.ts'
 
-/** `isPlain`: the user typed a space before the text, so that it is sent as a prompt even if it looks like a command. */
+/** `isPlain`: the user typed a space before the text, so that it is sent as a prompt even if it looks like an unknown command. */
 export function submitPrompt(chat: ChatContext, state: ChatState, typed: string, isPlain = false): void {
   const text = typed.trim()
   if (text === '') return
@@ -186,6 +186,6 @@ async function runCommand(
   } catch (error) {
     chat.show(`${text}: ${error instanceof Error ? error.message : String(error)}`, 'error')
   }
-  // Prompts typed while the shell command was running have waited for its end.
+  // Prompts typed while the slash command changed the session have waited for its end.
   if (state.running === null) sendQueued(chat, state, false)
 }

@@ -1,7 +1,7 @@
 /**
  * Decides which tools of MCP servers are offered to the model. Servers start late, fail, restart, and list tools in any order, and each
- * change of the offer may break the prompt cache. So after the first request the offer only grows, at most once; other changes wait for the
- * next compaction, which writes a new prefix anyway.
+ * change of the offer may break the prompt cache. So after the first request the offer only grows, at most once unless that is free; other
+ * changes wait for the next compaction, which writes a new prefix anyway.
  */
 import { createHash } from 'node:crypto'
 import type { JsonObject } from '../json-value.ts'

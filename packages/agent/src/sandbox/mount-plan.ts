@@ -17,7 +17,7 @@ export interface ConfinementPlan {
   readonly tempFolder: string
   /** True if commands have the same network as this process. False: they only reach what `entrance` leads to. */
   readonly hasNetwork: boolean
-  /** The way to the proxy for listed hosts. If omitted, commands reach no host. */
+  /** The way to the proxy for listed hosts. If omitted, there is no proxy. */
   readonly entrance?: Pick<ProxyEntrance, 'port' | 'folder'>
 }
 

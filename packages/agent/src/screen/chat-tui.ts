@@ -34,11 +34,11 @@ const LEAVE_SECOND_SCREEN = '\u001b[?1049l'
 export class ChatTui extends TuiMainScreen {
   /** Called when the first `count` lines of the document have scrolled away. They are no longer part of the document. */
   onScroll: (count: number) => void = () => {}
-  /** The screen row at which the document begins, if known. Rows above it are output of other programs. */
+  /** The screen row at which the document begins, if known. Rows above it are not part of the document and stay unchanged. */
   topRow = 0
   private cursorColumn = 0
   private isOnSecondScreen = false
-  /** The size for which the cursor position was asked. Nothing is drawn until the answer. */
+  /** The size for which the cursor position is being asked. Nothing is drawn until the answer or the end of its time limit. */
   private asked: { readonly size: string; readonly timer: NodeJS.Timeout } | null = null
   private reportsDue = 0
   /** Time until which the first read may come; 0 after that. */

@@ -38,7 +38,7 @@ interface ItemCore {
 export interface PromptItem extends ItemCore {
   readonly kind: 'prompt'
   readonly text: string
-  /** uuid of the record, to which `/rewind` can go back. */
+  /** uuid of the record, before which `/rewind` can go back. */
   readonly uuid: string
 }
 
@@ -164,7 +164,7 @@ interface Items {
   readonly calls: Map<string, CallItem>
   /** Items of the arriving reply, by the index of their block. */
   readonly streaming: Map<number, TranscriptItem>
-  /** The line with the expected cost of a request whose cache has expired, until the response arrives. */
+  /** The line with the expected cost of a request whose cache has expired, until the cache break is reported or the turn ends. */
   forecast: TranscriptItem | null
   /** The model of the records that were replayed so far. */
   replayedModel: string | null

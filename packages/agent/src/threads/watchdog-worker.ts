@@ -7,8 +7,8 @@ import type { WatchdogData } from './watchdog.ts'
 const { beats, resumeCommand, isOnScreen, limitMs } = workerData as WatchdogData
 
 /**
- * Milliseconds per tick. Time is counted in ticks of this thread, so that it also stops while the process is stopped or the machine is
- * asleep.
+ * Milliseconds per tick. Time is counted in ticks of this thread, which also stop or slow down while the process is stopped, or the machine
+ * is asleep or busy.
  */
 const TICK_MS = 250
 let work = 'the start'

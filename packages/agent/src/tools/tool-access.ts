@@ -24,7 +24,7 @@ export interface ToolAccess {
   readonly isReadOnly?: boolean
 }
 
-/** The names of the agent's tools. A rule for any other name is refused, because a misspelt deny rule would deny nothing. */
+/** The names of the agent's tools. Other names in rules, except of MCP tools, are refused: a misspelt deny rule would deny nothing. */
 export const AGENT_TOOL_NAMES: readonly string[] = [
   ...['Read', 'Write', 'Edit', 'MultiEdit', 'Bash', 'BashOutput', 'KillShell', 'Grep', 'Glob', 'WebFetch'],
   ...['TodoWrite', 'AskUser', 'Skill', 'Task', 'TaskOutput', 'TaskStop', 'ExitPlanMode', 'history'],

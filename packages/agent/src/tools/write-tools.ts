@@ -148,7 +148,7 @@ function requireSameFolder(path: string): void {
   if (found !== dirname(path)) throw new ToolError(describeSwap(path, join(found, basename(path))))
 }
 
-/** Writes a file atomically. `old`: the file that is replaced; its mode is kept. */
+/** Writes a file atomically, or in place if its folder allows no new files. `old`: the file that is replaced; its mode is kept. */
 async function writeFileAtomically(path: string, bytes: Buffer, old: FileContent | null): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const draft = join(dirname(path), `.draft-${randomUUID()}`)

@@ -23,7 +23,7 @@ export interface TidemarkRun {
   bill(): RunBill
   /** Runs the whole job, and yields its events. */
   play(): AsyncGenerator<TidemarkRunNews, void>
-  /** Closes the session, so that the user can continue it. From then on, the clock runs and the model gives its own answers. */
+  /** Closes the session, so that the user can continue it. From then on, time passes, and the model answers by `createTalkScript`. */
   handOver(): Promise<TourSession>
   close(): Promise<void>
 }

@@ -14,7 +14,7 @@ export interface TourFolder {
   readonly env: Readonly<Record<string, string>>
   /** Copies the sample project to a new folder. `home` is a folder beside it, for the session. */
   copyProject(name: string): Promise<TourProject>
-  /** Removes everything that is not kept, or happens automatically when the process ends. */
+  /** Removes everything that is not kept. Also done when the process ends without this call. */
   remove(): void
 }
 

@@ -125,7 +125,7 @@ async function startPage(home: string, undo: UndoHere, terminal: Terminal): Prom
   return page
 }
 
-/** Returns the token of this user. It never changes, so that the address can be stored in settings. */
+/** Returns the token of this user. It is stored and reused, so that the address can be kept in settings. */
 async function readToken(home: string): Promise<string> {
   const path = join(home, 'watch-token')
   const known = await readFile(path, 'utf8').catch(() => '')
@@ -164,7 +164,7 @@ interface WatchPrinter {
   printEnd(running: number): void
 }
 
-/** Prints a line for each event: time, session, and what happened. With `--json`, prints nothing. */
+/** Prints a line for each call, each error and each event that users see: time, session, and what happened. Nothing with `--json`. */
 function createPrinter({ json, observe }: WatchCommandOptions, terminal: Terminal): WatchPrinter {
   const colors = createColors(terminal)
   const time = createTimeFormat(terminal.env.TZ)
@@ -207,7 +207,7 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
   }
 }
 
-/** Successive calls without cache markers after which a line says that the client does not use the cache. */
+/** Successive calls without cache reads and writes after which a line says that the client does not ask for the cache. */
 const UNCACHED_CALLS = 3
 const NO_MARKERS =
   'This agent does not ask for the prompt cache, so each request is paid in full. Without --observe, Tidemark asks for it.'

@@ -95,7 +95,7 @@ export class SessionStore implements PageSessions {
     }
   }
 
-  /** Returns the contents of a log. The contents of the last opened session are kept until another session is opened. */
+  /** Returns the contents of a log. Those of the last opened session are kept until its log changes or another session is opened. */
   async readContents(id: string): Promise<LogContents | null> {
     const session = this.#sessions.get(id)
     if (session === undefined) return null
@@ -185,7 +185,7 @@ export class SessionStore implements PageSessions {
     for (const listener of this.#listeners) listener(event)
   }
 
-  /** Checks for changed logs after a pause. Does nothing if a check is already scheduled. */
+  /** Checks for changed logs after a pause, and again while pages are open. Does nothing if a check is already scheduled. */
   #follow(afterMs: number): void {
     if (this.#timer !== null || this.#isClosed) return
     this.#timer = setTimeout(async () => {

@@ -14,7 +14,7 @@ import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 export const REPORT_FORMAT = 1
 /** Maximum sessions in the list, newest first. */
 const MOST_LISTED = 200
-/** Maximum logs that are read again for one request of the list. */
+/** Maximum logs that one refresh reads. The list and each check for changes start a refresh. */
 const BATCH = 25
 /** Seconds after which a growing log is read again. */
 const STALE_SECONDS = 30
@@ -25,7 +25,7 @@ const MOST_LOG_BYTES = 200_000_000
 export interface SessionReports {
   /** Returns the sessions of a viewer, for questions of the page. */
   open(viewer: PageViewer): PageSessions
-  /** Reads logs that have grown. Returns lines and report time of each session, from which a page sees changes. */
+  /** Starts to read logs that have grown. Returns lines and report time of each session, from which an open page sees changes. */
   observe(viewer: PageViewer): Promise<ReadonlyMap<string, ObservedSession>>
   close(): Promise<void>
 }

@@ -88,7 +88,7 @@ interface PageCookie {
   readonly attributes: readonly string[]
 }
 
-/** The name has the port, because browsers send cookies to all ports of a host; with TLS, it binds to host and TLS. */
+/** Without TLS, the name has the port, because browsers send cookies to all ports of a host. `__Host-` binds it to host and TLS. */
 function nameCookie(isOutside: boolean, outside: string | null, port: number): PageCookie {
   const isSecure = isOutside && outside?.startsWith('https:') === true
   return isSecure
@@ -166,7 +166,7 @@ async function answerViewer(
   return { status: 200, json: await readTeamFigures(database, viewer, isCount ? days : null) }
 }
 
-/** Sends an event for each session that changes, until the page is closed or its cookie expires. */
+/** Sends events when sessions change, until the page is closed, its cookie ends or its key is revoked. */
 function followSessions(
   request: IncomingMessage,
   response: ServerResponse,

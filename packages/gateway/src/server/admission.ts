@@ -100,7 +100,7 @@ function admitWithoutKey(
   }
 }
 
-/** True if the credential is for the first provider. If both have the same address, as with a simulator, the path decides. */
+/** True if the request is for the first of `PROVIDERS`. If both providers have the same address, as with a simulator, the path decides. */
 function isFirstProvider(
   path: string,
   upstream: string,

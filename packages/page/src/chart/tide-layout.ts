@@ -44,7 +44,7 @@ export interface TideLayout {
 
 export interface PlacedFlag extends ChartFlag {
   readonly x: number
-  /** Height of the curve at the flag. */
+  /** The y position of the curve at the flag. */
   readonly y: number
   /** Row of the flag's label, 0 at the top; null if there is no room for a label. */
   readonly row: number | null

@@ -76,7 +76,7 @@ function withoutTexts(report: SessionReport): SessionReport {
   }
 }
 
-/** Keeps the names of models in the catalogue. Other names may be those of a company, an account or a host. */
+/** Lists models by their names in the catalogue. Others become `another model`: their names may be those of a company or a host. */
 export function listCommonModels(models: readonly string[]): readonly string[] {
   return [...new Set(models.map(toCommonModel))]
 }

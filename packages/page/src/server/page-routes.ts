@@ -35,7 +35,7 @@ export interface PageAnswer {
   readonly fileName?: string
 }
 
-/** An event for an open page. `list`: sessions were added to the list. `changed`: a session has a new report. */
+/** An event for an open page. `list`: reports were made, or a session began. `changed`: the log of a session has changed. */
 export type PageEvent = { readonly type: 'list' } | { readonly type: 'changed'; readonly id: string }
 
 /** The sessions that a page may show. For any other id, the answer is that it does not exist. */

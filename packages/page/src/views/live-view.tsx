@@ -1,4 +1,4 @@
-/** Shows the sessions that are being written. The chart of the newest one is updated with its log. */
+/** Shows a session that is being written, the newest or the one that the user chose. Its chart is updated with the log. */
 import { formatCost } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { ListedSession } from 'tidemark/report'

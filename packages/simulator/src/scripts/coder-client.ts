@@ -102,7 +102,7 @@ function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepos
   }
 }
 
-/** Returns a call that writes the notes again. Replaces a step whose calls the client cannot run, which would end the turn. */
+/** Returns a call that writes the notes again, for a step whose calls the client cannot run: a step without calls ends the turn. */
 export function toIdleCall(client: CoderClient, repository: SimulatedRepository): ClientCall | null {
   return toClientCall(writeWholeFile(NOTES_PATH, repository), client, repository)
 }

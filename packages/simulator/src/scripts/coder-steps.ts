@@ -235,7 +235,7 @@ function chooseWrongLimit({ number, from, to }: LimitJob): string | number {
   return number % 2 === 0 ? `raise(${from}, ${to})` : to - 1
 }
 
-/** Lists at least two calls that read the module, its test and other modules; no more than one response may have. */
+/** Lists calls that read the module, its test and other modules: as many as one response may have, but at least two. */
 function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOptions): readonly StepCall[] {
   const others = Array.from({ length: files - 1 }, (_, index) =>
     formatModuleName((number + index + 1) % files),
@@ -245,8 +245,8 @@ function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOp
 }
 
 /**
- * Lists the files that a step edits although none of the texts shows the lines to edit, together with the line before them: two modules may
- * have the same limit.
+ * Lists the files that a step edits and whose lines to edit are in none of the texts. The line before those lines must be there, too,
+ * because two modules may have the same limit.
  */
 export function listUnseenFiles(
   { calls, repository }: CoderStep,

@@ -249,7 +249,7 @@ function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
 
-/** Describes an error whose text was cleared by its call, so that calls with the same name and command get the same text. */
+/** Describes an error whose text was cleared: by name and command of its call, so that equal calls get the same text. */
 export function describeClearedError({ name, input }: ToolCall): string {
   const target = input.command ?? input.file_path ?? ''
   return `${name}${typeof target === 'string' && target !== '' ? ` (${takeCharacters(target, 200)})` : ''} failed; its output was cleared`

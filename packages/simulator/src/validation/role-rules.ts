@@ -29,7 +29,7 @@ export const checkFirstRole: RequestRule = ({ body, settings }) => {
   return invalidRequest('messages: first message must use the "user" role')
 }
 
-/** Returns the first message with content. A system message without content only sets the effort, and may be anywhere. */
+/** Returns the first message, except system messages without content: these only set the effort, and may be anywhere. */
 const findFirstMessage = (messages: readonly MessageParam[]): MessageParam | undefined =>
   messages.find((message) => message.role !== 'system' || !hasNoContent(message))
 

@@ -135,9 +135,9 @@ function hasServerResult(turn: ConversationTurn | undefined, call: RequestBlock)
 }
 
 /**
- * Returns the state of a server tool call without a result in its own turn. `waiting`: the conversation ends before the result. `answered`:
- * the next turn has client tool results, and the assistant turn after it has the result, or calls client tools again (as code does), or
- * holds a compaction, after which the provider pauses. `broken`: the result is missing.
+ * Returns the state of a server tool call without a result in its own turn. `waiting`: the conversation ends before the result.
+ * `answered`: the next turn has only client tool results, and the assistant turn after it has the result. If that turn calls client tools
+ * again, as code does, or holds a compaction, after which the provider pauses, the turns after it decide. `broken`: it is missing.
  */
 function serverCallState(
   turns: readonly ConversationTurn[],

@@ -65,7 +65,7 @@ function writeRequest(engine: EncodedRequest, { ownFields }: ClientRequest): Wri
   return { text, headers: { [BETA_HEADER]: null, ...engine.headers } }
 }
 
-/** True if the request begins no conversation: it has no tools, no answer of the model and no cache markers. */
+/** True if the request begins no conversation: it continues another one, or has no tools, no answer and no cache markers. */
 function isSideCall({ tools, messages, ttl, continues }: ClientRequest): boolean {
   if (continues !== null) return true
   const hasTools = tools !== null && tools.length > 0

@@ -69,7 +69,7 @@ function readPlainText({ content }: ClientMessage): string {
   return content.map((block) => (isTextBlock(block) ? String(block.text) : `[${block.type}]`)).join('\n')
 }
 
-/** True if the request begins no conversation: it has neither tools nor an answer of the model. */
+/** True if the request begins no conversation: it continues another one, or has neither tools nor an answer of the model. */
 export function isSideCall({ tools, messages, continues }: ClientRequest): boolean {
   if (continues !== null) return true
   const hasTools = tools !== null && tools.length > 0
@@ -93,7 +93,7 @@ export function writeRequest(engine: EncodedRequest, { ownFields }: ClientReques
   return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
 }
 
-/** True for any bearer token. Clients of other providers may send one, too, so the codecs of those are asked first. */
+/** True with `authorization`, which all clients of these APIs send. Other providers' may, too, so their codecs are asked first. */
 export function hasAuthorization(headers: HeaderReader): boolean {
   return (headers.get('authorization') ?? '') !== ''
 }

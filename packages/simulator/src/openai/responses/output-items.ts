@@ -24,7 +24,7 @@ interface OutputContext {
   readonly hasSummaries: boolean
 }
 
-/** Creates the output items, each with an id. Successive texts become one message. */
+/** Creates one output item for each block, with its own id. */
 export function createOutputItems(generated: GeneratedBlocks, context: OutputContext): readonly JsonFields[] {
   const { blocks, cutInputs, isCut } = generated
   return blocks.map((block, index) => {

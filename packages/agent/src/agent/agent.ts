@@ -171,7 +171,7 @@ function attachFiles(
     withPromptFiles(await expandPrompt(prompt, signal), await readNamedFiles(prompt, parts))
 }
 
-/** Adds the files that a prompt names after its own text. */
+/** Adds the files that a prompt names, after the prompt's own text. */
 function withPromptFiles(
   expanded: Awaited<ReturnType<Agent['expandPrompt']>>,
   { blocks, labels, notices }: AttachedFiles,

@@ -1,5 +1,5 @@
 /**
- * The system prompt of the agent. The static sections are equal for all users, so that they share one cache entry; the dynamic sections
+ * The system prompt of the agent. The static sections are equal for all users, so that all can read one cached prefix; dynamic sections
  * describe this session. Empty sections are left out.
  */
 import { execFile } from 'node:child_process'

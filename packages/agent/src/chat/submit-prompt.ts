@@ -163,7 +163,7 @@ async function runShell(chat: ChatContext, state: ChatState, command: string): P
 
 type Prompt = Parameters<Agent['run']>[0]
 
-/** Adds shell commands that the user ran after a prompt. Their output cannot close the surrounding element. */
+/** Adds the shell commands that the user has run to the end of a prompt. Their output cannot close the surrounding element. */
 function addShellRuns(prompt: NonNullable<Prompt>, runs: ChatState['shellRuns']): Prompt {
   if (runs.length === 0) return prompt
   const own = typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt

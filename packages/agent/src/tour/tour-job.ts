@@ -214,7 +214,7 @@ function toReply(index: number): Reply {
   return { blocks: [{ type: 'text', text: say }, ...blocks] }
 }
 
-/** Returns how many steps of the job the conversation already contains. */
+/** Returns how many steps of the job are done, by the last one whose text is in the conversation. */
 function countSteps(messages: Parameters<Script>[0]['messages']): number {
   const said = new Set(
     messages

@@ -1,4 +1,4 @@
-/** The audit log: who changed keys, deleted sessions or viewed sessions of others, and when. Rows are never changed. */
+/** The audit log: who changed keys, deleted sessions or viewed sessions of others, and when. Rows are only added. */
 import type { Database } from './database.ts'
 
 interface AuditEntry {

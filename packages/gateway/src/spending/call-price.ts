@@ -103,9 +103,9 @@ function measureContent({ tools, ...rest }: Readonly<Record<string, unknown>>): 
 const ADDED_TOKENS = 1_000
 /** Lower bound for the average bytes of JSON per token. Text has about four, dense code and numbers two to three. */
 const LEAST_BYTES_PER_TOKEN = 2
-/** Assumed output limit of an unknown model, in tokens. */
+/** Assumed output limit, in tokens, of a model for which the catalogue has none. */
 const ASSUMED_OUTPUT = 128_000
-/** Assumed context window of an unknown model, in tokens. */
+/** Assumed context window, in tokens, of a model for which the catalogue has none. */
 const ASSUMED_WINDOW = 1_000_000
 
 /**

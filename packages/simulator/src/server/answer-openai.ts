@@ -186,7 +186,7 @@ const NO_OUTPUT: ModelOutput = {
   thinkingTokens: 0,
 }
 
-/** Answers a request to `/v1/responses`. If the request asks for a compaction or has reached its threshold, compacts first. */
+/** Answers a request to `/v1/responses`. If the prompt has reached the threshold, compacts first; if asked to compact, only compacts. */
 export async function answerResponses(
   state: SimulatorState,
   prepared: PreparedResponses,

@@ -1,6 +1,6 @@
 /**
- * Servers that speak Chat Completions, one row for each: which fields they require, what they report, and their names for fields. A new
- * server needs only a new row.
+ * Servers that speak Chat Completions, one row for each: which fields they want sent back, what they report, and their names for fields.
+ * A new server needs only a new row.
  */
 export type DialectName = 'openai' | 'openrouter' | 'deepseek' | 'kimi' | 'vllm' | 'ollama' | 'llama.cpp'
 

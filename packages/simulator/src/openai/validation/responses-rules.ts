@@ -161,7 +161,7 @@ function checkIds(items: readonly PlacedItem[]): OpenaiError | null {
     const { id } = item
     if (typeof id !== 'string') continue
     const prefix = ID_PREFIXES[readItemType(item)]
-    // A client may give a user message any id.
+    // The id of a user message may come from the client, so its prefix is not checked.
     const isOurs = prefix !== undefined && (item.role === undefined || item.role === 'assistant')
     if (!/^[a-zA-Z0-9_-]+$/.test(id))
       return invalidParameter(

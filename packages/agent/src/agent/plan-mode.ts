@@ -1,6 +1,6 @@
 /**
  * Plan mode: the agent only reads until the user has approved a plan. The state is stored beside the log, so that a continued session stays
- * in plan mode. Only an approval or another `--permission-mode` ends it.
+ * in plan mode. Only an approval or a switch to another mode ends it.
  */
 import { readFile } from 'node:fs/promises'
 import { type ContextSource, planModeSource } from 'tidemark'

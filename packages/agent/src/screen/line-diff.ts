@@ -5,7 +5,7 @@ export interface DiffLine {
   /** `gap`: unchanged lines that are left out. `note`: a remark about the change, in `text`. */
   readonly kind: 'same' | 'removed' | 'added' | 'gap' | 'note'
   readonly text: string
-  /** The line number, for a removed line that before the change; absent if unknown. */
+  /** The line number; for a removed line, its number before the change. Absent if unknown. */
   readonly number?: number
 }
 

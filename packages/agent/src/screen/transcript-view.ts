@@ -149,7 +149,7 @@ function advanceSplit(
   }
 }
 
-/** Finds the same place in a redrawn item: at another width by its letters; after folding or unfolding at its title. */
+/** Finds the same place in a redrawn item: by its letters; for a call that was folded or unfolded, after its title. */
 function fitSplit(split: SplitItem, lines: readonly string[], width: number, isFolded: boolean): SplitItem {
   if (split.width === width && split.isFolded === isFolded) return split
   if (split.isFolded !== isFolded && split.item.kind === 'call')

@@ -69,7 +69,7 @@ export function createEventTeller(): EventTeller {
   }
 }
 
-/** Returns a step for edits and test runs. Other tool calls, and test runs with the same result as before, are not shown. */
+/** Returns a step for an edit or a test run; null for other tool calls. The caller leaves out a test run that ends like the one before. */
 function toToolStep({ call, result }: EventOf<'tool-ended'>): TourStep | null {
   const { file_path: path, command } = call.input as {
     readonly file_path?: string

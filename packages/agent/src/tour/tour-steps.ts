@@ -13,7 +13,7 @@ export type TourStep =
   | { readonly kind: 'scene'; readonly text: string }
   /** `label`: what the text is about, such as a command. It is shown in a column before the text. */
   | { readonly kind: 'line'; readonly text: string; readonly label?: string; readonly data?: StepData }
-  /** An event in which the conversation was changed. */
+  /** Something that happened to the conversation or its cache, such as a compaction. */
   | { readonly kind: 'act'; readonly text: string; readonly data?: StepData }
   /** A statement that was checked. */
   | { readonly kind: 'check'; readonly text: string; readonly isTrue: boolean }

@@ -74,7 +74,7 @@ export async function addKey(
   return { key, id }
 }
 
-/** Letters of every script, but nothing that changes how text beside it is shown. */
+/** Allows letters of every script, but no characters that change how the text around a name is shown. */
 const NAME_PATTERN = /^[\p{L}\p{M}\p{N}_.@ -]{1,100}$/u
 const NAME_RULE = 'expected 1 to 100 letters, digits, spaces and . _ - @ characters.'
 

@@ -73,7 +73,7 @@ export async function runUpkeep(
   if (retentionDays === null) return { settled, deleted: 0 }
   const unusedSeconds = retentionDays * 86_400
   const { rows } = await database.query<{ scope: string; session: string }>(
-    // The clock of the database, which also wrote the time: that of a process may be days ahead.
+    // Compared by the clock of the database, which also wrote `used_at`, because the clock of a process may be days ahead.
     'select scope, session from gateway_sessions where used_at <= now() - make_interval(secs => $1) order by used_at limit $2',
     [unusedSeconds, BATCH],
   )

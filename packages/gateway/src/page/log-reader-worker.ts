@@ -11,7 +11,7 @@ type WorkerQuestion = Extract<WorkerTask, { readonly type: 'question' }>
 
 /** The log that questions are about. */
 let held: LogContents | null = null
-/** The lines of the next one, as far as they have come. */
+/** Lines of the next log that have arrived so far. */
 const arrived: string[] = []
 
 parentPort?.on('message', (task: WorkerTask) => {

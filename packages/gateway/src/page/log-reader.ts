@@ -129,7 +129,7 @@ function startWorker(): Worker {
   return worker
 }
 
-/** Sends the thread a question, behind the log if that is given, and returns its answer. */
+/** Sends the thread a question, after the lines of the log if they are given, and returns the answer. */
 async function askWorker(
   worker: Worker,
   question: LogQuestion,

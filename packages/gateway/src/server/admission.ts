@@ -111,7 +111,7 @@ function isFirstProvider(
   return route === null || route.provider === PROVIDERS[0]
 }
 
-/** What may be sent to: a path that only ends as one of these is another one at a provider. */
+/** The served paths of POST requests. They are compared whole, because a longer path with such an end may mean something else. */
 const SENT_PATHS: ReadonlySet<string> = new Set([
   '/v1/messages',
   '/v1/messages/count_tokens',

@@ -68,7 +68,7 @@ export interface Gateway {
 const WAIT_SECONDS = 10
 const DEFAULT_IDLE_SECONDS = 300
 const DEFAULT_DRAIN_SECONDS = 30
-/** What proxies count for a client that left before its answer began. */
+/** Status that is counted, as by proxies, if the client left before its response began. */
 const CLIENT_LEFT = 499
 
 export async function serveGateway(options: GatewayOptions): Promise<Gateway> {

@@ -120,7 +120,7 @@ export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promis
   return Number(rows[0]?.calls ?? 0)
 }
 
-/** More than a reservation may take before its request is refused. */
+/** Seconds; longer than a reservation may take before its request is refused. */
 const LOST_AFTER_SECONDS = 30
 
 /**

@@ -20,7 +20,7 @@ export function App({ source }: { readonly source: PageSource }) {
   const place = route.view === 'session' ? route.id : route.view
   const former = useRef(place)
   useEffect(() => {
-    // A link that is gone with its view leaves the focus nowhere.
+    // If the focused link disappears with its view, nothing would have the focus.
     if (former.current !== place && document.activeElement === document.body)
       main.current?.focus({ preventScroll: true })
     former.current = place

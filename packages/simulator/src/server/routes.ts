@@ -163,7 +163,7 @@ function sendError(state: SimulatorState, error: ApiError): Promise<Response> {
   })
 }
 
-// Requests from web pages. Otherwise a page in a browser on this machine could add faults, use up scheduled faults, or read whole requests.
+// Requests from web pages. A page of another site in a browser on this machine could otherwise add or use up faults, or read requests.
 
 /**
  * Returns an error text if a request comes from a web page of another site; otherwise null. There are two signs: an `Origin` other than the

@@ -81,7 +81,7 @@ export interface ClientCodec {
   readonly ping: string
   /** Returns an error in the provider's format, as a response body. 402: a limit of money or use is reached. */
   refuse(status: number, message: string): JsonObject
-  /** Returns the body of an error response as bytes of a stream that has already begun. */
+  /** Returns the body of an error response, whatever its format, as bytes of a stream that has already begun. */
   writeErrorEvent(body: string): string
   /** Returns a reply that the engine itself gives, as a response body or as the bytes of a stream. */
   writeReply(reply: Reply, isStream: boolean): string

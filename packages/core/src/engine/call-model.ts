@@ -454,6 +454,13 @@ export async function* countLostReply(
   return failure
 }
 
+/** A call that broke off. `prefix`: system prompt and tools of the request, if the session does not have them. */
+export interface CutCall extends Pick<PendingModelCall, 'state' | 'isMonitored'> {
+  readonly request: { readonly ttl: AssembledRequest['ttl']; readonly markers: readonly unknown[] }
+  readonly forecast: Pick<CacheForecast, 'read'>
+  readonly prefix?: Parameters<Estimator['prefix']>[0]
+}
+
 /** Estimates the usage of a call that reported none: its prompt is the context. Undefined for a side call with another prompt. */
 function estimateLostCall(
   host: TurnHost,

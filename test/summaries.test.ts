@@ -1,6 +1,6 @@
 /**
  * Summaries without a model, at each logged compaction of real sessions, read where they lie: what may not be lost is
- * there, and the ledger holds what the next calls use. Skips where the folder is absent.
+ * there, and the ledger holds what the next calls use. Skips where the folders are absent.
  */
 
 import { existsSync } from 'node:fs'
@@ -14,11 +14,17 @@ import { artificialPlaces, foundIn, wantedAfter } from '../scripts/recorded/reca
 import { heldIn, nextEdits, sessionFacts } from '../scripts/recorded/retention.ts'
 import { estimatorFor, summarise } from '../scripts/recorded/summarise.ts'
 
-const folder = fileURLToPath(new URL('../../shared/transcripts/', import.meta.url))
-const histories = existsSync(folder) ? readHistories(folder) : []
+function readFolder(name: string): readonly RecordedHistory[] {
+  const folder = fileURLToPath(new URL(`../../shared/${name}/`, import.meta.url))
+  return existsSync(folder) ? readHistories(folder) : []
+}
+
+const histories = readFolder('transcripts')
 const note = histories.length === 0 ? ' (skipped: the folder is not there)' : ''
 const points = sampleCases(
-  histories.flatMap((history) => history.compactions.map((place) => ({ history, place }))),
+  [...histories, ...readFolder('transcripts-2')].flatMap((history) =>
+    history.compactions.map((place) => ({ history, place })),
+  ),
   6,
 )
 

@@ -21,7 +21,8 @@ export interface SessionFacts {
   readonly settledErrors: readonly Fact[]
 }
 
-const WRITTEN_BY_PROGRAMS = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
+const WRITTEN_BY_PROGRAMS =
+  /^\s*(?:<command-|<local-command-|<bash-|<task-notification>|\[Request interrupted)/
 const EDITS = new Set(['Edit', 'Write', 'MultiEdit', 'NotebookEdit'])
 
 export function sessionFacts(before: readonly KnownRecord[]): SessionFacts {

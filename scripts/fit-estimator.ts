@@ -3,10 +3,10 @@
  * constants fitted to the others: `node --conditions=tidemark-source scripts/fit-estimator.ts FOLDER [--write]`.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { constantsFile } from './estimator/constants-file.ts'
+import { replaceConstants } from './estimator/constants-file.ts'
 import {
   type EstimatorError,
   measurePredictionError,
@@ -59,7 +59,7 @@ function write(sessions: readonly RecordedSession[]): void {
   const models = [...new Set(sessions.map(({ model }) => entryOf(model)?.id ?? model))].toSorted()
   const asOf = new Date().toISOString().slice(0, 10)
   const provenance = { sessions: sessions.length, turns: rows.length, models, asOf }
-  writeFileSync(TARGET, constantsFile(fitConstants(rows), provenance))
+  writeFileSync(TARGET, replaceConstants(readFileSync(TARGET, 'utf8'), fitConstants(rows), provenance))
   execFileSync('biome', ['format', '--write', TARGET], { stdio: 'ignore' })
   console.log(`written: ${rows.length} turns of ${sessions.length} sessions`)
 }

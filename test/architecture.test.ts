@@ -16,7 +16,12 @@ import {
   checkPublicImports,
 } from '../scripts/architecture/folders.ts'
 import { checkLockfile } from '../scripts/architecture/lockfile.ts'
-import { checkFunctionNames, checkNames, checkUniqueExports } from '../scripts/architecture/names.ts'
+import {
+  checkFunctionNames,
+  checkNames,
+  checkUniqueExports,
+  checkUnusedExports,
+} from '../scripts/architecture/names.ts'
 import {
   checkBarrels,
   checkPublicNames,
@@ -218,6 +223,10 @@ describe('files', () => {
 
   it('export a name once in a package', () => {
     expect(tell(checkUniqueExports(shipped))).toBe('')
+  })
+
+  it('export only what another file imports', () => {
+    expect(tell(checkUnusedExports(shipped, typescript, new Set(entries.values())))).toBe('')
   })
 
   it.each(['core', 'tidemark'] as const)(

@@ -57,3 +57,26 @@ export function packageName(specifier: string): string {
   const parts = specifier.split('/')
   return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')
 }
+
+/** The names that a file imports, under the names of the files they come from; null for a file that is loaded whole. */
+export function listImportedNames(source: Source): readonly { name: string | null; file: string }[] {
+  const names: { name: string | null; file: string }[] = []
+  walk(parse(source), (node) => {
+    const specifier = specifierOf(node)
+    if (specifier === null) return
+    const file = isRelative(specifier) ? resolveImport(source.path, specifier) : specifier
+    const clause = ts.isImportDeclaration(node)
+      ? node.importClause?.namedBindings
+      : ts.isExportDeclaration(node)
+        ? node.exportClause
+        : undefined
+    if (ts.isImportTypeNode(node)) names.push({ name: node.qualifier?.getText() ?? null, file })
+    else if (clause !== undefined && (ts.isNamedImports(clause) || ts.isNamedExports(clause)))
+      for (const element of clause.elements)
+        names.push({ name: (element.propertyName ?? element.name).text, file })
+    else if (!ts.isImportDeclaration(node) || clause !== undefined) names.push({ name: null, file })
+    if (ts.isImportDeclaration(node) && node.importClause?.name !== undefined)
+      names.push({ name: 'default', file })
+  })
+  return names
+}

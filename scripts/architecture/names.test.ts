@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkFunctionNames, checkNames, checkUniqueExports } from './names.ts'
+import { checkFunctionNames, checkNames, checkUniqueExports, checkUnusedExports } from './names.ts'
 
 const why = (
   path: string,
@@ -78,5 +78,20 @@ it('refuses an exported name that a package uses twice, entries and other packag
   ]
   expect(checkUniqueExports(sources)).toEqual([
     { file: 'packages/core/src/c.ts', line: 1, why: 'a is exported by packages/core/src/a.ts too' },
+  ])
+})
+
+it('refuses an export that no file imports, entries and files that are loaded whole left out', () => {
+  const shipped = [
+    { path: 'packages/core/src/a.ts', text: 'export const a = 1\nexport const alone = 2' },
+    { path: 'packages/core/src/whole.ts', text: 'export const b = 1' },
+    { path: 'packages/core/src/index.ts', text: 'export const c = 1' },
+  ]
+  const test = {
+    path: 'packages/core/src/a.test.ts',
+    text: "import { a as one } from './a.ts'\nconst whole = await import('./whole.ts')",
+  }
+  expect(checkUnusedExports(shipped, [...shipped, test], new Set(['packages/core/src/index.ts']))).toEqual([
+    { file: 'packages/core/src/a.ts', line: 2, why: 'nobody imports alone: do not export it' },
   ])
 })

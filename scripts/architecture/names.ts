@@ -2,6 +2,7 @@
 import { basename } from 'node:path'
 import ts from 'typescript'
 import { exportsOf } from './exports.ts'
+import { listImportedNames } from './imports.ts'
 import { type Finding, lineOf, packageOf, parse, type Source, walk } from './source.ts'
 
 const EMPTY_WORDS = new Set('manager service helper helpers util utils impl base'.split(' '))
@@ -145,4 +146,33 @@ export function checkUniqueExports(sources: readonly Source[]): readonly Finding
       return [{ file: source.path, line, why: `${name} is exported by ${home} too` }]
     }),
   )
+}
+
+/**
+ * An exported name is imported by some file, if only a test. Files that are loaded whole (`import()`, `import *`) and
+ * entries do not count.
+ */
+export function checkUnusedExports(
+  shipped: readonly Source[],
+  all: readonly Source[],
+  entries: ReadonlySet<string>,
+): readonly Finding[] {
+  const imported = new Set<string>()
+  const loadedWhole = new Set<string>(entries)
+  for (const source of all)
+    for (const { name, file } of listImportedNames(source)) {
+      if (name === null) loadedWhole.add(file)
+      else imported.add(name)
+    }
+  return shipped
+    .filter(({ path }) => !loadedWhole.has(path))
+    .flatMap((source) =>
+      exportsOf(source)
+        .filter(({ name }) => !imported.has(name))
+        .map(({ name, line }) => ({
+          file: source.path,
+          line,
+          why: `nobody imports ${name}: do not export it`,
+        })),
+    )
 }

@@ -108,7 +108,7 @@ async function writeExports(
   return EXIT_CODES.done
 }
 
-export interface FoundLogs {
+interface FoundLogs {
   readonly logs: readonly NamedLog[]
   readonly unreadable: readonly UnreadableLog[]
   /** Number of logs that were found but will not be read. */

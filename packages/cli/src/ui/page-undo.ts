@@ -54,12 +54,12 @@ export function createClosedSessionUndo(home: string, undoHere: UndoHere = async
   }
 }
 
-export function describeUndo(kind: 'compact' | 'clear'): string {
+function describeUndo(kind: 'compact' | 'clear'): string {
   return `The ${kind === 'compact' ? 'compaction' : 'clearing'} is undone.`
 }
 
 /** Returns the newest compaction or clearing in effect; null if there is none. Older ones cannot be undone. */
-export function findUndoTarget({ compactions, clearings }: SessionReport): UndoState['target'] {
+function findUndoTarget({ compactions, clearings }: SessionReport): UndoState['target'] {
   const rewrites = [
     ...compactions.map(({ id, at, isUndone }) => ({ id, at, isUndone, kind: 'compact' as const })),
     ...clearings

@@ -25,7 +25,7 @@ interface PageLogs {
   readonly unread: number
 }
 
-export interface SessionStoreOptions {
+interface SessionStoreOptions {
   /** Finds the logs. Called repeatedly while a page is open, because new sessions may begin. */
   readonly find: () => Promise<PageLogs>
   readonly undo: PageUndo

@@ -132,7 +132,7 @@ interface NotesAttempt {
 }
 
 /** Compacts with the notes. If that is aborted, or a hook blocks it, no summary is written either, and `end` is the refusal. */
-export async function* compactWithNotes(
+async function* compactWithNotes(
   turn: TurnContext,
   compaction: CompactionServices,
   request: CompactionOptions,

@@ -555,7 +555,7 @@ async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<T
  * Takes a broken reply out of the context, so that the same request can be sent again and nothing is shown twice. An
  * aborted reply stays, because the user may refer to the part that arrived.
  */
-export function createDropRecord(response: string): UnlinkedRecord {
+function createDropRecord(response: string): UnlinkedRecord {
   return { type: 'system', subtype: REPLY_DROPPED_SUBTYPE, isMeta: true, response }
 }
 

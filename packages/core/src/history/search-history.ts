@@ -150,7 +150,7 @@ interface TextMatcher {
  * Creates a matcher: `login "not found"` matches lines that contain both `login` and `not found`. Returns null if
  * there are no terms.
  */
-export function createMatcher(text: string): TextMatcher | null {
+function createMatcher(text: string): TextMatcher | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
     .filter((term) => term !== '')

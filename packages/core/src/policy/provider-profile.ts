@@ -91,7 +91,7 @@ interface ToolRules {
 
 export type ThinkingMode = 'enabled' | 'adaptive' | 'between_tools' | 'disabled'
 
-export interface ThinkingRules {
+interface ThinkingRules {
   readonly modes: readonly ThinkingMode[]
   /** Thinking mode that applies if an API request has no `thinking` field. */
   readonly whenAbsent: ThinkingMode

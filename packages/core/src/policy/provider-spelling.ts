@@ -92,7 +92,7 @@ export interface CacheParameters {
 
 // Cache markers. Core plans them as positions with a lifetime; the value on the block is the provider's.
 
-export interface CacheMarker {
+interface CacheMarker {
   /** The provider's name of the lifetime; null for its default. */
   readonly ttl: string | null
   /** Who shares the cached prefix: the provider's name for it. Default: as without a scope. */

@@ -229,7 +229,7 @@ function createCleanTextReader(): (entry: ContextEntry) => string {
  * Returns every text of an entry that the model is shown; none if it is not visible. An attachment of another program
  * is shown as JSON; its original texts, with their line breaks, are returned as well.
  */
-export function listShownTexts(entry: ContextEntry): readonly string[] {
+function listShownTexts(entry: ContextEntry): readonly string[] {
   if (!isVisibleToModel(entry)) return []
   const texts = toMessageParts(entry).flatMap(({ block }) => collectJsonStrings(block))
   const { record } = entry

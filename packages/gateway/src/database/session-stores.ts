@@ -9,7 +9,7 @@ import { createPostgresJournal, type PostgresLocks } from 'tidemark/postgres'
 import { appendAudit } from './audit.ts'
 import { type Database, runTransaction } from './database.ts'
 
-export interface SessionStoreOptions {
+interface SessionStoreOptions {
   /** The id of the key. */
   readonly scope: string
   readonly locks: PostgresLocks

@@ -36,7 +36,7 @@ export interface LogReader {
 }
 
 /** Returns the lines of a log in pieces, each small enough that other requests can wait for it. */
-export type ReadLines = () => AsyncIterable<readonly string[]>
+type ReadLines = () => AsyncIterable<readonly string[]>
 
 /** What the thread is sent: the pieces of a log that it does not hold, and then a question about it. */
 export type WorkerTask =

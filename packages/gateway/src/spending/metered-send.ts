@@ -36,7 +36,7 @@ export interface CallAccounts {
   onRefused(key: GatewayKey, reason: RefusalReason): void
 }
 
-export type RefusalReason = 'budget' | 'model' | 'no-price' | 'unreadable' | 'database' | 'session'
+type RefusalReason = 'budget' | 'model' | 'no-price' | 'unreadable' | 'database' | 'session'
 
 interface MeteredRequest {
   readonly key: GatewayKey

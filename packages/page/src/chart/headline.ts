@@ -39,7 +39,7 @@ export function writeHeadline(report: PageReport): string {
   return `${paid}${rewrites}.`
 }
 
-export interface Figure {
+interface Figure {
   readonly name: string
   readonly text: string
   readonly tone?: 'good' | 'bad'

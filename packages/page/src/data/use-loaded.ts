@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { PageSource } from './page-source.ts'
 
-export interface Loaded<T> {
+interface Loaded<T> {
   /** Null until the first value is loaded. While a new value is loaded, the old one stays. */
   readonly value: T | null
   readonly error: string | null

@@ -5,7 +5,7 @@ import { TidemarkError } from '@tidemark/core/errors'
 /** The folders of the built page: beside the built package that contains this file, or, when run from sources, in the command's build. */
 const FOLDERS = [new URL('./page/', import.meta.url), new URL('../../../cli/dist/page/', import.meta.url)]
 
-export interface PageFile {
+interface PageFile {
   readonly type: string
   readonly content: string
 }

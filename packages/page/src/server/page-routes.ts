@@ -20,7 +20,7 @@ import type { LogContents, SessionReport } from 'tidemark/logs'
 import { createExportedPage } from './html-export.ts'
 import { drawPictureCard } from './picture-card.ts'
 
-export interface PageRequest {
+interface PageRequest {
   readonly method: string
   readonly url: URL
   readonly body: string

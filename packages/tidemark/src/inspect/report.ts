@@ -201,7 +201,7 @@ interface RepeatedRead {
   readonly tokens: number
 }
 
-export interface CostReport extends CostSummary, CacheLossCosts {
+interface CostReport extends CostSummary, CacheLossCosts {
   /** Dollars for the calls that wrote summaries, included in `spent`. Only Tidemark logs record these calls. */
   readonly spentOnCompaction: number | null
   /** Seconds that cache writes of the two classes live without being read; null if that is not known, or if models differ. */

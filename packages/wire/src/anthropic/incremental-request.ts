@@ -6,7 +6,7 @@ import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
-import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
+import type { Steps } from '@tidemark/core/log/work-steps'
 import type { AssembledRequest } from '@tidemark/core/request/build-request'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import {
@@ -93,7 +93,7 @@ export function* encodeModelCall(
   { fields = {}, previous, texts }: EncodeOptions,
 ): Steps<EncodedRequest> {
   if (call.request !== undefined) {
-    const request = yield* extendRequestInSteps(call.request, {
+    const request = yield* extendRequest(call.request, {
       fields,
       previous: previous as IncrementalRequest | undefined,
       ...(texts === undefined ? {} : { texts: texts as MessageTexts }),
@@ -114,19 +114,11 @@ export function toBetaHeader(betas: readonly string[]): Readonly<Record<string, 
   return betas.length === 0 ? {} : { [BETA_HEADER]: [...new Set(betas)].join(',') }
 }
 
-/** Encodes a request, with the texts of messages from `options.previous` if messages were only appended since. */
-export function extendRequest(
-  request: AssembledRequest,
-  options: ExtendRequestOptions = {},
-): IncrementalRequest {
-  return runAtOnce(extendRequestInSteps(request, options))
-}
-
-/** As `extendRequest`, in steps, so that a long history that is all new does not block the process. */
-export function* extendRequestInSteps(
-  request: AssembledRequest,
-  options: ExtendRequestOptions = {},
-): Steps<IncrementalRequest> {
+/**
+ * Encodes a request, with the texts of messages from `options.previous` if messages were only appended since. In steps, so that
+ * a long history that is all new does not block the process.
+ */
+function* extendRequest(request: AssembledRequest, options: ExtendRequestOptions): Steps<IncrementalRequest> {
   const { model, parameters, tools, system } = request.front
   const all: JsonObject = { model, ...parameters, ...request.extra, ...options.fields }
   const { betas, ...fields } = all
@@ -141,7 +133,7 @@ export function* extendRequestInSteps(
 }
 
 /** Returns the whole request body as one string. The time depends on the messages that were added, not on all of them. */
-export function joinIncrementalRequest({ parameters, tools, system, messages }: IncrementalRequest): string {
+function joinIncrementalRequest({ parameters, tools, system, messages }: IncrementalRequest): string {
   const lists = [
     ...(tools === null ? [] : [`"tools":[${tools.join(',')}]`]),
     ...(system === null ? [] : [`"system":[${system.join(',')}]`]),
@@ -241,7 +233,7 @@ function applyMarkers(
 
 // Messages are encoded to JSON once. Cache markers and references are then inserted into the text at known offsets.
 
-export interface MessageText {
+interface MessageText {
   /** JSON text of the message, before cache markers and references are added. */
   readonly text: string
   readonly insertions: readonly BlockInsertion[]

@@ -133,16 +133,6 @@ interface RequestLimits {
 /** A family of models with the same tokenizer. `estimator-weights.ts` has the weights of each. */
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
-/** Where estimator weights come from: fitted to recorded sessions, derived from published figures, or a fixed rule. */
-type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
-
-export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {
-  'claude-to-4.6': 'fitted',
-  'claude-from-4.7': 'derived',
-  openai: 'derived',
-  gemini: 'fixed-rule',
-}
-
 /** Returns the model with all its prices, including past prices, multiplied by `factor`. */
 export function scalePrices(model: ModelEntry, factor: number): ModelEntry {
   const scaled = { ...model, prices: scalePriceList(model.prices, factor) }

@@ -96,7 +96,7 @@ export interface ClientCodec {
 /** `reply`: a response of the model. `count`: a count of tokens. `compact`: a compaction by the provider. */
 export type RouteKind = 'reply' | 'count' | 'compact'
 
-export type TextHeaders = Readonly<Record<string, string>>
+type TextHeaders = Readonly<Record<string, string>>
 
 /** `key`: in the provider's own header. `bearer`: in `authorization`. */
 export interface Credentials {

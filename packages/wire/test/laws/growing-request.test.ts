@@ -3,6 +3,7 @@ import { type FlattenedContext, flattenContext } from '@tidemark/core/context/fl
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
+import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
@@ -18,12 +19,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
 import {
-  extendRequest,
+  encodeModelCall,
   type IncrementalRequest,
-  joinIncrementalRequest,
   type MessageTexts,
 } from '../../src/anthropic/incremental-request.ts'
 import { defineMessagesProfile } from '../../src/profiles/provider-profile.ts'
+import type { EncodeOptions } from '../../src/providers/provider-codec.ts'
 
 const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache
@@ -76,6 +77,14 @@ function plainBody(request: AssembledRequest): string {
   )
 }
 
+function extend(
+  request: AssembledRequest,
+  options: EncodeOptions = {},
+): IncrementalRequest & { text: string } {
+  const { text, state } = runAtOnce(encodeModelCall({ payload: toPayload(request), request }, options))
+  return { ...(state as IncrementalRequest), text }
+}
+
 describe('a request that grows', () => {
   it('is byte for byte the plain one, after every record, whatever is marked', () => {
     const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
@@ -90,7 +99,7 @@ describe('a request that grows', () => {
         let [session, view] = [emptySessionLog(), emptyContextView()]
         let flat: FlattenedContext | undefined
         let previous: AssembledRequest | undefined
-        let grown: IncrementalRequest | undefined
+        let grown: ReturnType<typeof extend> | undefined
         for (const [index, record] of generateSession(new GeneratorChoices(choices)).records.entries()) {
           const dice = choices[index % choices.length] ?? 0
           session = appendRecord(session, roughened(record, dice))
@@ -104,8 +113,8 @@ describe('a request that grows', () => {
           const first = typeof result?.tool_use_id === 'string' ? result.tool_use_id : null
           const edge = { result: first, left: null }
           const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
-          grown = extendRequest(request, { fields: STREAM, previous: grown })
-          expect(joinIncrementalRequest(grown)).toBe(plainBody(request))
+          grown = extend(request, { fields: STREAM, previous: grown })
+          expect(grown.text).toBe(plainBody(request))
           expect(grown.betas).toEqual(['b-1'])
           previous = request
         }
@@ -116,8 +125,8 @@ describe('a request that grows', () => {
           { ttl },
         )
         if (!forked.ok) throw new Error(forked.message)
-        const side = extendRequest(forked.request, { fields: STREAM, previous: grown })
-        expect(joinIncrementalRequest(side)).toBe(plainBody(forked.request))
+        const side = extend(forked.request, { fields: STREAM, previous: grown })
+        expect(side.text).toBe(plainBody(forked.request))
       }),
       { numRuns: 60 },
     )
@@ -128,7 +137,7 @@ describe('a request that grows', () => {
     const { builder } = generateSession(new GeneratorChoices([]))
     const before = flattenContext(builder.view)
     const texts: MessageTexts = new WeakMap()
-    const first = extendRequest(
+    const first = extend(
       assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
       { texts },
     )
@@ -138,10 +147,10 @@ describe('a request that grows', () => {
     }
     const flat = flattenContext(builder.view, before)
     const next = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
-    const grown = extendRequest(next, { previous: first, texts })
-    const again = extendRequest(next, { previous: grown, texts })
+    const grown = extend(next, { previous: first, texts })
+    const again = extend(next, { previous: grown, texts })
     expect(again.messages.frozenTexts).toBe(grown.messages.frozenTexts)
-    const anew = extendRequest(next, { texts })
+    const anew = extend(next, { texts })
     expect(
       [...anew.messages.frozenTexts].every((text, at) => text === grown.messages.frozenTexts.at(at)),
     ).toBe(true)
@@ -155,7 +164,7 @@ describe('a request that grows', () => {
     }
     const one = requestOf([1, 7, 300, 20, 5, 800, 33, 41])
     const other = requestOf([9, 2, 60, 77, 1, 90, 3, 4])
-    const grown = extendRequest(other, { fields: STREAM, previous: extendRequest(one) })
-    expect(joinIncrementalRequest(grown)).toBe(plainBody(other))
+    const grown = extend(other, { fields: STREAM, previous: extend(one) })
+    expect(grown.text).toBe(plainBody(other))
   })
 })

@@ -27,7 +27,7 @@ export const mutants: readonly Mutant[] = [
     find: '.undo(page.id, target.id)\n      .catch(',
     replace:
       ".loadSession(page.id)\n      .then(() => ({ ok: true, message: 'It is undone.' }))\n      .catch(",
-    tests: PAGE_TEST,
+    tests: ['packages/cli/test/page-undo.test'],
   },
   {
     name: 'page-asks-another-host',
@@ -67,6 +67,30 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/page/src/page.css',
     find: 'will-change: transform;',
     replace: 'will-change: auto;',
+    tests: ['packages/cli/test/page-use.test'],
+  },
+  {
+    name: 'page-saves-names-of-sources',
+    law: 'has none of a single field',
+    file: 'packages/page/src/server/html-export.ts',
+    find: "return COMMON_SOURCES.test(kind) ? kind : 'other source'",
+    replace: 'return kind',
+    tests: ['packages/cli/test/page-privacy.test'],
+  },
+  {
+    name: 'page-drag-ends-with-the-chart',
+    law: 'zooms by a drag that ends outside the chart',
+    file: 'packages/page/src/views/tide-chart.tsx',
+    find: 'event.currentTarget.setPointerCapture(event.pointerId)\n',
+    replace: '\n',
+    tests: ['packages/cli/test/page-use.test'],
+  },
+  {
+    name: 'page-link-answered-with-a-redirect',
+    law: 'opens from a link on another site',
+    file: 'packages/cli/src/ui/page-server.ts',
+    find: "return sendPageAnswer(response, FORWARD, { 'set-cookie': cookie })",
+    replace: "return void response.writeHead(303, { location: '/', 'set-cookie': cookie }).end()",
     tests: ['packages/cli/test/page-use.test'],
   },
   {

@@ -1,15 +1,17 @@
-/** Undo from the page in the process that has the session open: `chat --ui` and `watch --ui`. The next request shows it. */
+/** Undo from the page: of a closed session, and in the process that has it open (`chat --ui`, `watch --ui`), where the next request shows it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type SimulatorServer, serve, withSummaries } from '@tidemark/simulator'
+import { createCoder, createSimulator, type SimulatorServer, serve, withSummaries } from '@tidemark/simulator'
 import OpenAI from 'openai'
 import type { Browser, Page } from 'playwright-core'
 import { anthropic, createTidemark } from 'tidemark'
+import { findNamedLogs } from 'tidemark/internal'
+import { inspectFiles } from 'tidemark/logs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
-import { findBrowser, launchBrowser, openPage } from './page-browser.ts'
+import { findBrowser, launchBrowser, openPage, startUi } from './page-browser.ts'
 
 const executable = findBrowser()
 const MODEL = 'claude-sonnet-5-5'
@@ -89,7 +91,13 @@ async function undoOnPage(page: Page, whileAsked: () => Promise<void> = async ()
   return status.innerText()
 }
 
-describe.skipIf(executable === null)('undo in the process that has the session open', () => {
+/** Whether the log has an undo of its only compaction. */
+async function isUndone(log: string): Promise<boolean | undefined> {
+  const { sessions } = await inspectFiles((await findNamedLogs([log])).logs)
+  return sessions[0]?.compactions[0]?.isUndone
+}
+
+describe.skipIf(executable === null)('undo on the page', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launchBrowser(executable ?? '')
@@ -154,6 +162,39 @@ describe.skipIf(executable === null)('undo in the process that has the session o
     expect(await undoOnPage(page)).toBe('It is undone.')
     await ask({ role: 'user', content: 'And now?' })
     expect([lastRequest().includes('And now?'), lastRequest().includes(SIGN)]).toEqual([true, true])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('undoes the newest compaction of a closed session, and names the holder of an open one', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-page-home-'))
+    const coder = createCoder({ turns: 6 })
+    const { fetch } = createSimulator({ script: withSummaries(coder.script) })
+    const tide = createTidemark({ model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }), home })
+    const session = await tide.open('undo-me')
+    for await (const _ of session.run('Fix the login page.', {
+      tools: coder.tools,
+      runTool: (call) => String(coder.toolResult(call).content),
+    }));
+    expect(await session.compact()).toMatchObject({ ok: true })
+    const log = join(home, 'sessions', 'undo-me.jsonl')
+    const ui = await startUi([log], { TIDEMARK_HOME: home })
+    onTestFinished(() => ui.stop())
+    const { page, faults } = await openPage(browser, ui.url)
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
+    const button = page.getByRole('button', { name: 'Undo the newest compaction' })
+    await button.waitFor()
+    expect(await button.isDisabled()).toBe(true)
+    expect(await page.locator('.undo').innerText()).toContain(`process ${process.pid}`)
+    await tide.close()
+    await page.reload()
+    await button.click()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    expect(await isUndone(log)).toBe(false)
+    await button.click()
+    await page.getByRole('button', { name: 'Undo it' }).click()
+    await expect.poll(() => page.locator('.undo').innerText()).toContain('is undone')
+    expect(await isUndone(log)).toBe(true)
     expect(faults).toEqual([])
     await page.context().close()
   })

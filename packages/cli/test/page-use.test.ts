@@ -1,9 +1,13 @@
 /** The page of `tidemark ui` for hands, eyes and screen readers: keyboard, pointer, contrast, narrow windows, names and roles. */
+import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { COMMAND_SAMPLE } from './command-line.ts'
 import { createHostileLog, HostileLog } from './hostile-log.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 import { listFaintTexts, measureOverflow, readAccessibleNames, readFocus } from './page-look.ts'
@@ -56,6 +60,79 @@ describe.skipIf(executable === null)('the page in use', () => {
     expect(layers).toEqual(['transform', 'transform'])
     await page.getByRole('button', { name: 'Zoom in' }).click()
     await expect.poll(() => page.evaluate('window.drawn')).not.toBe(0)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('zooms by a drag that ends outside the chart, shows all again with Escape, and opens a request only by the main button', async () => {
+    const { page, faults } = await openPage(browser, served.url)
+    await page.getByRole('link', { name: /Fix the login/ }).click()
+    await page.locator('.chart .edge').waitFor()
+    const chart = page.getByRole('slider')
+    const range = () => page.locator('.range span').first().innerText()
+    const box = await chart.boundingBox()
+    if (box === null) throw new Error('The chart has no place.')
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 200)
+    await page.mouse.down()
+    await page.mouse.move(box.x + box.width + 10, box.y + 200, { steps: 4 })
+    await expect.poll(() => page.locator('.drag').count()).toBe(1)
+    await page.mouse.up()
+    await expect.poll(range).toBe('Requests 8 to 15 of 15')
+    expect(await page.locator('.drag').count()).toBe(0)
+    await chart.press('Escape')
+    await expect.poll(range).toBe('Requests 1 to 15 of 15')
+    await chart.click({ button: 'right' })
+    await chart.click({ button: 'middle' })
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await chart.click()
+    await page.getByRole('dialog').locator('.opening').first().waitFor()
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  it('opens from a link on another site, with no token left in the address or the history', async () => {
+    const site = createServer((_, response) =>
+      response.setHeader('content-type', 'text/html').end(`<a href="${served.url}">The page</a>`),
+    ).listen(0, '127.0.0.1')
+    onTestFinished(() => void site.close())
+    await once(site, 'listening')
+    const { port } = site.address() as AddressInfo
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.goto(`http://localhost:${port}/`)
+    await page.getByRole('link').click()
+    await page.getByRole('link', { name: /Fix the login/ }).waitFor()
+    expect(new URL(page.url()).search).toBe('')
+    await page.goBack()
+    expect(new URL(page.url()).port).toBe(String(port))
+    await context.close()
+  })
+
+  it('has a bar of money without a gap, changes of each request, and no price for a clearing that made nothing new', async () => {
+    const sample = await startUi([COMMAND_SAMPLE])
+    onTestFinished(() => sample.stop())
+    const { page, faults } = await openPage(browser, sample.url)
+    await page.locator('.chart .edge').waitFor()
+    const shares = await page.locator('.spending small').allInnerTexts()
+    expect(shares.map(Number.parseFloat).reduce((sum, share) => sum + share, 0)).toBeGreaterThan(98)
+    expect(await page.locator('.flag-clearing text').allTextContents()).toEqual(['$0'])
+    const chart = page.getByRole('slider')
+    await chart.press('Home')
+    for (let moves = 0; moves < 6; moves += 1) await chart.press('ArrowRight')
+    await expect.poll(() => page.locator('.request-card h2').innerText()).toContain('Request 7')
+    const changes = await page.locator('.changes > div').allInnerTexts()
+    expect(changes.find((text) => text.startsWith('Tool results'))).toMatch(/−\S+$/)
+    expect(changes.find((text) => text.startsWith('Summaries'))).toMatch(/\+\S+$/)
+    await page.getByRole('link', { name: 'What left', exact: true }).click()
+    await page.locator('.departure').first().waitFor()
+    // Nothing was needed again, so there is nothing to choose.
+    expect(await page.locator('.departure').getByRole('checkbox').count()).toBe(0)
+    await page.getByRole('link', { name: 'What filled it' }).click()
+    await page
+      .getByRole('link', { name: /^request \d/ })
+      .first()
+      .click()
+    await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe('7')
     expect(faults).toEqual([])
     await page.context().close()
   })

@@ -1,13 +1,11 @@
 /** The page of `tidemark ui` in a real browser, on a hostile log: every view and control, against what `inspect --json` prints. */
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
 import type { Browser, Page } from 'playwright-core'
-import { anthropic, createTidemark } from 'tidemark'
 import type { SessionReport } from 'tidemark/logs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
@@ -115,19 +113,24 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const spending = sessions.flatMap((session) => session.spending)
     const names = {
       day: new Set(spending.map(({ day }) => day)),
+      month: new Set(spending.map(({ day }) => day?.slice(0, 7))),
       model: new Set(spending.map(({ model }) => model)),
       project: new Set(sessions.map(({ project }) => project)),
       program: new Set(sessions.map(({ format }) => format)),
     }
     const rows = groups.getByRole('listitem')
     for (const [grouping, expected] of Object.entries(names)) {
-      await groups.getByRole('button', { name: grouping }).click()
+      await groups.getByRole('button', { name: grouping, exact: true }).click()
       await expect.poll(() => groups.locator('[aria-pressed=true]').innerText()).toBe(grouping)
       expect(await rows.count()).toBe(expected.size)
       const [text = ''] = await rows.allInnerTexts()
       expect(text).toContain(dollars(spending.reduce((sum, { pricedUsd }) => sum + pricedUsd, 0)))
       expect(text).toContain(`${spending.reduce((sum, { apiCalls }) => sum + apiCalls, 0)} calls`)
     }
+    await groups.getByRole('button', { name: 'day', exact: true }).click()
+    await rows.first().getByRole('button').click()
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toMatch(/^2026-03-09$/)
+    expect(await page.locator('tbody tr').count()).toBe(sessions.length)
     await page.getByRole('searchbox').fill('quiet')
     await expect.poll(() => rows.first().innerText()).toContain('1 call')
     expect(await rows.first().innerText()).toContain(dollars(inspect(quiet).costUsd))
@@ -214,8 +217,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('alert').first().waitFor()
     await page.getByRole('button', { name: 'Replay this session' }).waitFor()
     expect(await page.getByRole('alert').allInnerTexts()).toEqual([expect.stringContaining('house-model-1')])
-    // The browser reports each refused replay.
-    expect(faults.filter((fault) => !fault.includes('422'))).toEqual([])
+    expect(faults).toEqual([])
     await page.context().close()
   })
 
@@ -486,6 +488,8 @@ describe.skipIf(executable === null)('the page in a browser', () => {
   })
 
   it('follows a log that is being written', async () => {
+    // Both are live again, however long ago they were written: with one there is nothing to choose.
+    for (const log of [hostile, quiet]) utimesSync(log, new Date(), new Date())
     const { page, faults } = await openPage(browser, served.url)
     await page.getByRole('link', { name: 'Live' }).click()
     const choice = page.getByRole('combobox')
@@ -526,38 +530,6 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect([whole.faults, await isAttacked(whole.page)]).toEqual([[], false])
     await whole.page.context().close()
   })
-
-  it('undoes the newest compaction of a closed session, and names the holder of an open one', async () => {
-    const home = mkdtempSync(join(tmpdir(), 'tidemark-page-home-'))
-    const coder = createCoder({ turns: 6 })
-    const { fetch } = createSimulator({ script: withSummaries(coder.script) })
-    const tide = createTidemark({ model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }), home })
-    const session = await tide.open('undo-me')
-    for await (const _ of session.run('Fix the login page.', {
-      tools: coder.tools,
-      runTool: (call) => String(coder.toolResult(call).content),
-    }));
-    expect(await session.compact()).toMatchObject({ ok: true })
-    const log = join(home, 'sessions', 'undo-me.jsonl')
-    const ui = await serve([log], { TIDEMARK_HOME: home })
-    const { page, faults } = await openPage(browser, ui.url)
-    await page.getByRole('link', { name: 'What left', exact: true }).click()
-    const button = page.getByRole('button', { name: 'Undo the newest compaction' })
-    await button.waitFor()
-    expect(await button.isDisabled()).toBe(true)
-    expect(await page.locator('.undo').innerText()).toContain(`process ${process.pid}`)
-    await tide.close()
-    await page.reload()
-    await button.click()
-    await page.getByRole('button', { name: 'Cancel' }).click()
-    expect(inspect(log).compactions[0]?.isUndone).toBe(false)
-    await button.click()
-    await page.getByRole('button', { name: 'Undo it' }).click()
-    await expect.poll(() => page.locator('.undo').innerText()).toContain('is undone')
-    expect(inspect(log).compactions[0]?.isUndone).toBe(true)
-    expect(faults).toEqual([])
-    await page.context().close()
-  })
 })
 
 describe('the server of the page', () => {
@@ -587,8 +559,9 @@ describe('the server of the page', () => {
       await ask('/api/session/0123456789ab/undo', known, 'POST'),
       await ask('/api/sessions', known, 'DELETE'),
       await ask('/../package.json', known),
+      await ask('//', known),
     ].map(({ status }) => status)
     await served.stop()
-    expect(statuses).toEqual([401, 401, 200, 403, 403, 403, 403, 403, 404])
+    expect(statuses).toEqual([401, 401, 200, 403, 403, 403, 403, 403, 404, 404])
   })
 })

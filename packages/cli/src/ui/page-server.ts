@@ -10,15 +10,15 @@ import { readPageFile } from '@tidemark/page/server/page-files'
 import {
   createPageSecret,
   findForeignRequest,
-  PAGE_HEADERS,
   readPageBody,
   readPageCookie,
+  readPageUrl,
   sendPageAnswer,
   sendPageEvents,
   TOO_LONG,
   writePageCookie,
 } from '@tidemark/page/server/page-http'
-import { answerPageRequest } from '@tidemark/page/server/page-routes'
+import { answerPageRequest, NOT_FOUND, type PageAnswer } from '@tidemark/page/server/page-routes'
 import type { SessionStore } from './session-store.ts'
 
 interface PageServerOptions {
@@ -36,6 +36,15 @@ export interface PageServer {
 }
 
 const HOST = '127.0.0.1'
+/**
+ * Goes on to the page without the token. Not a redirect: if the link was followed on another site, such as a terminal in the browser, the
+ * browser would send no `SameSite=Strict` cookie with one.
+ */
+const FORWARD: PageAnswer = {
+  status: 200,
+  type: 'text/html; charset=utf-8',
+  text: '<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>Tidemark</title>',
+}
 const COOKIE = 'tidemark_page'
 
 export async function servePage({ store, port = 0 }: PageServerOptions): Promise<PageServer> {
@@ -78,7 +87,8 @@ async function answer(
   const origins = [HOST, 'localhost'].map((name) => `http://${name}:${port}`)
   const refusal = findForeignRequest(request, origins)
   if (refusal !== null) return sendPageAnswer(response, { status: 403, json: { error: refusal } })
-  const url = new URL(request.url ?? '/', `http://${HOST}:${port}`)
+  const url = readPageUrl(request)
+  if (url === null) return sendPageAnswer(response, NOT_FOUND)
   const token = url.searchParams.get('token')
   if (
     url.pathname === '/' &&
@@ -86,8 +96,7 @@ async function answer(
     (isEqual(token, secrets.token) || secrets.links.delete(token))
   ) {
     const cookie = writePageCookie(`${COOKIE}_${port}`, secrets.cookie)
-    response.writeHead(303, { ...PAGE_HEADERS, location: '/', 'set-cookie': cookie }).end()
-    return
+    return sendPageAnswer(response, FORWARD, { 'set-cookie': cookie })
   }
   if (!isEqual(readPageCookie(request, `${COOKIE}_${port}`), secrets.cookie))
     return sendPageAnswer(response, { status: 401, text: 'Open the address that tidemark printed.\n' })

@@ -10,12 +10,18 @@ import {
   findForeignRequest,
   readPageBody,
   readPageCookie,
+  readPageUrl,
   sendPageAnswer,
   sendPageEvents,
   TOO_LONG,
   writePageCookie,
 } from '@tidemark/page/server/page-http'
-import { answerPageRequest, type PageAnswer, type PageEvent } from '@tidemark/page/server/page-routes'
+import {
+  answerPageRequest,
+  NOT_FOUND,
+  type PageAnswer,
+  type PageEvent,
+} from '@tidemark/page/server/page-routes'
 import type { TeamViewer } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
 import { createSessionReports, type ObservedSession, type SessionReports } from './session-reports.ts'
@@ -103,7 +109,8 @@ async function answerAdmitted(
   cookie: PageCookie,
 ): Promise<void> {
   const { method = '' } = request
-  const url = new URL(request.url ?? '/', 'http://page')
+  const url = readPageUrl(request)
+  if (url === null) return sendPageAnswer(response, NOT_FOUND)
   // The page's own files contain no data of sessions.
   const file = method === 'GET' ? await readPageFile(url.pathname, 'team') : null
   if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })

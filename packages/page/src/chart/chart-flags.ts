@@ -1,6 +1,7 @@
 /** The events that the tide chart flags: compactions, clearings and cache breaks, each with its request and its price. */
 import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport } from 'tidemark/report'
+import { PROGRAMS } from './programs.ts'
 
 export interface ChartFlag {
   readonly kind: 'compaction' | 'clearing' | 'break'
@@ -41,17 +42,29 @@ function formatSize(tokens: number | null): string {
 function listClearings(report: PageReport): readonly ChartFlag[] {
   return report.clearings.map(({ afterCall, at, results, savedTokens, by, isUndone }) => {
     const request = clampRequest(report, afterCall)
-    const paid = report.requests[request]?.at ?? at
-    const cost = report.clearingCosts.find((each) => each.at === paid)
+    const next = report.requests[afterCall]
+    const cost = report.clearingCosts.find((each) => each.at === (next?.at ?? at))
+    // A clearing without a price of its own cost nothing, if the request after it has one: nothing was processed again.
+    const isFree = cost === undefined && next !== undefined && next.costUsd !== null
     return {
       kind: 'clearing',
       request,
-      usd: cost?.costUsd ?? null,
+      usd: isFree ? 0 : (cost?.costUsd ?? null),
       title: `Cleared ${formatCount(results, 'tool result')}`,
-      detail: `by ${by === 'tidemark' ? 'Tidemark' : `the ${by}`}${savedTokens === null ? '' : `, ${formatTokens(savedTokens)} tokens freed`}${isUndone ? ', undone later' : ''}`,
+      detail: `by ${nameClearer(by, report)}${savedTokens === null ? '' : `, ${formatTokens(savedTokens)} tokens freed`}${isUndone ? ', undone later' : ''}`,
       isUndone,
     }
   })
+}
+
+/** Returns who cleared results. In a log of Tidemark, the host is the application that uses it. */
+export function nameClearer(
+  by: PageReport['clearings'][number]['by'],
+  { format }: Pick<PageReport, 'format'>,
+): string {
+  if (by === 'tidemark') return 'Tidemark'
+  if (by === 'provider') return 'the provider'
+  return format === 'tidemark' ? 'the application' : PROGRAMS[format]
 }
 
 /** Breaks of subagents and side calls are left out: they have no request in the chart. The cache page lists them. */

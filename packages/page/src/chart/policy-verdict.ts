@@ -20,9 +20,14 @@ export function toComparableCost(
 /** Error of replays: one that changes nothing differs from the recorded cost by up to this share. */
 const ERROR_SHARE = 0.05
 
-export function writeVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {
+/** Returns the cheapest policy that could have made every call; undefined if there is none. */
+export function findCheapest(results: readonly NamedResult[]): NamedResult | undefined {
   const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
-  const [best] = possible.toSorted((one, other) => one.usd - other.usd)
+  return possible.toSorted((one, other) => one.usd - other.usd)[0]
+}
+
+export function writeVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {
+  const best = findCheapest(results)
   if (best === undefined) return 'None of these policies could have made every call.'
   const { title, usd, anchors } = best
   const recorded = toComparableCost(report, results)

@@ -1,4 +1,4 @@
-/** The cost of sessions by day, project, model and program. */
+/** The cost of sessions by day, month, project, model and program. */
 import { describe, expect, it } from 'vitest'
 import { type GroupNames, groupSpending } from './spending-groups.ts'
 
@@ -44,6 +44,11 @@ describe('the cost by group', () => {
       { name: '2026-03-02', usd: 1, lostUsd: 0.5, calls: 10, isPart: false },
       { name: '2026-03-01', usd: 4, lostUsd: 1, calls: 20, isPart: true },
     ])
+  })
+
+  it('has the calls of all days of a month together', () => {
+    const groups = groupSpending(sessions, 'month', NAMES)
+    expect(groups).toEqual([{ name: '2026-03', usd: 5, lostUsd: 1.5, calls: 30, isPart: true }])
   })
 
   it.each([

@@ -1,4 +1,4 @@
-/** The money of several sessions by day, project, model or program. Each grouping adds up to the same cost. */
+/** The money of several sessions by day, month, project, model or program. Each grouping adds up to the same cost. */
 import type { ListedSession } from 'tidemark/report'
 
 export interface SpendingGroup {
@@ -11,7 +11,7 @@ export interface SpendingGroup {
   readonly isPart: boolean
 }
 
-export const GROUPINGS = ['day', 'project', 'model', 'program'] as const
+export const GROUPINGS = ['day', 'month', 'project', 'model', 'program'] as const
 export type Grouping = (typeof GROUPINGS)[number]
 
 type GroupedSession = Pick<ListedSession, 'spending' | 'format' | 'project'>
@@ -21,9 +21,10 @@ export interface GroupNames {
   readonly nameProject: (session: GroupedSession) => string
 }
 
-const UNKNOWN = 'not known'
+/** The name of the group of what has no day or project. */
+export const UNKNOWN_GROUP = 'not known'
 
-/** Lists the groups, most expensive first; days are listed newest first. */
+/** Lists the groups, most expensive first; days and months are listed newest first. */
 export function groupSpending(
   sessions: readonly GroupedSession[],
   grouping: Grouping,
@@ -33,8 +34,9 @@ export function groupSpending(
   for (const session of sessions)
     for (const { day, model, pricedUsd, pricedLostToBreaks, apiCalls, costUsd } of session.spending) {
       const names = {
-        day: day ?? UNKNOWN,
-        project: nameProject(session) || UNKNOWN,
+        day: day ?? UNKNOWN_GROUP,
+        month: day?.slice(0, 7) ?? UNKNOWN_GROUP,
+        project: nameProject(session) || UNKNOWN_GROUP,
         model,
         program: nameProgram(session),
       }
@@ -49,7 +51,9 @@ export function groupSpending(
     }
   return [...groups]
     .map(([name, sums]) => ({ name, ...sums }))
-    .toSorted((one, other) => (grouping === 'day' ? compareNames(other, one) : other.usd - one.usd))
+    .toSorted((one, other) =>
+      grouping === 'day' || grouping === 'month' ? compareNames(other, one) : other.usd - one.usd,
+    )
 }
 
 function compareNames(one: SpendingGroup, other: SpendingGroup): number {

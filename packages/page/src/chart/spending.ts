@@ -53,7 +53,11 @@ const KINDS: readonly PartKind[] = [
 
 type PricedSession = Pick<PageReport, 'money'>
 
-/** Lists the parts of at least one cent, largest first. They add up to the known cost. */
+/** A part is listed from half a cent on, and in a cheap session from this share on: otherwise a bar of cents would have gaps. */
+const LISTED_USD = 0.005
+const LISTED_SHARE = 0.005
+
+/** Lists the parts, largest first. They add up to the known cost, except for what is too small to be listed. */
 export function listSpending(sessions: readonly PricedSession[]): readonly SpendingPart[] {
   const sum = (read: (money: PageReport['money']) => number | null): number =>
     sessions.reduce((total, { money }) => total + (read(money) ?? 0), 0)
@@ -73,7 +77,7 @@ export function listSpending(sessions: readonly PricedSession[]): readonly Spend
     usd: amounts[kind.key],
     share: whole === 0 ? 0 : amounts[kind.key] / whole,
   }))
-    .filter(({ usd }) => usd >= 0.005)
+    .filter(({ usd, share }) => usd >= LISTED_USD || share >= LISTED_SHARE)
     .toSorted((one, other) => other.usd - one.usd)
 }
 

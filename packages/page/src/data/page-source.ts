@@ -27,12 +27,15 @@ export interface PageSource {
   loadDepartures(id: string): Promise<readonly Departure[]>
   loadDepartedText(id: string, key: string): Promise<{ readonly text: string }>
   searchDepartures(id: string, text: string): Promise<readonly DepartedMatch[]>
-  loadReplay(id: string, policy: string): Promise<PolicyResult>
+  loadReplay(id: string, policy: string): Promise<ReplayAnswer>
   /** Undoes a compaction or clearing. A refusal is an outcome; rejects only if the server cannot be reached. */
   undo(id: string, target: string): Promise<UndoOutcome>
   /** Calls `listener` with the id of a changed session, or with null if the list has changed. Returns a stop function. */
   listen(listener: (id: string | null) => void): () => void
 }
+
+/** A replay, or why the session cannot be replayed. */
+export type ReplayAnswer = PolicyResult | { readonly error: string }
 
 export interface TeamSource {
   /** Returns the viewer; null if a key is needed first. */

@@ -131,7 +131,7 @@ function withoutDepartedTexts({ receipt, gone, ...departure }: Departure): Depar
             userMessages: hideTexts(receipt.userMessages, 'text'),
             errors: hideTexts(receipt.errors, 'error'),
             identifiers: hideTexts(receipt.identifiers, 'name'),
-            carried: receipt.carried.map((name) => name.replace(/:.*/s, '')),
+            carried: receipt.carried.map(toCommonSource),
           },
     gone: gone.map((block, index) => ({
       ...block,
@@ -140,6 +140,15 @@ function withoutDepartedTexts({ receipt, gone, ...departure }: Departure): Depar
       tool: toCommonTool(block.tool),
     })),
   }
+}
+
+/** Names of context sources that come with agents. Others are those of an application. */
+const COMMON_SOURCES =
+  /^(?:file|todo|plan_mode|plan_mode_exit|plan_file_reference|nested_memory|invoked_skills|skill_listing|task_status|task_reminder|todo_reminder|queued_command|edited_text_file|compact_file_reference|(?:deferred_tools|mcp_instructions|agent_listing)_delta|hook_(?:context|success|additional_context|system_message|non_blocking_error))$/
+
+function toCommonSource(name: string): string {
+  const kind = name.replace(/:.*/s, '')
+  return COMMON_SOURCES.test(kind) ? kind : 'other source'
 }
 
 type Fact = NonNullable<Departure['receipt']>['files'][number]

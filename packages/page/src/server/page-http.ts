@@ -48,6 +48,11 @@ export function findForeignRequest(
   return isOwn || isOpened ? null : 'The request comes from another site.'
 }
 
+/** Returns the address that a request asks for; null if it is none, such as `//`. Its host means nothing. */
+export function readPageUrl({ url }: IncomingMessage): URL | null {
+  return URL.parse(url ?? '/', 'http://page')
+}
+
 export function createPageSecret(): string {
   return randomBytes(24).toString('base64url')
 }

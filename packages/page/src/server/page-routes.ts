@@ -61,7 +61,7 @@ interface ReadableSession {
   readContents(): Promise<LogContents | null>
 }
 
-const NOT_FOUND: PageAnswer = { status: 404, json: { error: 'There is no such page.' } }
+export const NOT_FOUND: PageAnswer = { status: 404, json: { error: 'There is no such page.' } }
 const NO_SESSION: PageAnswer = { status: 404, json: { error: 'There is no such session.' } }
 
 interface RouteInput {
@@ -107,7 +107,7 @@ async function answerReplay({ session, query }: RouteInput): Promise<PageAnswer>
   if (log === null || !isPresetName(name)) return NO_SESSION
   const replay = await replayLog(log, { policies: [{ name, policy: presets[name] }], withPoints: true })
   if (replay.ok) return { status: 200, json: { ...replay.policies[0], breaksUsd: replay.recorded.breaksUsd } }
-  return { status: 422, json: { error: `This session cannot be replayed: ${replay.why}.` } }
+  return { status: 200, json: { error: `This session cannot be replayed: ${replay.why}.` } }
 }
 
 /** This export never has texts. `inspect --html --with-text`, an explicit request of the user, creates the file with texts. */

@@ -7,8 +7,8 @@ import type { SessionReport } from 'tidemark/logs'
 import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
 import { listFigures, writeHeadline } from '../chart/headline.ts'
+import { PROGRAMS } from '../chart/programs.ts'
 import { layOutTide, type TideLayout } from '../chart/tide-layout.ts'
-import { PROGRAMS } from '../views/session-names.ts'
 import { listCommonModels } from './html-export.ts'
 
 const [WIDTH, HEIGHT] = [1200, 630]

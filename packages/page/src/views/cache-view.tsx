@@ -7,9 +7,9 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { PageBreakCause, PageReport } from 'tidemark/report'
-import { formatCause } from '../chart/chart-flags.ts'
+import { formatCause, nameClearer } from '../chart/chart-flags.ts'
 import { toRequestAddress } from './routes.ts'
-import { formatWhen, PROGRAMS } from './session-names.ts'
+import { formatWhen } from './session-names.ts'
 
 type PageBreak = PageReport['cacheBreaks'][number]
 
@@ -24,7 +24,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   'memory-changed': 'A file that is part of the prompt was edited.',
   'skill-loaded': 'The turn of a skill is sent with other settings, which are part of the cached prefix.',
   restarted: 'The program was started again and built its prompt anew.',
-  'server-side': 'Nothing in the log explains it: the provider dropped the entry.',
+  'server-side': 'Nothing in the log explains it. Most likely the provider dropped the entry.',
   'not-streamed': 'The stream failed, and the request was repeated with other settings.',
 }
 
@@ -196,9 +196,7 @@ function ClearingTable({ report }: { readonly report: PageReport }) {
             {report.clearingCosts.map(({ at, by, tokensRewritten, costUsd, breakEvenCalls }) => (
               <tr key={at}>
                 <td>{formatWhen(at)}</td>
-                <td>
-                  {by === 'host' ? PROGRAMS[report.format] : by === 'tidemark' ? 'Tidemark' : 'the provider'}
-                </td>
+                <td>{nameClearer(by, report)}</td>
                 <td class="number">{formatInteger(tokensRewritten)}</td>
                 <td class="number">{costUsd === null ? '?' : formatDollars(costUsd)}</td>
                 <td class="number">{breakEvenCalls === null ? '?' : formatCount(breakEvenCalls, 'call')}</td>

@@ -12,8 +12,14 @@ import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { Notice } from './notice.tsx'
 import { BreakableText } from './path-text.tsx'
 import { BlockSummary } from './request-panel.tsx'
+import { toRequestAddress } from './routes.ts'
 
-export function ContentView({ report }: { readonly report: PageReport }) {
+interface ContentViewProps {
+  readonly id: string
+  readonly report: PageReport
+}
+
+export function ContentView({ id, report }: ContentViewProps) {
   const { byTool, largest, duplicateReads, agents } = report
   return (
     <section aria-label="What filled the context">
@@ -32,6 +38,7 @@ export function ContentView({ report }: { readonly report: PageReport }) {
             {largest.map((block) => (
               <li key={`${block.line}${block.tokens}`} class="block-line">
                 <BlockSummary block={{ ...block, role: '' }} mark={null} preview={block.what} />
+                <FirstRequest id={id} report={report} line={block.line} />
               </li>
             ))}
           </ul>
@@ -39,6 +46,12 @@ export function ContentView({ report }: { readonly report: PageReport }) {
       )}
     </section>
   )
+}
+
+/** Links to the first request that had the block of this line. */
+function FirstRequest({ id, report, line }: ContentViewProps & { readonly line: number }) {
+  const index = report.requests.findIndex((request) => request.line > line)
+  return index === -1 ? null : <a href={toRequestAddress(id, index)}>request {index + 1}</a>
 }
 
 /** Shows the tokens summed over all requests, because every call sends the whole context again. */
@@ -58,7 +71,7 @@ function SentBars({ report }: { readonly report: PageReport }) {
         Sent in all requests{' '}
         <small>{formatTokens(sent)} tokens, because each call sends the context again</small>
       </h2>
-      <ul class="bars">
+      <ul class="bars changes">
         {classes.map(({ key, label, part }) => (
           <li key={key}>
             <span>{label}</span>
@@ -66,6 +79,7 @@ function SentBars({ report }: { readonly report: PageReport }) {
               <rect class={`class-${key}`} width={Math.max(0.6, (100 * part) / most)} height="8" />
             </svg>
             <span class="number">{formatWholePercent(part / sent)}</span>
+            <small class="number">{formatTokens(part)}</small>
           </li>
         ))}
       </ul>
@@ -81,7 +95,9 @@ function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
   const total = tools.reduce((sum, { requestTokens, resultTokens }) => sum + requestTokens + resultTokens, 0)
   return (
     <div class="card">
-      <h2>By tool</h2>
+      <h2>
+        By tool <small>tokens, each block counted once</small>
+      </h2>
       <table class="plain" aria-label="By tool">
         <thead>
           <tr>

@@ -152,7 +152,9 @@ function DepartureCard({ departure, source, page, isSought }: DepartureCardProps
   const { gone, summary, receipt, kept } = departure
   const needed = gone.filter(({ neededAt }) => neededAt !== null)
   const [onlyNeeded, setOnlyNeeded] = useState(needed.length > 0)
-  const shown = (onlyNeeded ? needed : gone).toSorted((one, other) => other.tokens - one.tokens)
+  const shown = (onlyNeeded && needed.length > 0 ? needed : gone).toSorted(
+    (one, other) => other.tokens - one.tokens,
+  )
   return (
     <article class="card departure" ref={card}>
       <h2>
@@ -183,10 +185,12 @@ function DepartureCard({ departure, source, page, isSought }: DepartureCardProps
         )}
       </div>
       <h3>Blocks that left, the largest first</h3>
-      <label class="check">
-        <input type="checkbox" checked={onlyNeeded} onChange={() => setOnlyNeeded(!onlyNeeded)} />
-        Only those that were needed again
-      </label>
+      {needed.length === 0 ? null : (
+        <label class="check">
+          <input type="checkbox" checked={onlyNeeded} onChange={() => setOnlyNeeded(!onlyNeeded)} />
+          Only those that were needed again
+        </label>
+      )}
       <BlockList source={source} id={page.id} blocks={shown} />
     </article>
   )

@@ -141,8 +141,7 @@ export function BlockSummary({ block, mark, preview }: BlockSummaryProps) {
       <b>{[tool, KIND_TITLES[kind] ?? kind].filter((part) => part !== null).join(' ')}</b> {mark}
       <ShortText text={preview} />
       <span class="number">
-        {formatTokens(tokens)}
-        {line === null ? '' : ` · line ${line}`}
+        {formatTokens(tokens)} tokens{line === null ? '' : ` · line ${line}`}
       </span>
     </>
   )

@@ -1,12 +1,6 @@
 /** How sessions, programs and times are named on the page. */
 import type { PageReport, SessionOwner } from 'tidemark/report'
 
-export const PROGRAMS: Readonly<Record<PageReport['format'], string>> = {
-  'claude-code': 'Claude Code',
-  codex: 'Codex',
-  tidemark: 'Tidemark',
-}
-
 const NAME_CHARACTERS = 90
 
 type NamedSession = Pick<PageReport, 'firstPrompt' | 'sessionId' | 'project' | 'file'>
@@ -42,6 +36,7 @@ const DAY = new Intl.DateTimeFormat(undefined, {
   year: 'numeric',
   timeZone: 'UTC',
 })
+const MONTH = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric', timeZone: 'UTC' })
 const MOMENT = new Intl.DateTimeFormat(undefined, { ...TIME, second: '2-digit' })
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
@@ -60,6 +55,11 @@ export function formatMoment(at: string | null): string {
 /** Formats a day of a report, such as 2026-04-11. */
 export function formatDay(day: string): string {
   return Number.isNaN(Date.parse(day)) ? day : DAY.format(new Date(day))
+}
+
+/** Formats a month of a report, such as 2026-04. */
+export function formatMonth(month: string): string {
+  return Number.isNaN(Date.parse(month)) ? month : MONTH.format(new Date(month))
 }
 
 export function formatClock(at: string | null): string {

@@ -2,6 +2,7 @@
 import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, SessionPage } from 'tidemark/report'
 import { listFigures, listUnpricedModels, writeCost } from '../chart/headline.ts'
+import { PROGRAMS } from '../chart/programs.ts'
 import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
@@ -10,7 +11,7 @@ import { ContentView } from './content-view.tsx'
 import { LeftView } from './left-view.tsx'
 import { Notice } from './notice.tsx'
 import { type Tab, toSessionAddress, useTitle } from './routes.ts'
-import { formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
+import { formatPlace, formatWhen, nameSession } from './session-names.ts'
 import { SpendingBar } from './spending-bar.tsx'
 import { TideView } from './tide-view.tsx'
 import { type Replays, useReplays, WhatIfView } from './what-if-view.tsx'
@@ -135,7 +136,7 @@ interface TabViewProps {
 
 function TabView({ source, page, tab, request, replays, onChanged }: TabViewProps) {
   if (tab === 'left') return <LeftView source={source} page={page} request={request} onChanged={onChanged} />
-  if (tab === 'content') return <ContentView report={page.report} />
+  if (tab === 'content') return <ContentView id={page.id} report={page.report} />
   if (tab === 'if') return <WhatIfView source={source} page={page} replays={replays} />
   if (tab === 'cache') return <CacheView id={page.id} report={page.report} />
   return <TideView key={request ?? 'newest'} source={source} page={page} request={request} />

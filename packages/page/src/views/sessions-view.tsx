@@ -9,12 +9,13 @@ import {
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { ListedSession, SessionList } from 'tidemark/report'
+import { PROGRAMS } from '../chart/programs.ts'
 import { listSpending, writeSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
 import { toSessionAddress, useTitle } from './routes.ts'
-import { formatModel, formatPlace, formatWhen, nameSession, PROGRAMS } from './session-names.ts'
+import { formatModel, formatPlace, formatWhen, nameSession } from './session-names.ts'
 import { SpendingBar } from './spending-bar.tsx'
 import { SpendingGroups } from './spending-groups.tsx'
 
@@ -187,7 +188,7 @@ function SessionTable({ list, isTeam, choice, onChoice }: SessionTableProps) {
           <span>Filter</span>
           <input
             type="search"
-            placeholder={isTeam ? 'text, id, key, team, model' : 'text, folder, model, program'}
+            placeholder={isTeam ? 'text, id, key, team, model, day' : 'text, folder, model, program, 2026-11'}
             value={filter}
             onInput={(event) => onChoice({ filter: event.currentTarget.value, sorting })}
           />
@@ -198,7 +199,9 @@ function SessionTable({ list, isTeam, choice, onChoice }: SessionTableProps) {
       ) : (
         <>
           <Totals sessions={rows} pending={list.pending} notRead={list.notRead} isTeam={isTeam} />
-          {isTeam ? null : <SpendingGroups sessions={rows} />}
+          {isTeam ? null : (
+            <SpendingGroups sessions={rows} onChoose={(text) => onChoice({ filter: text, sorting })} />
+          )}
           <SessionRows
             rows={rows}
             columns={isTeam ? TEAM_COLUMNS : COLUMNS}
@@ -307,7 +310,13 @@ function filterSessions(sessions: readonly ListedSession[], filter: string): rea
   const wanted = filter.trim().toLowerCase()
   if (wanted === '') return sessions
   return sessions.filter((session) =>
-    [nameSession(session), formatPlace(session), ...listOwnerTexts(session), ...session.models]
+    [
+      nameSession(session),
+      formatPlace(session),
+      ...listOwnerTexts(session),
+      ...session.models,
+      ...session.spending.map(({ day }) => day),
+    ]
       .join('\n')
       .toLowerCase()
       .includes(wanted),

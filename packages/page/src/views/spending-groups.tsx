@@ -1,4 +1,4 @@
-/** The spending of the listed sessions by day, project, model or program, with one bar each. Cache breaks are red. */
+/** The spending of the listed sessions by month, day, project, model or program, with one bar each. Cache breaks are red. */
 import {
   formatCost,
   formatCount,
@@ -7,12 +7,25 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { ListedSession } from 'tidemark/report'
-import { GROUPINGS, type Grouping, groupSpending, type SpendingGroup } from '../chart/spending-groups.ts'
-import { formatDay, formatModel, formatPlace, PROGRAMS } from './session-names.ts'
+import { PROGRAMS } from '../chart/programs.ts'
+import {
+  GROUPINGS,
+  type Grouping,
+  groupSpending,
+  type SpendingGroup,
+  UNKNOWN_GROUP,
+} from '../chart/spending-groups.ts'
+import { formatDay, formatModel, formatMonth, formatPlace } from './session-names.ts'
 
 const FIRST_GROUPS = 7
 
-export function SpendingGroups({ sessions }: { readonly sessions: readonly ListedSession[] }) {
+interface SpendingGroupsProps {
+  readonly sessions: readonly ListedSession[]
+  /** Called with the name of a group that the user chose, as the filter of the list takes it. */
+  readonly onChoose: (name: string) => void
+}
+
+export function SpendingGroups({ sessions, onChoose }: SpendingGroupsProps) {
   const [grouping, setGrouping] = useState<Grouping>('day')
   const [isWhole, setWhole] = useState(false)
   const groups = groupSpending(sessions, grouping, {
@@ -41,7 +54,7 @@ export function SpendingGroups({ sessions }: { readonly sessions: readonly Liste
       </fieldset>
       <ul class="bars">
         {shown.map((group) => (
-          <GroupBar key={group.name} group={group} grouping={grouping} most={most} />
+          <GroupBar key={group.name} group={group} grouping={grouping} most={most} onChoose={onChoose} />
         ))}
       </ul>
       {shown.length === groups.length ? null : (
@@ -53,22 +66,37 @@ export function SpendingGroups({ sessions }: { readonly sessions: readonly Liste
   )
 }
 
+const NAME_FORMATS: Readonly<Partial<Record<Grouping, (name: string) => string>>> = {
+  day: formatDay,
+  month: formatMonth,
+  model: formatModel,
+}
+
 interface GroupBarProps {
   readonly group: SpendingGroup
   readonly grouping: Grouping
   readonly most: number
+  readonly onChoose: (name: string) => void
 }
 
-function GroupBar({ group, grouping, most }: GroupBarProps) {
+function GroupBar({ group, grouping, most, onChoose }: GroupBarProps) {
   const { name, usd, lostUsd, calls, isPart } = group
-  const title = grouping === 'day' ? formatDay(name) : grouping === 'model' ? formatModel(name) : name
+  const title = NAME_FORMATS[grouping]?.(name) ?? name
   const lost =
     lostUsd < 0.005
       ? ''
       : `, ${formatDollars(lostUsd)} lost to breaks (${formatWholePercent(lostUsd / Math.max(usd, lostUsd))})`
   return (
     <li>
-      <span class="group-name">{title}</span>
+      <span class="group-name">
+        {name === UNKNOWN_GROUP ? (
+          title
+        ) : (
+          <button type="button" class="link" title="Show only these sessions" onClick={() => onChoose(name)}>
+            {title}
+          </button>
+        )}
+      </span>
       <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
         <rect class="part-carried" width={(100 * usd) / most} height="8" />
         <rect class="part-breaks" width={(100 * lostUsd) / most} height="8" />

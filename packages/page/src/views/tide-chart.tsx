@@ -1,6 +1,6 @@
 /**
  * Draws the tide chart and a strip of dollars below it. The curve is drawn again only when the report, the range or the width changes.
- * Cursor and tip are separate layers that move with the pointer. Keyboard: arrows, page keys, Enter.
+ * Cursor and tip are separate layers that move with the pointer. Keyboard: arrows, page keys, Enter, Escape.
  */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { RefObject, TargetedPointerEvent } from 'preact'
@@ -31,6 +31,8 @@ interface TideChartProps {
 const FLAG_HEIGHT = 62
 const COST_HEIGHT = 46
 const AXIS_HEIGHT = 20
+/** Height of the line of text above the strip of dollars. */
+const COST_TITLE_HEIGHT = 16
 
 export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: TideChartProps) {
   const [box, width] = useWidth()
@@ -38,12 +40,12 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
   const at = cursor ?? to - 1
   const height = width < 600 ? 280 : 400
   const place = { width, from, to }
-  const [dragFrom, setDragFrom] = useState<number | null>(null)
   // The tip is shown for a cursor that pointer or arrow keys have moved. For a cursor set by a link, there is the card below the chart.
   const [hasTip, setHasTip] = useState(false)
   const requestAt = (event: TargetedPointerEvent<HTMLDivElement>): number =>
     findRequestAt(event.clientX - event.currentTarget.getBoundingClientRect().left, place)
   const step = width / Math.max(1, to - from)
+  const { dragFrom, handlers } = useDrag({ requestAt, step, onRange, onOpen })
   const x = cursor === null ? null : (cursor - from + 0.5) * step
   const dragX = dragFrom === null ? null : (dragFrom - from + 0.5) * step
   return (
@@ -63,24 +65,17 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
       }}
       onPointerLeave={() => setHasTip(false)}
       onBlur={() => setHasTip(false)}
-      onPointerDown={(event) => setDragFrom(requestAt(event))}
-      onPointerUp={(event) => {
-        const end = requestAt(event)
-        const start = dragFrom ?? end
-        setDragFrom(null)
-        if (Math.abs(end - start) * step > 12 && Math.abs(end - start) >= 4)
-          onRange({ from: Math.min(start, end), to: Math.max(start, end) + 1 })
-        else onOpen(end)
-      }}
-      onDblClick={() => onRange(null)}
+      {...handlers}
       onKeyDown={(event) => {
         const next = moveCursor(event.key, at, range)
         if (event.key === 'Enter') onOpen(at)
         else if (next !== null) {
           onCursor(next)
           setHasTip(true)
-        } else if (event.key === 'Escape') setHasTip(false)
-        else return
+        } else if (event.key === 'Escape') {
+          setHasTip(false)
+          onRange(null)
+        } else return
         event.preventDefault()
       }}
     >
@@ -93,12 +88,42 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
   )
 }
 
+interface DragOptions extends Pick<TideChartProps, 'onRange' | 'onOpen'> {
+  readonly requestAt: (event: TargetedPointerEvent<HTMLDivElement>) => number
+  /** Pixels of one request. */
+  readonly step: number
+}
+
+/** A drag with the main button chooses a range, a click opens a request. */
+function useDrag({ requestAt, step, onRange, onOpen }: DragOptions) {
+  const [dragFrom, setDragFrom] = useState<number | null>(null)
+  const handlers = {
+    onPointerDown(event: TargetedPointerEvent<HTMLDivElement>) {
+      if (event.button !== 0) return
+      // A drag may end outside the chart.
+      event.currentTarget.setPointerCapture(event.pointerId)
+      setDragFrom(requestAt(event))
+    },
+    onPointerCancel: () => setDragFrom(null),
+    onPointerUp(event: TargetedPointerEvent<HTMLDivElement>) {
+      if (dragFrom === null) return
+      const end = requestAt(event)
+      setDragFrom(null)
+      if (Math.abs(end - dragFrom) * step > 12 && Math.abs(end - dragFrom) >= 4)
+        onRange({ from: Math.min(dragFrom, end), to: Math.max(dragFrom, end) + 1 })
+      else onOpen(end)
+    },
+  }
+  return { dragFrom, handlers }
+}
+
 /** Drawn again when the report, the range or the width changes, but not when the cursor moves. */
 const Drawing = memo(function Drawing({ report, from, to, width, height }: CurveProps) {
+  const stripTop = height + AXIS_HEIGHT + COST_TITLE_HEIGHT
   return (
-    <svg width={width} height={height + COST_HEIGHT + AXIS_HEIGHT} aria-hidden="true">
+    <svg width={width} height={stripTop + COST_HEIGHT} aria-hidden="true">
       <Curve report={report} from={from} to={to} width={width} height={height} />
-      <CostStrip report={report} from={from} to={to} width={width} top={height + AXIS_HEIGHT} />
+      <CostStrip report={report} from={from} to={to} width={width} top={stripTop} />
     </svg>
   )
 })
@@ -303,8 +328,8 @@ function CostStrip({ report, from, to, width, top }: CostStripProps) {
     <g class="axes" transform={`translate(0 ${top})`}>
       <path class="cost-all" d={strip.all} />
       <path class="cost-uncached" d={strip.uncached} />
-      <text x={4} y={10}>
-        {strip.most === 0 ? '' : `dollars, up to ${formatDollars(strip.most)} a request`}
+      <text x={4} y={-4}>
+        {strip.most === 0 ? '' : `Dollars of each request, up to ${formatDollars(strip.most)}`}
       </text>
     </g>
   )

@@ -7,9 +7,9 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
-import { type NamedResult, toComparableCost, writeVerdict } from '../chart/policy-verdict.ts'
+import { findCheapest, type NamedResult, toComparableCost, writeVerdict } from '../chart/policy-verdict.ts'
 import { listMarks, listTicks } from '../chart/tide-layout.ts'
-import type { PageSource } from '../data/page-source.ts'
+import type { PageSource, ReplayAnswer } from '../data/page-source.ts'
 import { Notice } from './notice.tsx'
 import { useWidth } from './tide-chart.tsx'
 
@@ -40,7 +40,7 @@ const POLICIES: readonly { readonly name: string; readonly title: string; readon
   { name: 'nothing', title: 'Nothing', about: 'clears and compacts nothing, in a window without end' },
 ]
 
-type Outcome = PolicyResult | { readonly error: string } | 'running'
+type Outcome = ReplayAnswer | 'running'
 
 /** The replays of a session, which stay while its other views are looked at. */
 export interface Replays {
@@ -147,13 +147,29 @@ function Results({
           </p>
           <Curves report={report} results={done} />
           <OutcomeBars report={report} results={done} />
-          <Notice text="Open loop: the recorded model does not react to what it is shown, and sizes are estimates." />
-          <Notice
-            text={`To use a policy: tidemark watch --policy NAME for an agent that you only run (docs/drop-in.md), "policy": "NAME" in the settings of tidemark chat, presets of the library (docs/policy.md). The names are ${POLICIES.map(({ name }) => name).join(', ')}.`}
-          />
+          <HowToUse results={done} />
         </>
       )}
     </>
+  )
+}
+
+/** What the figures leave out, and how to use the cheapest policy. */
+function HowToUse({ results }: { readonly results: readonly NamedResult[] }) {
+  const best = findCheapest(results)
+  return (
+    <div class="card how-to">
+      <p>
+        These are estimates: the replies are those of the recording, whatever a policy would have shown the
+        model.
+      </p>
+      {best === undefined ? null : (
+        <p>
+          To use {best.title}: <code>tidemark watch --policy {best.name}</code> in front of your agent, or{' '}
+          <code>{`"policy": "${best.name}"`}</code> in the settings of <code>tidemark chat</code>.
+        </p>
+      )}
+    </div>
   )
 }
 
@@ -201,7 +217,9 @@ function formatSight({ seen, used }: PolicyResult['anchors']): string {
 function describeRecorded({ compactions, clearings, money }: PageReport): string {
   const lost = money.lostToBreaks ?? 0
   const breaks = lost < 0.005 ? '' : ` · ${formatDollars(lost)} of it lost to cache breaks`
-  return `${formatCount(compactions.length, 'compaction')}, ${formatCount(clearings.length, 'clearing')}${breaks}`
+  const byHand = compactions.filter(({ trigger }) => trigger === 'manual').length
+  const asked = byHand === 0 ? '' : ` (${byHand} by hand)`
+  return `${formatCount(compactions.length, 'compaction')}${asked}, ${formatCount(clearings.length, 'clearing')}${breaks}`
 }
 
 function describeResult(

@@ -52,23 +52,8 @@ interface MeasuredState extends SessionState {
   readonly context: ContextState
 }
 
-interface MeasuredView extends Pick<CompactionServices, 'rules' | 'estimator'> {
-  readonly from: ContextState | null
-  readonly context: ContextState
-}
-
-/** The planning data of each view of a session, since several steps of a compaction measure the same view. */
-const measuredViews = new WeakMap<ContextView, MeasuredView>()
-
 export function withContextState(state: SessionState, compaction: CompactionServices): MeasuredState {
-  const { context: from, view } = state
-  const { rules, estimator } = compaction
-  const known = measuredViews.get(view)
-  const isKnown = known !== undefined && known.rules === rules && known.estimator === estimator
-  if (isKnown && (known.from === from || known.context === from)) return { ...state, context: known.context }
-  const context = updateContextState(from, view, compaction)
-  measuredViews.set(view, { from, rules, estimator, context })
-  return { ...state, context }
+  return { ...state, context: updateContextState(state.context, state.view, compaction) }
 }
 
 /** Fixed work for each entry, whatever its length, expressed as a number of characters to read. */
@@ -113,18 +98,16 @@ function* updateInSteps(
  * What was appended meanwhile is measured, too. Returns false if the turn was aborted.
  */
 export async function measureInSlices(turn: TurnContext, compaction: CompactionServices): Promise<boolean> {
-  const { rules, estimator } = compaction
-  const { context: from, view: first } = turn.state
-  // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
-  if (from !== null && from.meter.estimator !== estimator) return true
-  for (let start = from; ; ) {
-    const { view } = turn.state
-    const context = await runTurnSteps(turn, updateInSteps(start, view, compaction))
+  for (;;) {
+    const { context: from, view } = turn.state
+    // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
+    if (from !== null && from.meter.estimator !== compaction.estimator) return true
+    const context = await runTurnSteps(turn, updateInSteps(from, view, compaction))
     if (context === null) return false
-    measuredViews.set(view, { from, rules, estimator, context })
-    if (turn.state.view === view || turn.state.context !== from) return true
-    if (turn.state.view.rewrites !== first.rewrites) return true
-    start = context
+    const { state } = turn
+    if (state.context !== from || state.view.rewrites !== view.rewrites) return true
+    turn.state = { ...state, context }
+    if (state.view === view) return true
   }
 }
 

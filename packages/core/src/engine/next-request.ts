@@ -6,7 +6,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { fitRoles } from '../context/flatten.ts'
 import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
 import type { JsonObject } from '../log/json.ts'
-import { type AssistantMessage, isKnownRecord, type PrefixSnapshot } from '../log/record.ts'
+import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import { runAtOnce, type Steps } from '../log/work-steps.ts'
 import { readContextSize } from '../planner/plan-input.ts'
@@ -96,21 +96,12 @@ function assembleAffordable(
   return made
 }
 
-const tokensBySnapshot = new WeakMap<
-  PrefixSnapshot,
-  { readonly estimator: Estimator; readonly tokens: number }
->()
-
 /** Returns the tokens of system prompt and tools. Before the first prefix snapshot, only the tools are counted. */
 export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
   const epoch = prefix.current?.epoch
-  if (epoch === undefined) return estimator.prefix({ tools: host.readOfferedPrefix().tools })
-  const known = tokensBySnapshot.get(epoch)
-  if (known?.estimator === estimator) return known.tokens
-  const system = epoch.sections.map(({ text }) => ({ type: 'text', text }))
-  const tokens = estimator.prefix({ system, tools: epoch.tools })
-  tokensBySnapshot.set(epoch, { estimator, tokens })
-  return tokens
+  return epoch === undefined
+    ? estimator.prefix({ tools: host.readOfferedPrefix().tools })
+    : estimator.snapshot(epoch)
 }
 
 /**

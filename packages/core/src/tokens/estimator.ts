@@ -12,6 +12,7 @@ import {
 } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
+import type { PrefixSnapshot } from '../log/record.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 
 /**
@@ -102,6 +103,8 @@ export interface Estimator {
   thinking(entry: ContextEntry): number
   /** Estimates the tokens of system prompt and tools. */
   prefix(payload: Pick<Payload, 'system' | 'tools'>): number
+  /** Estimates the tokens of system prompt and tools of a snapshot. The result is cached for each snapshot object. */
+  snapshot(snapshot: Pick<PrefixSnapshot, 'sections' | 'tools'>): number
   /** Estimates the tokens of a whole API request. */
   payload(payload: Payload): number
   /** Returns true if `model` counts the same tokens as the estimator, so that its reported usage can be compared. */
@@ -135,6 +138,9 @@ export function createEstimator(
     entry: memoize((entry) => all(listVisibleBlocks(entry))),
     thinking: (entry) => all(listVisibleBlocks(entry).filter(isThinkingBlock)),
     prefix,
+    snapshot: memoize(({ sections, tools }) =>
+      prefix({ system: sections.map(({ text: section }) => ({ type: 'text', text: section })), tools }),
+    ),
     payload: (payload) =>
       prefix(payload) + sumTokens(payload.messages.map((message) => content(message.content))),
   }

@@ -326,24 +326,12 @@ function checkTool(
 ): void {
   const isOwn = type == null || type === 'custom'
   const pattern = profile.tools.namePattern
-  const isNamed = typeof name === 'string' && matchesRegExp(name, pattern)
+  const isNamed = typeof name === 'string' && new RegExp(pattern).test(name)
   if ((isOwn || name != null) && !isNamed) {
     report('tool-name', `${path}.name`, `a name that matches ${pattern}`)
   }
   const hasSchema = isObject(input_schema) && input_schema.type === 'object'
   if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
-}
-
-const compiledPatterns = new Map<string, RegExp>()
-
-/**
- * True if `text` matches a regular expression from a provider profile. Compiled expressions are cached, because
- * compiling takes longer than matching.
- */
-export function matchesRegExp(text: string, pattern: string): boolean {
-  const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
-  compiledPatterns.set(pattern, known)
-  return known.test(text)
 }
 
 const TOOL_CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']

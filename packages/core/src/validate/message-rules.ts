@@ -21,7 +21,7 @@ import { isObject } from '../log/json.ts'
 import type { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ParsedBlock, ParsedMessage, ParsedRequestFields } from '../policy/provider-spelling.ts'
-import { isNonEmptyString, isTurnScopedMessage, matchesRegExp, toArray } from './content-rules.ts'
+import { isNonEmptyString, isTurnScopedMessage, toArray } from './content-rules.ts'
 import type { RuleSet } from './findings.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
@@ -241,7 +241,7 @@ function findServerTool({ type, name }: Block): string | null {
 
 function addCall(draft: CallDraft, id: string, path: string, { profile, report }: RuleSet): boolean {
   const pattern = profile.tools.idPattern
-  if (!matchesRegExp(id, pattern)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
+  if (!new RegExp(pattern).test(id)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
   if (draft.seen.has(id)) {
     report('tool-id-repeated', path, `an id that no other call has: ${id}`)
     return false

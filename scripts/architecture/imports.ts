@@ -6,6 +6,8 @@ import { lineOf, parse, type Source, walk } from './source.ts'
 export interface Import {
   readonly specifier: string
   readonly line: number
+  /** The names that it takes; null if it loads the file whole (`import()`, `import *`). */
+  readonly names: readonly string[] | null
 }
 
 const known = new WeakMap<Source, readonly Import[]>()
@@ -22,9 +24,19 @@ function findImports(source: Source): readonly Import[] {
   const found: Import[] = []
   walk(file, (node) => {
     const specifier = specifierOf(node)
-    if (specifier !== null) found.push({ specifier, line: lineOf(file, node) })
+    if (specifier !== null) found.push({ specifier, line: lineOf(file, node), names: namesOf(node) })
   })
   return found
+}
+
+function namesOf(node: ts.Node): readonly string[] | null {
+  if (ts.isImportTypeNode(node)) return node.qualifier === undefined ? null : [node.qualifier.getText()]
+  if (!ts.isImportDeclaration(node) && !ts.isExportDeclaration(node)) return null
+  const clause = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : node.exportClause
+  const byDefault = ts.isImportDeclaration(node) && node.importClause?.name !== undefined ? ['default'] : []
+  if (clause === undefined) return ts.isExportDeclaration(node) ? null : byDefault
+  if (!ts.isNamedImports(clause) && !ts.isNamedExports(clause)) return null
+  return [...byDefault, ...clause.elements.map((element) => (element.propertyName ?? element.name).text)]
 }
 
 function specifierOf(node: ts.Node): string | null {
@@ -56,27 +68,4 @@ export function resolveImport(from: string, specifier: string): string {
 export function packageName(specifier: string): string {
   const parts = specifier.split('/')
   return parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')
-}
-
-/** The names that a file imports, under the names of the files they come from; null for a file that is loaded whole. */
-export function listImportedNames(source: Source): readonly { name: string | null; file: string }[] {
-  const names: { name: string | null; file: string }[] = []
-  walk(parse(source), (node) => {
-    const specifier = specifierOf(node)
-    if (specifier === null) return
-    const file = isRelative(specifier) ? resolveImport(source.path, specifier) : specifier
-    const clause = ts.isImportDeclaration(node)
-      ? node.importClause?.namedBindings
-      : ts.isExportDeclaration(node)
-        ? node.exportClause
-        : undefined
-    if (ts.isImportTypeNode(node)) names.push({ name: node.qualifier?.getText() ?? null, file })
-    else if (clause !== undefined && (ts.isNamedImports(clause) || ts.isNamedExports(clause)))
-      for (const element of clause.elements)
-        names.push({ name: (element.propertyName ?? element.name).text, file })
-    else if (!ts.isImportDeclaration(node) || clause !== undefined) names.push({ name: null, file })
-    if (ts.isImportDeclaration(node) && node.importClause?.name !== undefined)
-      names.push({ name: 'default', file })
-  })
-  return names
 }

@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import ts from 'typescript'
 import { exportsOf } from './exports.ts'
-import { listImportedNames } from './imports.ts'
+import { importsOf, isRelative, resolveImport } from './imports.ts'
 import { type Finding, lineOf, packageOf, parse, type Source, walk } from './source.ts'
 
 const EMPTY_WORDS = new Set('manager service helper helpers util utils impl base'.split(' '))
@@ -160,9 +160,10 @@ export function checkUnusedExports(
   const imported = new Set<string>()
   const loadedWhole = new Set<string>(entries)
   for (const source of all)
-    for (const { name, file } of listImportedNames(source)) {
-      if (name === null) loadedWhole.add(file)
-      else imported.add(name)
+    for (const { specifier, names } of importsOf(source)) {
+      if (names === null)
+        loadedWhole.add(isRelative(specifier) ? resolveImport(source.path, specifier) : specifier)
+      for (const name of names ?? []) imported.add(name)
     }
   return shipped
     .filter(({ path }) => !loadedWhole.has(path))

@@ -107,17 +107,18 @@ export function redactStrings<Value>(value: Value, redactText: (text: string) =>
 function redactValue(value: unknown, redactText: (text: string) => string): unknown {
   if (typeof value === 'string') return redactText(value)
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) {
-    const redacted = value.map((item) => redactValue(item, redactText))
-    return redacted.some((item, index) => item !== value[index]) ? redacted : value
-  }
+  // Most of a report is numbers and texts without a credential, so nothing is copied before the first change.
   const fields = value as Readonly<Record<string, unknown>>
-  const changed: [string, unknown][] = []
+  let copy: Record<string, unknown> | null = null
   for (const field of Object.keys(fields)) {
-    const redacted = redactValue(fields[field], redactText)
-    if (redacted !== fields[field]) changed.push([field, redacted])
+    const given = fields[field]
+    if (typeof given === 'number') continue
+    const redacted = redactValue(given, redactText)
+    if (redacted === given) continue
+    copy ??= (Array.isArray(value) ? [...value] : { ...value }) as Record<string, unknown>
+    copy[field] = redacted
   }
-  return changed.length === 0 ? value : { ...value, ...Object.fromEntries(changed) }
+  return copy ?? value
 }
 
 /** Replaces a matched credential but keeps the named group `kept`; the last argument of a replacer holds the named groups. */

@@ -109,12 +109,15 @@ export const findMemoryWrite: CauseFinder = (since) =>
 
 /** Finds a change of the working directory, which is part of the system prompt. */
 export const findFolderChange: CauseFinder = (since) => {
-  const folders = since.map(({ record, line }) => ({ line, cwd: (record as { readonly cwd?: unknown }).cwd }))
-  const told = folders.filter(({ cwd }) => typeof cwd === 'string')
-  const moved = told.find(({ cwd }, index) => index > 0 && cwd !== told[index - 1]?.cwd)
-  return moved === undefined
-    ? null
-    : { cause: 'system-changed', evidence: `line ${moved.line}: the working folder changed` }
+  let before: string | null = null
+  for (const { record, line } of since) {
+    const { cwd } = record as { readonly cwd?: unknown }
+    if (typeof cwd !== 'string') continue
+    if (before !== null && cwd !== before)
+      return { cause: 'system-changed', evidence: `line ${line}: the working folder changed` }
+    before = cwd
+  }
+  return null
 }
 
 function findFirst(

@@ -43,7 +43,7 @@ const HOST = '127.0.0.1'
 const FORWARD: PageAnswer = {
   status: 200,
   type: 'text/html; charset=utf-8',
-  text: '<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>Tidemark</title>',
+  text: '<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><link rel="icon" href="data:,"><title>Tidemark</title>',
 }
 const COOKIE = 'tidemark_page'
 

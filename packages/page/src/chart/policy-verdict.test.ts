@@ -1,6 +1,6 @@
 /** What the page says about other policies, from costs of replays. */
 import { describe, expect, it } from 'vitest'
-import { type NamedResult, writeVerdict } from './policy-verdict.ts'
+import { findCheaperPolicy, type NamedResult, writeVerdict } from './policy-verdict.ts'
 
 function replay(title: string, usd: number, more: Partial<NamedResult> = {}): NamedResult {
   return {
@@ -43,5 +43,8 @@ describe('the verdict about other policies', () => {
   it('gives no advice about a difference that is smaller than the error of a replay', () => {
     expect(writeVerdict({ costUsd: 10 }, [replay('Cheap', 9.6)])).toContain('No clear reason to change')
     expect(writeVerdict({ costUsd: 10 }, [replay('Cheap', 9.4)])).toContain('Cheap would have cost 6% less: ')
+    expect(
+      [9.6, 9.4].map((usd) => findCheaperPolicy({ costUsd: 10 }, [replay('Cheap', usd)])?.title),
+    ).toEqual([undefined, 'Cheap'])
   })
 })

@@ -21,9 +21,20 @@ export function toComparableCost(
 const ERROR_SHARE = 0.05
 
 /** Returns the cheapest policy that could have made every call; undefined if there is none. */
-export function findCheapest(results: readonly NamedResult[]): NamedResult | undefined {
+function findCheapest(results: readonly NamedResult[]): NamedResult | undefined {
   const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
   return possible.toSorted((one, other) => one.usd - other.usd)[0]
+}
+
+/** Returns the policy that would have been cheaper by more than a replay may be wrong; undefined if there is none. */
+export function findCheaperPolicy(
+  report: Pick<PageReport, 'costUsd'>,
+  results: readonly NamedResult[],
+): NamedResult | undefined {
+  const [best, recorded] = [findCheapest(results), toComparableCost(report, results)]
+  return best !== undefined && recorded !== null && best.usd <= recorded * (1 - ERROR_SHARE)
+    ? best
+    : undefined
 }
 
 export function writeVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {

@@ -37,7 +37,7 @@ export function ContentView({ id, report }: ContentViewProps) {
           <ul class="blocks">
             {largest.map((block) => (
               <li key={`${block.line}${block.tokens}`} class="block-line">
-                <BlockSummary block={{ ...block, role: '' }} mark={null} preview={block.what} />
+                <BlockSummary block={{ ...block, role: '', line: null }} mark={null} preview={block.what} />
                 <FirstRequest id={id} report={report} line={block.line} />
               </li>
             ))}
@@ -48,10 +48,10 @@ export function ContentView({ id, report }: ContentViewProps) {
   )
 }
 
-/** Links to the first request that had the block of this line. */
+/** Links to the first request that had the block of this line. A block of the last answer was in none yet. */
 function FirstRequest({ id, report, line }: ContentViewProps & { readonly line: number }) {
   const index = report.requests.findIndex((request) => request.line > line)
-  return index === -1 ? null : <a href={toRequestAddress(id, index)}>request {index + 1}</a>
+  return index === -1 ? <>line {line}</> : <a href={toRequestAddress(id, index)}>request {index + 1}</a>
 }
 
 /** Shows the tokens summed over all requests, because every call sends the whole context again. */
@@ -71,7 +71,7 @@ function SentBars({ report }: { readonly report: PageReport }) {
         Sent in all requests{' '}
         <small>{formatTokens(sent)} tokens, because each call sends the context again</small>
       </h2>
-      <ul class="bars changes">
+      <ul class="bars two-figures">
         {classes.map(({ key, label, part }) => (
           <li key={key}>
             <span>{label}</span>

@@ -153,14 +153,13 @@ interface RequestCardProps {
   readonly onOpen: ((request: number) => void) | null
 }
 
-/** Details of the request under the cursor, and what changed since the request before. */
+/** Details of the request under the cursor. */
 function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
   const request = report.requests[index]
   const flags = useMemo(() => listFlags(report), [report])
   if (request === undefined) return null
   const { tokens, usage, outputTokens, costUsd, uncachedUsd } = request
   const own = flags.filter((flag) => flag.request === index)
-  const before = report.requests[index - 1]
   return (
     <div class="request-card">
       <h2>
@@ -179,22 +178,15 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
       {own.map((flag) => (
         <FlagLine key={`${flag.kind}${flag.title}`} flag={flag} id={id} />
       ))}
-      <div class="bars changes">
-        {CONTENT_CLASSES.map((kind) => ({
-          ...kind,
-          part: countClassTokens(request, kind),
-          before: before === undefined ? 0 : countClassTokens(before, kind),
-        }))
-          .filter((kind) => kind.part > 0 || kind.before > 0)
+      <div class="bars">
+        {CONTENT_CLASSES.map((kind) => ({ ...kind, part: countClassTokens(request, kind) }))
+          .filter(({ part }) => part > 0)
           .toReversed()
-          .map((kind) => (
-            <div key={kind.key}>
-              <span>{kind.label}</span>
-              <ShareOfRequest className={`class-${kind.key}`} share={kind.part / tokens} />
-              <span class="number">{formatTokens(kind.part)}</span>
-              <small class="number">
-                {before === undefined ? '' : formatChange(kind.part - kind.before)}
-              </small>
+          .map(({ key, label, part }) => (
+            <div key={key}>
+              <span>{label}</span>
+              <ShareOfRequest className={`class-${key}`} share={part / tokens} />
+              <span class="number">{formatTokens(part)}</span>
             </div>
           ))}
       </div>
@@ -205,12 +197,6 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
       )}
     </div>
   )
-}
-
-/** Formats how many tokens of a kind came or left since the request before; empty if the number stayed the same. */
-function formatChange(tokens: number): string {
-  if (tokens === 0) return ''
-  return `${tokens > 0 ? '+' : '−'}${formatTokens(Math.abs(tokens))}`
 }
 
 function ShareOfRequest({ className, share }: { readonly className: string; readonly share: number }) {

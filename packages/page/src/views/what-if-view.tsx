@@ -7,7 +7,12 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
-import { findCheapest, type NamedResult, toComparableCost, writeVerdict } from '../chart/policy-verdict.ts'
+import {
+  findCheaperPolicy,
+  type NamedResult,
+  toComparableCost,
+  writeVerdict,
+} from '../chart/policy-verdict.ts'
 import { listMarks, listTicks } from '../chart/tide-layout.ts'
 import type { PageSource, ReplayAnswer } from '../data/page-source.ts'
 import { Notice } from './notice.tsx'
@@ -147,16 +152,16 @@ function Results({
           </p>
           <Curves report={report} results={done} />
           <OutcomeBars report={report} results={done} />
-          <HowToUse results={done} />
+          <HowToUse report={report} results={done} />
         </>
       )}
     </>
   )
 }
 
-/** What the figures leave out, and how to use the cheapest policy. */
-function HowToUse({ results }: { readonly results: readonly NamedResult[] }) {
-  const best = findCheapest(results)
+/** What the figures leave out, and how to use a policy that would have been cheaper. */
+function HowToUse({ report, results }: CurvesProps) {
+  const best = findCheaperPolicy(report, results)
   return (
     <div class="card how-to">
       <p>

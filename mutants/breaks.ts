@@ -168,8 +168,8 @@ export const mutants: readonly Mutant[] = [
     name: 'entries-behind-a-rewrite-kept',
     law: 'that misses is not laid to a clearing',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: 'countMessageBlocks(prefix, chain) <= within &&',
-    replace: 'countMessageBlocks(prefix, chain) <= within * 1_000 &&',
+    find: 'countPrefixMessageBlocks(prefix, chain) <= within &&',
+    replace: 'countPrefixMessageBlocks(prefix, chain) <= within * 1_000 &&',
     tests: ['packages/core/src/cache/announce.test'],
   },
   {

@@ -53,7 +53,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-takes-back-an-undo',
     law: 'after another goes further back, and both can be taken back in turn',
-    file: 'packages/core/src/turn/switch-branch.ts',
+    file: 'packages/core/src/turn/undo.ts',
     find: 'if (!isUndo(session, move.record)) return move',
     replace: 'return move',
     tests: ['test/library/branches'],
@@ -61,7 +61,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'redo-is-not-undone-first',
     law: 'that is taken back after more was said is undone to exactly that',
-    file: 'packages/core/src/turn/switch-branch.ts',
+    file: 'packages/core/src/turn/undo.ts',
     find: 'result = !result',
     replace: 'result = true',
     tests: ['test/library/branches'],
@@ -173,7 +173,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'undo-brings-a-refused-prompt-back',
     law: 'leaves the conversation as it was, and the log keeps it',
-    file: 'packages/core/src/turn/switch-branch.ts',
+    file: 'packages/core/src/turn/undo.ts',
     find: 'if (isBranchSwitch(move.record) && move.record.isWithdrawal === true) continue',
     replace: '',
     tests: ['test/library/long-prompts'],

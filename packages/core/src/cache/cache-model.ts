@@ -300,7 +300,7 @@ export function countReadableTokens(
 ): number {
   const found = chain.prefixes.findLast(
     (prefix) =>
-      countMessageBlocks(prefix, chain) <= within &&
+      countPrefixMessageBlocks(prefix, chain) <= within &&
       (at === undefined || isPrefixLive(prefix, at)) &&
       findPrefixSize(chain.sizes, prefix.blocks) !== null &&
       canFindPrefix(prefix, chain, request, profile),
@@ -335,7 +335,7 @@ function canFindPrefix(
   return canReachPrefix(request, prefix.blocks + shift, profile)
 }
 
-export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: RequestChain): number {
+export function countPrefixMessageBlocks({ level, blocks }: CachedPrefix, { front }: RequestChain): number {
   return level === 'messages' ? blocks - front.length : 0
 }
 
@@ -343,7 +343,11 @@ export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: R
 
 const BYTES_PER_TOKEN = 4
 
-function estimateBlock(block: Block | JsonObject): number {
+/**
+ * Returns a rough number of tokens, by the bytes of a block, which is cheaper than the estimator. It divides the tokens
+ * between two known sizes; only beyond the last known size does it count as it is.
+ */
+function weighBlock(block: Block | JsonObject): number {
   return (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
 }
 
@@ -380,7 +384,7 @@ export function estimatePrefixSize(
  * index has counted bytes, they are used, so the time does not grow with the number of messages.
  */
 function weighBetween({ front, blockIndex }: CacheableRequest, from: number, to: number): number {
-  const weight = front.slice(from, to).reduce((sum, block) => sum + estimateBlock(block), 0)
+  const weight = front.slice(from, to).reduce((sum, block) => sum + weighBlock(block), 0)
   const start = Math.max(from - front.length, 0)
   const end = Math.min(to - front.length, blockIndex.end.blocks)
   if (end <= start) return weight
@@ -399,7 +403,7 @@ function weighMessageBlocks(counted: BlockIndex, from: number, to: number): numb
       message === undefined
         ? undefined
         : toMessageBlocks(message)[at - readTotalsBeforeMessage(counted, index).blocks]
-    weight += block === undefined ? 0 : estimateBlock(block)
+    weight += block === undefined ? 0 : weighBlock(block)
   }
   return weight
 }

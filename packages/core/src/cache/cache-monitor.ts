@@ -130,7 +130,10 @@ function limitSources(watch: CacheMonitor, most: number): CacheMonitor {
 
 const MAIN_SOURCE = 'repl_main_thread'
 
-/** Returns the key under which the state of a caller is stored. All names of the main thread have the same key. */
+/**
+ * Returns the key under which the state of the caller `source` is stored. An empty name, `sdk` and names that begin with
+ * `repl_main_thread` all mean the conversation itself and share one key.
+ */
 export function toMonitorKey(source: string): string {
   const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
   return isMain ? MAIN_SOURCE : source

@@ -7,7 +7,7 @@ import { createWatcher, type Sent, type Watcher } from '../../test/breaks/watche
 import type { TokenUsage } from '../log/model-report.ts'
 import { countMessages } from '../request/block-index.ts'
 import type { CacheBreak } from './cache-break.ts'
-import { countLostCacheTokens, isCacheBreak, priceLostCacheTokens, toCallRates } from './detect-break.ts'
+import { countLostCacheTokens, findCallRates, isCacheBreak, priceLostCacheTokens } from './detect-break.ts'
 import type { SentRequest } from './sent-request.ts'
 
 /** What the first request leaves in the cache. */
@@ -322,14 +322,14 @@ describe('ratesOf', () => {
   const usage = createUsage({})
 
   it('goes by the size of the prompt and by what the usage says', () => {
-    const small = toCallRates(usage, billed(90_000, 10_000), prices)
-    const large = toCallRates(usage, billed(90_000, 10_001), prices)
-    const fast = toCallRates({ ...usage, terms: { speed: 'fast' } }, billed(0, 0), prices)
+    const small = findCallRates(usage, billed(90_000, 10_000), prices)
+    const large = findCallRates(usage, billed(90_000, 10_001), prices)
+    const fast = findCallRates({ ...usage, terms: { speed: 'fast' } }, billed(0, 0), prices)
     expect([
       small?.writeShort,
       large?.writeShort,
       fast?.writeShort,
-      toCallRates(usage, billed(0, 0), null),
+      findCallRates(usage, billed(0, 0), null),
     ]).toEqual([1.25, 6.25, 2.5, null])
   })
 })

@@ -35,7 +35,7 @@ import {
 } from './cache-break.ts'
 import {
   countExpectedRead,
-  countMessageBlocks,
+  countPrefixMessageBlocks,
   countReadableTokens,
   findLastCachedPrefix,
 } from './cache-model.ts'
@@ -62,7 +62,7 @@ import {
   findReasonZone,
   formatBreakEvidence,
 } from './explain-break.ts'
-import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
+import { classifyMessageDifference, diffRequests, formatRequestDiff } from './request-diff.ts'
 
 export function checkCacheRead(
   watch: CacheMonitor,
@@ -241,7 +241,7 @@ function detectBreak(
   if (expected === null) return { kind: 'not-judged', why: 'deletion-not-told' }
   const reading = { expected, tokens: figures.first }
   const toInput = (): BreakInput => {
-    const rates = toCallRates(usage, figures.first, rules.prices)
+    const rates = findCallRates(usage, figures.first, rules.prices)
     return { pending, against, answer, rules, expectation, rates }
   }
   if (isCacheBreak(reading, rules.policy)) {
@@ -297,7 +297,12 @@ function expectRead(
     position === null
       ? null
       : readTotalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
-  if (position === null || shared === null || left === null || countMessageBlocks(left, chain) <= shared) {
+  if (
+    position === null ||
+    shared === null ||
+    left === null ||
+    countPrefixMessageBlocks(left, chain) <= shared
+  ) {
     if (!isClearing) return { tokens: whole, position: null, change: null, floor: 0 }
     // The messages do not show the clearing, so the provider made it.
     const within = blocksBeforeClearing ?? 0
@@ -306,7 +311,7 @@ function expectRead(
   }
   const within = Math.min(shared, blocksBeforeClearing ?? shared)
   const floor = countReadableTokens(chain, request, profile, { within, at: sent.at })
-  const change = findMessageDifference(against.sent, sent, position)
+  const change = classifyMessageDifference(against.sent, sent, position)
   return { tokens: change === null || isClearing ? floor : whole, position, change, floor }
 }
 
@@ -500,7 +505,7 @@ export function isCacheBreak(
 }
 
 /** Returns the token rates that applied to a call with this usage; null if the model has no prices. */
-export function toCallRates(
+export function findCallRates(
   usage: TokenUsage,
   tokens: TokensByClass,
   prices: ModelPrices | null,

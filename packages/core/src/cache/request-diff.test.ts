@@ -5,7 +5,7 @@ import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type BlockIndex, findFirstDifference, indexBlocks } from '../request/block-index.ts'
 import type { MessageDifference } from './cache-break.ts'
-import { diffMessageTraits, findMessageDifference, formatRequestDiff } from './request-diff.ts'
+import { classifyMessageDifference, diffMessageTraits, formatRequestDiff } from './request-diff.ts'
 import type { SentRequest } from './sent-request.ts'
 
 const picture: Block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA' } }
@@ -72,7 +72,7 @@ function request(...messages: readonly string[]): SentRequest {
 function change(before: SentRequest, after: SentRequest): MessageDifference | null {
   const position = findFirstDifference(before.messages, after.messages)
   if (position === null) throw new Error('nothing changed')
-  return findMessageDifference(before, after, position)
+  return classifyMessageDifference(before, after, position)
 }
 
 const before = request('one@a', 'two@b', 'three@c')

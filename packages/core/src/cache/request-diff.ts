@@ -28,7 +28,7 @@ import {
 } from './sent-request.ts'
 
 /**
- * Lists the differences between two API requests, except changes of single messages (`findMessageDifference`).
+ * Lists the differences between two API requests, except changes of single messages (`classifyMessageDifference`).
  * `counted`: block indexes of both requests.
  */
 export function diffRequests(
@@ -232,10 +232,10 @@ function hasImage(block: Block): boolean {
 // conversation.
 
 /**
- * Describes how the messages changed at `position`, the first block that differs. Returns null if the conversation was
+ * Returns how the messages changed at `position`, the first block that differs. Returns null if the conversation was
  * rewound, which means that no block of `before` from there on is sent again.
  */
-export function findMessageDifference(
+export function classifyMessageDifference(
   before: SentRequest,
   after: SentRequest,
   position: BlockPosition,

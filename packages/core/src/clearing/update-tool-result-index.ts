@@ -23,8 +23,8 @@ import { AppendList } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
-  endsDeletions,
   isClearedByProvider,
+  isDeletionsEnd,
   isMicrocompactBoundary,
   type MicrocompactMetadata,
   type SystemRecord,
@@ -300,7 +300,7 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
 // The following functions index clearings that the log records and deletions requested from the provider.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
-  if (endsDeletions(record)) return withoutDeletions(register)
+  if (isDeletionsEnd(record)) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata } = record
   const cleared = { ...register, clearableSinceLast: EMPTY_RESULT_TALLY }

@@ -19,10 +19,10 @@ import type { CompactionServices, NotesServices, TurnHost } from '../engine/host
 import { createTextCounter, measureInSlices, withContextState } from '../engine/measure-context.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import {
-  applyCompactionAttempt,
   type CompactionAttemptEnd,
   isBreakerOpen,
   type SessionState,
+  updateBreaker,
 } from '../engine/session-state.ts'
 import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
@@ -103,7 +103,7 @@ export function* countCompactionFailure(
         ? { kind: 'nothing-to-do' }
         : { kind: 'failed', reason }
   const known = withContextState(turn.state, compaction)
-  const breaker = applyCompactionAttempt(known.context.breaker, attempt, known.session.records.length - 1)
+  const breaker = updateBreaker(known.context.breaker, attempt, known.session.records.length - 1)
   turn.state = { ...known, context: { ...known.context, breaker } }
   const { auto } = turn.host.policy.turn
   if (isBreakerOpen(breaker, auto) && !isBreakerOpen(known.context.breaker, auto))

@@ -24,8 +24,8 @@ import {
   type Attachment,
   CLEARED_RESULT_TEXT,
   type ClearedInput,
-  endsDeletions,
   isClearedByProvider,
+  isDeletionsEnd,
   isMicrocompactBoundary,
   isSyntheticError,
   isTurnEndingMessage,
@@ -402,7 +402,7 @@ function listClearingsInForce(entries: AppendList<ContextEntry>): readonly Micro
   let found: MicrocompactMetadata[] = []
   for (const { record } of entries) {
     if (record.type !== 'system') continue
-    if (endsDeletions(record)) found = found.filter(({ way }) => way === 'native')
+    if (isDeletionsEnd(record)) found = found.filter(({ way }) => way === 'native')
     if (isMicrocompactBoundary(record) && isProviderClearing(record)) found.push(record.microcompactMetadata)
   }
   return found

@@ -10,9 +10,9 @@ import type { Damage, DamageKind } from '../log/decode-log.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
   type CompactBoundary,
-  endsDeletions,
   isClearedByProvider,
   isCompactBoundary,
+  isDeletionsEnd,
   isKnownRecord,
   isMicrocompactBoundary,
   type KnownRecord,
@@ -292,7 +292,7 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
       }
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
-  if (endsDeletions(record))
+  if (isDeletionsEnd(record))
     return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
@@ -310,7 +310,7 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
   const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
     (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
   )
-  const dropsEdits = later.some((entry) => endsDeletions(entry.record))
+  const dropsEdits = later.some((entry) => isDeletionsEnd(entry.record))
   // With another prefix snapshot, or without the deletions in the cache, usage from before measured other requests.
   const isMeasured = !dropsEdits && !later.some((entry) => isSnapshotRecord(entry.record))
   let next: ContextView = {

@@ -19,7 +19,7 @@ import type {
   PrefixSnapshot,
   SessionRecord,
 } from '../log/record.ts'
-import type { CompactionAdvice, ContextPlan } from '../planner/context-plan.ts'
+import type { CompactionSavings, ContextPlan } from '../planner/context-plan.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PrefixChange } from '../request/prefix-updates.ts'
 import type { RequestSize } from '../request/request-size.ts'
@@ -193,7 +193,7 @@ export type RewriteEvent =
   /** The plan for reducing the context before the next request. Not emitted if there is nothing to do. */
   | { readonly type: 'planned'; readonly plan: ContextPlan }
   /** Compacting now would cost less than continuing without. Only advice, emitted with each prompt while it holds. */
-  | { readonly type: 'compaction-advised'; readonly advice: CompactionAdvice }
+  | { readonly type: 'compaction-advised'; readonly advice: CompactionSavings }
   | {
       readonly type: 'microcompact'
       readonly id: string
@@ -453,7 +453,7 @@ type BackgroundEvent =
 
 /** Why a prepared summary is not used. */
 export type SummaryDropReason =
-  /** The context was compacted, cleared, undone or rewound since. */
+  /** The context was compacted, cleared, undone or rewound after the summary was planned. */
   | 'rewritten'
   /** A record that the summary replaces was pinned. */
   | 'pinned'

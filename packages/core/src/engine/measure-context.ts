@@ -14,7 +14,7 @@ import { countTextCharacters, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.ts'
+import { type CompactionSavings, makeContextPlan } from '../planner/context-plan.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
 import type { ScaledPolicy } from '../policy/scale-policy.ts'
@@ -285,11 +285,11 @@ function findPriceCompaction({ view, session }: SessionState): number | null {
  * Returns what compacting now would save and drop, by the planner's rules; null if it would not pay. Also returns the
  * session state with updated planning data.
  */
-export function adviseCompaction(
+export function findCompactionSavings(
   given: SessionState,
   host: TurnHost,
   compaction: CompactionServices,
-): { readonly advice: CompactionAdvice | null; readonly state: SessionState } {
+): { readonly advice: CompactionSavings | null; readonly state: SessionState } {
   const { context, state } = gatherPlanContext(given, host, compaction, 'call')
   return { advice: makeContextPlan(context).advice, state }
 }

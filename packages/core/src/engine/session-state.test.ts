@@ -13,7 +13,6 @@ import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
   announceRecordedRewrite,
-  applyCompactionAttempt,
   applyPinRecords,
   type CompactionAttemptEnd,
   type CompactionBreaker,
@@ -23,6 +22,7 @@ import {
   NO_COMPACTION_YET,
   NO_PINS,
   resetCompactionTracking,
+  updateBreaker,
 } from './session-state.ts'
 
 const { auto } = DEFAULT_POLICY.turn
@@ -194,7 +194,7 @@ describe('pins', () => {
 const { auto: autoBreaker } = DEFAULT_POLICY.turn
 const failed: CompactionAttemptEnd = { kind: 'failed', reason: 'no_summary' }
 const after = (ends: readonly CompactionAttemptEnd[]): CompactionBreaker =>
-  ends.reduce((breaker, end, index) => applyCompactionAttempt(breaker, end, index), NO_COMPACTION_FAILURES)
+  ends.reduce((breaker, end, index) => updateBreaker(breaker, end, index), NO_COMPACTION_FAILURES)
 
 describe('the breaker', () => {
   it.each<[string, readonly CompactionAttemptEnd[], boolean]>([

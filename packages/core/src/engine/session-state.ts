@@ -386,8 +386,8 @@ export type CompactionAttemptEnd =
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'aborted' | 'blocked' | 'nothing-to-do' }
 
-/** Updates the failure count after a compaction attempt. `at`: log index of the newest record. */
-export function applyCompactionAttempt(
+/** Returns the breaker after a compaction attempt that ended so. `at`: log index of the newest record. */
+export function updateBreaker(
   breaker: CompactionBreaker,
   end: CompactionAttemptEnd,
   at: number,
@@ -427,7 +427,10 @@ export function findLastAnswer(state: SessionState): LastAnswer | null {
   return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
 }
 
-/** Returns true if no message follows the newest compaction, and the last message before it is a finished answer. */
+/**
+ * Returns true if the newest rewrite is a compaction, no message or attachment follows it, and the last message before it
+ * is a finished answer.
+ */
 function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
   const newest = view.rewrites.at(-1)
   if (newest?.kind !== 'compact') return false

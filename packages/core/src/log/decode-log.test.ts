@@ -5,7 +5,7 @@ import { TidemarkError } from '../errors.ts'
 import {
   createLogHeader,
   createLogLineReader,
-  isLogHeader,
+  isHeaderLine,
   LOG_VERSION,
   readLogVersion,
   type Upcast,
@@ -41,7 +41,7 @@ describe('a header', () => {
   })
 
   it('is recognized by its type', () => {
-    expect([isLogHeader({ type: 'tidemark' }), isLogHeader({ type: 'user' }), isLogHeader({})]).toEqual([
+    expect([isHeaderLine({ type: 'tidemark' }), isHeaderLine({ type: 'user' }), isHeaderLine({})]).toEqual([
       true,
       false,
       false,

@@ -60,7 +60,7 @@ export function createLogHeader(sessionId: string, timestamp: string): LogHeader
   return { type: 'tidemark', format: 'tidemark-session', version: LOG_VERSION, sessionId, timestamp }
 }
 
-export function isLogHeader(line: ParsedLine): boolean {
+export function isHeaderLine(line: ParsedLine): boolean {
   return line.type === 'tidemark'
 }
 
@@ -228,7 +228,7 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   if (!isObject(value)) return skipLine(reading, 'a record is a JSON object; the line is left out')
   // Each level of nesting takes at least two characters, so most lines are too short to exceed the depth limit.
   if (line.length > 2 * MAX_JSON_DEPTH && isNestedTooDeep(value)) return skipLine(reading, TOO_DEEP)
-  if (isLogHeader(value)) return readHeader(reading, value)
+  if (isHeaderLine(value)) return readHeader(reading, value)
   const { version, upcasts } = reading
   const decoded = decodeRecord(version === null ? value : upcastLine(value, version, upcasts))
   const why = decoded.ok ? checkBatchStamp(decoded.record) : decoded.why

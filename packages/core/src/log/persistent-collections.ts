@@ -1,6 +1,6 @@
 /**
- * Persistent collections: an update returns a new collection and leaves the old one unchanged. The cost of an update
- * does not grow with the size of the collection.
+ * Persistent collections: an update returns a new collection and leaves the old one unchanged. The cost of updating the
+ * newest version does not grow with the size of the collection, on average; an update of an older version may copy it.
  */
 
 /**

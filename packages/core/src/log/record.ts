@@ -463,6 +463,7 @@ export function startsTurn(record: SessionRecord): boolean {
 /** Subtype of the notice that deletions are no longer sent, because the provider's cache has expired. */
 export const DELETIONS_END: { readonly subtype: string } = { subtype: `${DELETION_TYPE}_dropped` }
 
-export function endsDeletions(record: object): boolean {
+/** Returns true for the notice that deletions in the provider's cache are no longer sent (`DELETIONS_END`). */
+export function isDeletionsEnd(record: object): boolean {
   return 'subtype' in record && record.subtype === DELETIONS_END.subtype
 }

@@ -350,8 +350,9 @@ export function listWorkflow({ commands, segmentStart }: SessionFacts): readonly
 }
 
 /**
- * Lists commands with the text that shows them, newest first. Of commands that begin alike, only the newest is listed,
- * unless some failed and others did not. Those are shown at greater length, so that they can be told apart.
+ * Lists the commands that failed (`failed`) or the others, newest first, with the text that shows them. Of commands that
+ * begin alike only the newest is listed; if some of them failed and others did not, each is shown at greater length, so
+ * that they can be told apart.
  */
 function listShown(
   commands: readonly CommandFact[],

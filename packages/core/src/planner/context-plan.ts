@@ -44,7 +44,7 @@ export interface ContextPlan {
    */
   readonly refusal: string | null
   /** What compacting now would save and drop; null if it would not pay. */
-  readonly advice: CompactionAdvice | null
+  readonly advice: CompactionSavings | null
   readonly context: ContextTokens
   /** The thresholds that the context has reached; null if the context window is unknown. */
   readonly ladder: ThresholdState | null
@@ -69,13 +69,13 @@ interface TraceStep {
   readonly chosen: boolean
 }
 
-/** Advice that compacting now would cost less than continuing without. */
-export interface CompactionAdvice {
+/** What compacting now would save, if that costs less than continuing without. */
+export interface CompactionSavings {
   /** Dollars that the next 100 calls would cost less, the compaction itself included. */
   readonly savedPer100Calls: number
   /** Tokens of the conversation that a summary would replace. */
   readonly droppedTokens: number
-  /** The advice as a line for the user. */
+  /** Both figures in words, for the user. */
   readonly sentence: string
 }
 
@@ -271,7 +271,7 @@ interface CompactionVerdict {
    */
   readonly act: 'none' | 'soft' | 'notes' | 'hard'
   readonly optimalTrigger: OptimalCompactionSize | null
-  readonly advice: CompactionAdvice | null
+  readonly advice: CompactionSavings | null
   /** True if a compaction would start to save money once a summary is prepared. */
   readonly lacksSummary: boolean
   /** Tokens of the first API request after the compaction. */
@@ -303,7 +303,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   const verdict = (
     act: CompactionVerdict['act'],
     why: string,
-    advice: CompactionAdvice | null = null,
+    advice: CompactionSavings | null = null,
     lacksSummary = false,
   ): CompactionVerdict => ({
     act,
@@ -527,7 +527,7 @@ function findReasonAgainstEconomy(
 function describeAdvice(
   droppedTokens: number,
   { savedPerCall, cost }: OptimalCompactionSize,
-): CompactionAdvice {
+): CompactionSavings {
   const savedPer100Calls = 100 * savedPerCall - cost
   const sentence = `Compacting now would save ${formatDollars(savedPer100Calls)} over the next 100 calls. A summary would replace ${formatCount(droppedTokens)} tokens of the conversation.`
   return { savedPer100Calls, droppedTokens, sentence }

@@ -73,7 +73,7 @@ export function* updateRequestSize(
   before: RequestSizeState | null,
   { flat, prefix, lastRequest, maxMarkers }: NextRequestSizeInput,
 ): Steps<RequestSizeState> {
-  const tally = yield* updateMediaTally(before?.tally ?? EMPTY_MEDIA_TALLY, flat)
+  const tally = yield* tallyFrozenMedia(before?.tally ?? EMPTY_MEDIA_TALLY, flat)
   const front =
     prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
   const isSamePrefix =
@@ -295,7 +295,7 @@ export const EMPTY_MEDIA_TALLY: MediaTally = { frozen: AppendList.of(), items: A
  * Counts the images, documents and bytes of the frozen messages, in steps. Continues from `tally`, the counts of an
  * earlier state.
  */
-export function* updateMediaTally(tally: MediaTally, { frozen }: MessageList): Steps<MediaTally> {
+export function* tallyFrozenMedia(tally: MediaTally, { frozen }: MessageList): Steps<MediaTally> {
   let next = frozen.extends(tally.frozen) ? tally : EMPTY_MEDIA_TALLY
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
     const { bytes } = next

@@ -261,7 +261,10 @@ const ANY_ISSUED_TOKEN = new RegExp(ISSUED_TOKENS.map(({ pattern }) => pattern.s
 
 // Credentials that are recognised by the text before them: a header, a URL, the name of a field.
 
-/** Matches field names whose value is a secret, with any prefix, and with `-`, `_` or nothing between their parts. */
+/**
+ * Matches the words in a field name that mark its value as a secret, with `-`, `_` or nothing between their parts. What
+ * may precede them is `NAME_PREFIX`.
+ */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
 /** Matches what may precede a secret word in a name. It is checked after the word is found, since most names have no such word. */

@@ -74,7 +74,7 @@ export async function* makeRoomAfterCutCall(
     return null
   const { usage } = reply
   const limit = countContextTokens(usage) + countOutputTokens(usage)
-  const end = yield* compactForRoom(turn, compaction, CUT_SHORT_MESSAGE, limit > 0 ? { limit } : undefined)
+  const end = yield* compactForRoom(turn, compaction, WINDOW_FULL_MESSAGE, limit > 0 ? { limit } : undefined)
   return end.ok || end.reason !== 'aborted' ? null : { ok: false, reason: 'aborted' }
 }
 
@@ -101,7 +101,7 @@ function findProblem(response: ModelCallResult, host: TurnHost): string | null {
     const { reply } = response
     const isFinal = listToolCalls(reply).length === 0
     return isFinal && allowedRemedies(host).rewrites > 0 && hasFilledWindow(reply, host)
-      ? CUT_SHORT_MESSAGE
+      ? WINDOW_FULL_MESSAGE
       : null
   }
   if (response.reason !== 'failed' || !isRecoverableFailure(response.failure, host)) return null
@@ -154,7 +154,7 @@ async function* dropThinking(
 
 // Answers that the output limit, the context window or an abort has cut: how the last answer ended, and how it is continued.
 
-export const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
+export const WINDOW_FULL_MESSAGE = 'The window was full before the answer was.'
 
 /** Returns true if the context window ended the response, according to its stop reason or its usage. */
 export function hasFilledWindow({ stop, usage }: Reply, { profile }: TurnHost): boolean {

@@ -241,67 +241,6 @@ export function findReturnPoint(session: SessionLog, record: MoveRecord): string
   return index === undefined ? null : readUuid(session, session.parents.at(index))
 }
 
-/** Returns the record of the active branch with this uuid if it is a move, or the undo of a rewrite; otherwise null. */
-export function findMove(session: SessionLog, uuid: string): MoveRecord | null {
-  for (const { record } of listMovesBackwards(session)) if (record.uuid === uuid) return record
-  return null
-}
-
-/**
- * Returns the newest move on the active branch that can be undone, and its place on the branch; null if there is none. To
- * take back an undo is such a move; an undo is not, so that one undo after the other goes further back.
- */
-export function findNewestMove(
-  session: SessionLog,
-): { readonly record: MoveRecord; readonly position: number } | null {
-  for (const move of listMovesBackwards(session)) {
-    if (isBranchSwitch(move.record) && move.record.isWithdrawal === true) continue
-    if (!isUndo(session, move.record)) return move
-  }
-  return null
-}
-
-/**
- * Returns the newest undo on the active branch, which can be taken back; null if there is none, or if a rewrite or another
- * move came after it.
- */
-export function findNewestUndo({ session, view }: Pick<SessionState, 'session' | 'view'>): MoveRecord | null {
-  const rewrittenAt = view.rewrites.at(-1)?.position ?? -1
-  for (const { record, position } of listMovesBackwards(session)) {
-    if (position < rewrittenAt || record.of === undefined) return null
-    if (isUndo(session, record)) return record
-  }
-  return null
-}
-
-function* listMovesBackwards(
-  session: SessionLog,
-): Generator<{ readonly record: MoveRecord; readonly position: number }> {
-  const { branch } = session
-  for (let position = branch.length - 1; position >= 0; position -= 1) {
-    const record = readRecordAt(session, branch.at(position) ?? 0)
-    if (isBranchSwitch(record) || isUndoneRewrite(record)) yield { record, position }
-  }
-}
-
-function isUndoneRewrite(record: SessionRecord): record is SystemRecord {
-  if (!isKnownRecord(record) || record.type !== 'system') return false
-  return record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
-}
-
-/** Checks whether a move is an undo. To take back an undo is none, and to take that back is one again. */
-function isUndo(session: SessionLog, record: MoveRecord): boolean {
-  let result = false
-  let move: SessionRecord | null = record
-  while (move !== null && (isBranchSwitch(move) || isUndoneRewrite(move)) && move.of !== undefined) {
-    result = !result
-    const at: number = findRecordIndex(session, move.uuid) ?? 0
-    const before: number | undefined = findRecordIndex(session, move.of)
-    move = before !== undefined && before < at ? readRecordAt(session, before) : null
-  }
-  return result
-}
-
 interface Move {
   readonly subtype: BranchSwitch['subtype']
   readonly parentUuid: string | null

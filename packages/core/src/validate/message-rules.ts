@@ -302,7 +302,8 @@ export function reportMissingResults({ pending }: ToolCallState, { report }: Rul
 /** Maps the name of a tool to the path of the first block that adds or removes that tool. */
 export type ToolChangePaths = PersistentMap<string>
 
-export function checkToolChanges(
+/** Reports tool changes that the provider refuses, and adds those of one message to `changes`. */
+export function collectToolChanges(
   changes: ToolChangePaths,
   message: ParsedMessage,
   rules: RuleSet,

@@ -31,8 +31,8 @@ import {
   checkSystemMessage,
   checkThinking,
   checkToolCalls,
-  checkToolChanges,
   checkUsedTools,
+  collectToolChanges,
   type RoleState,
   reportMissingResults,
   type SystemMessageState,
@@ -102,7 +102,7 @@ export function checkMessage(state: MessageCheck, message: ApiMessage): MessageC
     roles: checkRole(state.roles, parsed, rules),
     system: checkSystemMessage(state.system, parsed, rules),
     calls: checkToolCalls(state.calls, parsed, rules),
-    toolChanges: checkToolChanges(state.toolChanges, parsed, rules),
+    toolChanges: collectToolChanges(state.toolChanges, parsed, rules),
     thinking: checkThinking(state.thinking, parsed, rules),
     spelt: profile.spelling.checks.checkMessage(state.spelt, parsed, rules),
   }

@@ -13,7 +13,7 @@ import {
   type MediaItem,
   measureNonMessageBytes,
   proposeMediaDrop,
-  updateMediaTally,
+  tallyFrozenMedia,
 } from '../../src/request/request-size.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
@@ -39,7 +39,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
     conversation.builder.user(blocks)
   })
   const { request } = conversation.assemble()
-  const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, request.messages))
+  const tally = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, request.messages))
   const policy = createPolicy({ request: given }).request
   const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
   return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
@@ -104,7 +104,7 @@ describe('images and bytes', () => {
     ])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, request.messages))
+    const tally = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, request.messages))
     const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
     const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
@@ -116,7 +116,7 @@ describe('images and bytes', () => {
     conversation.builder.user([note, note, note, picture(), picture()])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] }))
+    const tally = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] }))
     const around = measureNonMessageBytes(request.front, 4)
     const isOver = (images: number) =>
       isRequestTooLarge({ messages: request.messages, around }, tally, { profile: few(images), policy })
@@ -150,12 +150,12 @@ describe('images and bytes', () => {
     let grown = EMPTY_MEDIA_TALLY
     for (const blocks of prompts(6)) {
       conversation.builder.user(blocks)
-      grown = runAtOnce(updateMediaTally(grown, conversation.assemble().request.messages))
+      grown = runAtOnce(tallyFrozenMedia(grown, conversation.assemble().request.messages))
       conversation.answer([text])
     }
     const { messages } = conversation.assemble().request
-    grown = runAtOnce(updateMediaTally(grown, messages))
-    const { items, bytes } = runAtOnce(updateMediaTally(EMPTY_MEDIA_TALLY, messages))
+    grown = runAtOnce(tallyFrozenMedia(grown, messages))
+    const { items, bytes } = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, messages))
     expect([[...grown.items], grown.bytes]).toEqual([[...items], bytes])
     expect(items.length).toBeGreaterThan(4)
   })

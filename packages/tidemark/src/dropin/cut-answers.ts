@@ -7,7 +7,7 @@ import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/repl
 import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
-import { CUT_SHORT_MESSAGE, hasFilledWindow } from '@tidemark/core/turn/recover-refusal'
+import { hasFilledWindow, WINDOW_FULL_MESSAGE } from '@tidemark/core/turn/recover-refusal'
 import type { ProviderCodec, ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
 import { findCodec } from '../models/providers.ts'
 import type { OpenSession } from '../session/open-session.ts'
@@ -167,7 +167,7 @@ export function toOverflow({ usage }: Reply): ModelFailure {
   return {
     kind: 'overflow',
     retryable: false,
-    message: CUT_SHORT_MESSAGE,
+    message: WINDOW_FULL_MESSAGE,
     ...(limit > 0 ? { gap: { actual, limit } } : {}),
   }
 }

@@ -8,8 +8,8 @@ import {
   isVisibleToModel,
   withProviderClearings,
 } from '@tidemark/core/context/context-entry'
-import { adviseCompaction, measureContext } from '@tidemark/core/engine/measure-context'
-import type { CompactionAdvice } from '@tidemark/core/planner/context-plan'
+import { findCompactionSavings, measureContext } from '@tidemark/core/engine/measure-context'
+import type { CompactionSavings } from '@tidemark/core/planner/context-plan'
 import {
   computeThresholdState,
   type ThresholdState,
@@ -222,12 +222,12 @@ export interface ContextRemaining {
    */
   readonly ladder: ThresholdState | null
   /** What compacting now would save in money and drop from the context; null if it would not pay. */
-  readonly advice: CompactionAdvice | null
+  readonly advice: CompactionSavings | null
 }
 
 export function measureContextRemaining(session: OpenSession): ContextRemaining {
   const host = createTurnHost(session)
-  const { advice, state } = adviseCompaction(session.state, host, host.compaction)
+  const { advice, state } = findCompactionSavings(session.state, host, host.compaction)
   // What was counted is kept, so that the next measurement counts only what is appended after it.
   session.state = state
   const { expected, high, source } = measureContext(state, host, host.compaction)

@@ -15,8 +15,8 @@ import {
   type SessionLog,
 } from '@tidemark/core/log/session-log'
 import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
-import { findNewestUndo, findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
-import { findMoveToUndo } from '@tidemark/core/turn/undo'
+import { findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
+import { findMoveToUndo, findNewestUndo } from '@tidemark/core/turn/undo'
 import { measureContextRemaining } from './context-usage.ts'
 import type { OpenSession } from './open-session.ts'
 

@@ -7,7 +7,7 @@ import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tid
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
-import { storeRecord } from '@tidemark/wire/readers/stored-records'
+import { toStoredForms } from '@tidemark/wire/readers/stored-records'
 import { isSafeMessageText } from './journal-lock.ts'
 
 /** A checked copy of a new record, before the journal assigns its position. */
@@ -29,7 +29,7 @@ export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDr
       const message = `Record ${index} cannot be appended: ${parsed.why}. Nothing was written.`
       throw new TidemarkError('bad-record', message, { details: { index, why: parsed.why } })
     }
-    const { stored, read: record } = storeRecord(parsed.record)
+    const { stored, read: record } = toStoredForms(parsed.record)
     return { record, json: JSON.stringify(stored) }
   })
 }

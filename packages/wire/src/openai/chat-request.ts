@@ -21,7 +21,7 @@ import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.
 import type { Dialect } from './dialects.ts'
 import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
 import { FAILED_NOTE, findRole, readFreeText, readOwnItem, toDataUrl } from './input-items.ts'
-import { readSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
+import { readNeutralSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 export function encodeChatCall(
   call: ModelCall,
@@ -63,7 +63,7 @@ function listRun(
 }
 
 function toFields({ model, parameters, tools }: RequestFront, dialect: Dialect): JsonObject {
-  const { maxOutput, effort, thinks, toolChoice, others } = readSettings(parameters)
+  const { maxOutput, effort, thinks, toolChoice, others } = readNeutralSettings(parameters)
   const level = effort ?? (thinks ? null : 'none')
   return {
     model,

@@ -34,7 +34,7 @@ interface NeutralSettings {
 }
 
 /** Reads parameters in the neutral form. A tool choice in OpenAI's form is one of the `others`. */
-export function readSettings(parameters: JsonObject): NeutralSettings {
+export function readNeutralSettings(parameters: JsonObject): NeutralSettings {
   const { max_tokens: most, thinking, output_config: output, tool_choice: choice } = parameters
   const isNeutralChoice = isJsonObject(choice) && NEUTRAL_CHOICES.has(choice.type)
   const effort = isJsonObject(output) ? output.effort : undefined

@@ -7,7 +7,7 @@ import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
 import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT, toInputItems, toInputPart } from './input-items.ts'
-import { readSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
+import { readNeutralSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 const RESPONSES_SPELLING: BodySpelling = {
   list: 'input',
@@ -31,7 +31,7 @@ export function encodeResponsesCall(call: ModelCall, options: EncodeOptions): St
 }
 
 function toFields({ model, parameters, tools }: RequestFront): JsonObject {
-  const { maxOutput, effort, thinks, toolChoice, others } = readSettings(parameters)
+  const { maxOutput, effort, thinks, toolChoice, others } = readNeutralSettings(parameters)
   const level = effort ?? (thinks ? null : 'none')
   return {
     model,

@@ -48,7 +48,10 @@ export interface ClientRequest {
    * the whole text, so it must not outlive the request.
    */
   readonly findExactBlock: ((block: Block) => string | undefined) | null
-  /** The list as the client wrote it, for protocols that can send it so. Absent if the request does not have all messages. */
+  /**
+   * The client's list as it wrote it, for protocols that can send it so. Absent if the request continues a stored response; its
+   * `items` are null if the list has a compaction item of ours.
+   */
   readonly list?: ClientList
 }
 

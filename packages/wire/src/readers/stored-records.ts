@@ -18,11 +18,11 @@ export function fromStoredRecord(record: SessionRecord): SessionRecord {
 
 /** Returns a record as the log keeps it. */
 export function toStoredRecord(record: SessionRecord): SessionRecord {
-  return storeRecord(record).stored
+  return toStoredForms(record).stored
 }
 
 /** Returns a record in the form in which the log stores it, and in the form in which it is read back. */
-export function storeRecord(record: SessionRecord): {
+export function toStoredForms(record: SessionRecord): {
   readonly stored: SessionRecord
   readonly read: SessionRecord
 } {
@@ -33,7 +33,7 @@ export function storeRecord(record: SessionRecord): {
   return { stored, read: fromStoredRecord(stored) }
 }
 
-function storeResponse(record: AssistantRecord): ReturnType<typeof storeRecord> {
+function storeResponse(record: AssistantRecord): ReturnType<typeof toStoredForms> {
   const { usage, stop, billed, ...fields } = record
   const { record: known, note } = completeRecord(fields, readAnthropicReport)
   const derived = known as AssistantRecord

@@ -152,8 +152,8 @@ export const mutants: readonly Mutant[] = [
     name: 'failed-drop-sent-again',
     law: 'a drop that changes nothing of the request',
     file: 'packages/core/src/summary/attempt-chain.ts',
-    find: 'chain.drops > 0 && isSameRequest(chain.next, made)',
-    replace: 'chain.drops > 99 && isSameRequest(chain.next, made)',
+    find: 'chain.drops > 0 && isSameSummaryRequest(chain.next, made)',
+    replace: 'chain.drops > 99 && isSameSummaryRequest(chain.next, made)',
     tests: ['packages/core/src/summary/attempt-chain.test'],
   },
   {

@@ -160,8 +160,8 @@ export const mutants: readonly Mutant[] = [
     name: 'entries-live-for-ever',
     law: 'prefixes',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: 'return now < prefixExpiry(prefix)',
-    replace: 'return now < prefixExpiry(prefix) * 1_000',
+    find: 'return now < computePrefixExpiry(prefix)',
+    replace: 'return now < computePrefixExpiry(prefix) * 1_000',
     tests: ['packages/core/src/cache/cache-model.test'],
   },
   {

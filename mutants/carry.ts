@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
     name: 'printed-files-are-not-read',
     law: 'that a shell command printed come back like those that were read',
     file: 'packages/core/src/sources/file-source.ts',
-    find: '...listPrintedByCall(run).map(({ path, from, to })',
+    find: '...listFilesPrintedByCall(run).map(({ path, from, to })',
     replace: '...listPrintedByCall({ ...run, command: null }).map(({ path, from, to })',
     tests: [`${TESTS}/files`],
   },

@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
     name: 'notes-of-a-client-as-long-as-those-of-a-session',
     law: 'under a client, the notes have at most the tokens that its policy gives them',
     file: 'packages/core/src/compaction/plan-compaction.ts',
-    find: 'isOften ? limitNotes(scaled.budgets, dropIn.notesTokens) : scaled.budgets',
+    find: 'isOften ? limitNotesBudgets(scaled.budgets, dropIn.notesTokens) : scaled.budgets',
     replace: 'scaled.budgets',
     tests: ['test/drop-in/long-runs'],
   },

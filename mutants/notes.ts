@@ -36,9 +36,9 @@ export const mutants: readonly Mutant[] = [
     name: 'requests-take-the-tokens-of-decisions',
     law: 'stays where the user asked for very much',
     file: 'packages/core/src/notes/render-notes.ts',
-    find: 'let decisions = writeDecisions(facts, { ...budget, tokens: options.decisionTokens })',
+    find: 'let decisions = writeDecisionsSection(facts, { ...budget, tokens: options.decisionTokens })',
     replace:
-      'let decisions = writeDecisions(facts, { ...budget, tokens: budget.tokens - countTokens(writeSection(sources.task, budget)) })',
+      'let decisions = writeDecisionsSection(facts, { ...budget, tokens: budget.tokens - countTokens(writeSection(sources.task, budget)) })',
     tests: [KEEPER],
   },
   {

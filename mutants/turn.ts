@@ -118,8 +118,9 @@ export const mutants: readonly Mutant[] = [
     name: 'bound-thinking-outlives-its-tools',
     law: 'although the first run had none',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses, foreignResponses })',
-    replace: 'diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses: [], foreignResponses })',
+    find: 'planPrefixChange(prefix, withChosenTtl(turn, present), { ...rules, boundResponses, foreignResponses })',
+    replace:
+      'planPrefixChange(prefix, withChosenTtl(turn, present), { ...rules, boundResponses: [], foreignResponses })',
     tests: ['test/library/changing-tools'],
   },
   {
@@ -182,8 +183,8 @@ export const mutants: readonly Mutant[] = [
     name: 'compacted-request-must-reach-the-line',
     law: 'long prompt after a long conversation is answered',
     file: 'packages/core/src/compaction/plan-compaction.ts',
-    find: 'notesText === undefined ? isForced : keepsNewestRound(request)',
-    replace: 'notesText !== undefined && keepsNewestRound(request)',
+    find: 'notesText === undefined ? isForced : keepsOnlyNewestRound(request)',
+    replace: 'notesText !== undefined && keepsOnlyNewestRound(request)',
     tests: ['test/drop-in/long-prompts'],
   },
 ]

@@ -10,7 +10,7 @@ import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import type { DeepPartial } from '@tidemark/core/policy/policy-fields'
 import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire/catalogue/catalogue'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { linear, readRecords } from './plan-table/linear.ts'
 import { type Replayed, replay } from './plan-table/replay.ts'
@@ -96,7 +96,7 @@ function replayed(records: readonly KnownRecord[], overrides: DeepPartial<Policy
     profile: createProviderProfile(model),
     prices: pricesAtDate(model, records[0]?.timestamp ?? ''),
     window: 200_000,
-    weights: estimatorWeights(model.tokenizer, policy.estimate),
+    weights: createEstimatorWeights(model.tokenizer, policy.estimate),
   })
 }
 

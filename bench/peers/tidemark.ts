@@ -7,7 +7,7 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { toPayload } from '@tidemark/core/request/build-request'
 import { readCalibrationScale } from '@tidemark/core/tokens/usage'
-import { applyClearing } from '../../packages/core/src/turn/reduce-context.ts'
+import { appendClearing } from '../../packages/core/src/turn/reduce-context.ts'
 import type { Contender, Conversation } from './contender.ts'
 import type { Story } from './story.ts'
 import { hostFor, journalOver, NARROW, type RoomyHost, UNHURRIED, WIDE } from './tidemark-host.ts'
@@ -118,7 +118,7 @@ const clearAll: Prepare = async (run) => {
   })
   // Too little to be worth a rewrite: it stays as it is, as the results that are left will show.
   if (proposal === null) return
-  const halt = await drain(applyClearing(run, room, proposal))
+  const halt = await drain(appendClearing(run, room, proposal))
   if (halt !== null) throw new Error(`not cleared: ${halt.reason}`)
 }
 

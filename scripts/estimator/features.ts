@@ -4,7 +4,7 @@ import {
   CHARACTER_CLASSES,
   CHARACTER_COUNTS_LENGTH,
   countCharacters,
-  splitBlock,
+  splitBlockForEstimate,
 } from '../../packages/core/src/tokens/estimator.ts'
 import { listReminderTokens, type MeasuredCall } from './estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
@@ -54,7 +54,9 @@ function isPlain(call: MeasuredCall, { stripsThinking }: RowOptions): boolean {
 }
 
 function hasMedia(blocks: readonly Block[]): boolean {
-  return blocks.some((block) => splitBlock(block, 'fields').nestedBlocks.length > 0 || block.type === 'image')
+  return blocks.some(
+    (block) => splitBlockForEstimate(block, 'fields').nestedBlocks.length > 0 || block.type === 'image',
+  )
 }
 
 function featuresOf(call: MeasuredCall, reminder: number): Float64Array {
@@ -63,7 +65,7 @@ function featuresOf(call: MeasuredCall, reminder: number): Float64Array {
     features[column(name)] = (features[column(name)] ?? 0) + amount
   }
   for (const block of [...call.said, ...call.heard]) {
-    const parts = splitBlock(block, 'fields')
+    const parts = splitBlockForEstimate(block, 'fields')
     add('field', parts.fields)
     if (isThinkingBlock(block)) {
       add('cipher', parts.signatureLength)

@@ -1,7 +1,7 @@
 /** The made-up session as the lines of a log, with the usage a provider would have reported. */
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { callFor, code, createDice, promptAt } from './made-up-session.ts'
 
 const CALLS = 300
@@ -37,7 +37,7 @@ function say(telling: Telling, text: string): void {
   telling.minutes += 4
 }
 
-const { block: tokensOf } = createEstimator(estimatorWeights('claude-to-4.6', DEFAULT_POLICY.estimate))
+const { block: tokensOf } = createEstimator(createEstimatorWeights('claude-to-4.6', DEFAULT_POLICY.estimate))
 
 function answer(telling: Telling, call: number): void {
   const { dice } = telling

@@ -4,7 +4,7 @@
  */
 
 import type { CacheTemperature } from '@tidemark/core/cache/cache-model'
-import { findFirstClearable, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
+import { findFirstClearableId, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import {
   createIndexRules,
   createToolResultIndex,
@@ -112,7 +112,7 @@ class LedSession {
 
   /** Before a response: what the plan says is done, then the request is priced. */
   call(now: number): void {
-    this.#edge ??= findFirstClearable(this.#register, [])
+    this.#edge ??= findFirstClearableId(this.#register, [])
     const planned = makeContextPlan(this.#context(now))
     if (planned.act === 'clear') this.#clear(planned)
     if (planned.act === 'compact') this.#compact(planned, now)
@@ -219,7 +219,7 @@ class LedSession {
     this.take(
       this.#own({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata: clear.metadata }),
     )
-    this.#edge = findFirstClearable(this.#register, [])
+    this.#edge = findFirstClearableId(this.#register, [])
   }
 
   #compact({ compact }: ContextPlan, now: number): void {

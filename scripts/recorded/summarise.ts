@@ -8,13 +8,13 @@ import { computeUserMessageBudget } from '../../packages/core/src/summary/summar
 import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
 import { buildLedger, writeLocalSummary } from '../../packages/core/test/summarize/summary-rules.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
-import { estimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
+import { createEstimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
 
 /** The estimator of the model a session ran on. */
 export function estimatorFor(model: string | undefined): Estimator {
   const found = lookUpModel(modelCatalogue, model ?? '')
   return createEstimator(
-    estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate),
+    createEstimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate),
   )
 }
 

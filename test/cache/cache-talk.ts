@@ -5,8 +5,8 @@
 import {
   type CacheForecast,
   forecastCacheRead,
-  updateCacheFromFork,
-  updateCacheFromResponse,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
 } from '@tidemark/core/cache/cache-forecast'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
@@ -15,7 +15,7 @@ import {
   createCacheMonitor,
   recordSentRequest,
 } from '@tidemark/core/cache/cache-monitor'
-import { checkCacheRead } from '@tidemark/core/cache/detect-break'
+import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
 import { type MonitoredRequest, type SentRequest, toSentRequest } from '@tidemark/core/cache/sent-request'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import type { Block } from '@tidemark/core/log/block'
@@ -161,9 +161,13 @@ export class CacheTalk {
     const usage = readAnthropicUsage(body.usage)
     if (usage === null) throw new Error('The simulator sent no usage.')
     const answer = { source, usage, word: profile.spelling.readDiagnosis({ ...body }) }
-    const { monitor: watch, outcome } = checkCacheRead(this.watch, answer, rules)
+    const { monitor: watch, outcome } = judgeCacheRead(this.watch, answer, rules)
     this.watch = watch
-    this.lineage = (isFork ? updateCacheFromFork : updateCacheFromResponse)(this.lineage, forecast, usage)
+    this.lineage = (isFork ? updateCacheModelFromFork : updateCacheModelFromResponse)(
+      this.lineage,
+      forecast,
+      usage,
+    )
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
     return { request, forecast, usage, record, outcome, content: body.content }
   }

@@ -30,8 +30,8 @@ import {
 } from '@tidemark/core/request/prefix-snapshot'
 import {
   createSnapshotRecord,
-  diffPrefix,
   type PrefixChange,
+  planPrefixChange,
   type RecordBody,
 } from '@tidemark/core/request/prefix-updates'
 import {
@@ -178,7 +178,7 @@ export class ToldSide {
       if (standing === null || changes.length > 4) throw new Error('the prefix does not settle')
       const holds = mustDelayUpdate(this.flat, profile)
       const rules = { profile, volatile: 'delta', lateTools: 'announce', isBound: false, holds } as const
-      const change = diffPrefix({ ...this.#told, current: standing }, this.present, rules)
+      const change = planPrefixChange({ ...this.#told, current: standing }, this.present, rules)
       if (change.kind === 'none') {
         this.changes = changes
         return standing

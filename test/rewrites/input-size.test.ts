@@ -7,7 +7,7 @@ import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estim
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { buildSummaryRequest, stripInput } from '../../packages/core/src/summary/summary-input.ts'
+import { buildSummaryRequest, stripSummaryInput } from '../../packages/core/src/summary/summary-input.ts'
 
 const estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 const summariser = {
@@ -33,7 +33,7 @@ describe('what a summariser is sent', () => {
       fc.assert(
         fc.property(numbers, (choices) => {
           const { builder } = generateSession(new GeneratorChoices(choices))
-          const shown = stripInput(builder.view.entries.toArray(), { asText: false })
+          const shown = stripSummaryInput(builder.view.entries.toArray(), { asText: false })
           const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
           expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
         }),

@@ -6,7 +6,7 @@ import { openSession, type SessionState } from '@tidemark/core/engine/session-st
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { listRawTexts, toPayload } from '@tidemark/core/request/build-request'
 import { type FakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
-import { pinRecord } from '@tidemark/core/turn/pin'
+import { setRecordPin } from '@tidemark/core/turn/pin'
 import { reduceContext } from '@tidemark/core/turn/reduce-context'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
 import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
@@ -48,7 +48,7 @@ export async function clearSession(host: RewriteHost): Promise<void> {
 }
 
 export async function pinRecordOf(host: RewriteHost, uuid: string): Promise<void> {
-  const end = await runToEnd(pinRecord(await openRun(host), uuid, true))
+  const end = await runToEnd(setRecordPin(await openRun(host), uuid, true))
   if (!end.ok) throw new Error(end.message)
 }
 

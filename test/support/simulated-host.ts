@@ -28,7 +28,7 @@ import {
 } from '@tidemark/simulator'
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire/catalogue/catalogue'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import type { ModelEntry } from '@tidemark/wire/catalogue/model-entry'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import { createHttpModel, systemIds } from 'tidemark/internal'
@@ -127,7 +127,9 @@ function roomFor(
   entry: ModelEntry,
 ): { readonly compaction?: CompactionServices } {
   if (window === undefined) return {}
-  const estimator = createEstimator(estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy.estimate))
+  const estimator = createEstimator(
+    createEstimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy.estimate),
+  )
   const room = createTestCompaction(
     {
       policy,

@@ -14,7 +14,7 @@ import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { type Block, isToolUse, joinTexts, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { applyNotesAnswer, applyNotesCall, writeExtractionPrompt } from '../notes/extraction-prompt.ts'
-import { checkNotes, type NotesLimits } from '../notes/notes-file.ts'
+import { acceptNotes, type NotesLimits } from '../notes/notes-file.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { ForkMessage } from '../request/fork-request.ts'
 import { redact } from '../text/redact.ts'
@@ -91,7 +91,7 @@ export async function* extractNotes(
   // A stopped update may have lost its claim to another update, so it must not replace anything.
   if (isStopped()) return ABORTED_EXTRACTION
   if (notes === input.notes) return failExtraction('no-change', 'The answer changed nothing in the notes.')
-  const checked = checkNotes(redact(notes), input.template, limits)
+  const checked = acceptNotes(redact(notes), input.template, limits)
   if (!checked.ok) return failExtraction('bad-notes', checked.message)
   return { ok: true, text: checked.text, coveredUuid }
 }

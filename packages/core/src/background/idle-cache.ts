@@ -1,6 +1,6 @@
 /** Keeps the prompt cache of an idle session from expiring: decides whether that pays, and sends the request that does so. */
 
-import { cacheExpiry, EMPTY_CACHE_MODEL, prefixExpiry } from '../cache/cache-model.ts'
+import { computePrefixExpiry, EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../cache/cache-model.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import type { KeptCache, TurnEvent } from '../engine/events.ts'
 import { findCurrentRates } from '../engine/host.ts'
@@ -115,13 +115,13 @@ export function listPauses(session: SessionLog): readonly number[] {
 
 /** Returns when the cached conversation expires, in milliseconds since 1970; null if nothing is known to be cached. */
 export function findCacheExpiry({ cacheModel }: SessionState): number | null {
-  return cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
+  return findNewestPrefixExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
 }
 
 /** Returns when an idle cache is to be renewed: shortly before it expires; null if nothing is known to be cached. */
 export function findRenewalTime({ cacheModel }: Pick<SessionState, 'cacheModel'>): number | null {
   const last = cacheModel?.chains[0]?.prefixes.at(-1)
-  return last === undefined ? null : prefixExpiry(last) - findRenewalLead(last.seconds * 1000)
+  return last === undefined ? null : computePrefixExpiry(last) - findRenewalLead(last.seconds * 1000)
 }
 
 /**

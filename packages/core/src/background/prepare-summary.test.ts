@@ -6,8 +6,8 @@ import { makeContextPlan } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import {
   canStartPreparing,
+  captureEndedPreparation,
   chooseSwapCause,
-  describeEndedPreparation,
   hasCompletedTodo,
   measureTurnGrowth,
 } from './prepare-summary.ts'
@@ -47,10 +47,10 @@ describe('a prepared summary', () => {
     builder.user('begin')
     builder.answer()
     expect(canStartPreparing(toState(builder), null)).toBe(true)
-    const ended = describeEndedPreparation(toState(builder))
+    const ended = captureEndedPreparation(toState(builder))
     builder.call('Read', { file_path: 'a.ts' }, 'text')
     expect(canStartPreparing(toState(builder), ended)).toBe(false)
-    const compacted = describeEndedPreparation(toState(builder))
+    const compacted = captureEndedPreparation(toState(builder))
     builder.user('go on')
     expect(canStartPreparing(toState(builder), ended)).toBe(true)
     expect(canStartPreparing(toState(builder), { ...compacted, compaction: 'other', at: 1_000 })).toBe(true)

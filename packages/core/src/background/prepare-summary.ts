@@ -3,7 +3,7 @@
  * in. The host runs the preparation; nothing is appended to the log before the swap, except the cost.
  */
 
-import { type CompactionResult, commitDraft, isPinnedSince } from '../compaction/commit-draft.ts'
+import { type CompactionResult, commitDraft, isSummarizedRecordPinned } from '../compaction/commit-draft.ts'
 import { type CompactionDraft, findAddedEntries } from '../compaction/draft.ts'
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
 import { refreshDraft } from '../compaction/prepare-draft.ts'
@@ -21,7 +21,7 @@ import { countContextTokens } from '../tokens/usage.ts'
 import { findNewestResponseStart } from './update-notes.ts'
 
 /** The options of the compaction that is prepared. Its cause is known only when the summary is swapped in. */
-export const PREPARED_COMPACTION: CompactionOptions = {
+export const PREPARED_COMPACTION_OPTIONS: CompactionOptions = {
   trigger: 'auto',
   cause: 'prepared',
   firedBy: 'threshold',
@@ -35,12 +35,12 @@ export interface EndedPreparation {
   readonly compaction: string | null
 }
 
-export function describeEndedPreparation(state: SessionState): EndedPreparation {
-  return { at: state.session.records.length - 1, compaction: findNewestCompaction(state) }
+export function captureEndedPreparation(state: SessionState): EndedPreparation {
+  return { at: state.session.records.length - 1, compaction: findNewestCompactionUuid(state) }
 }
 
 /** Returns the uuid of the newest compaction in effect; null if there is none. */
-export function findNewestCompaction({ view }: SessionState): string | null {
+export function findNewestCompactionUuid({ view }: SessionState): string | null {
   return view.rewrites.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
 }
 
@@ -50,7 +50,9 @@ export function findNewestCompaction({ view }: SessionState): string | null {
  */
 export function canStartPreparing(state: SessionState, last: EndedPreparation | null): boolean {
   return (
-    last === null || last.compaction !== findNewestCompaction(state) || hasPromptSince(state.view, last.at)
+    last === null ||
+    last.compaction !== findNewestCompactionUuid(state) ||
+    hasPromptSince(state.view, last.at)
   )
 }
 
@@ -58,14 +60,14 @@ export function canStartPreparing(state: SessionState, last: EndedPreparation | 
  * Explains why a summary that was planned for an earlier state can no longer be used; null if it can. Messages appended
  * since do not matter: they stay after the summary.
  */
-export function findReasonOvertaken(
+export function findSummaryDropReason(
   plan: CompactionPlan,
   state: SessionState,
   models: { readonly planned: string; readonly current: string },
 ): Extract<SummaryDropReason, 'rewritten' | 'pinned' | 'model-switched'> | null {
   if (models.planned !== models.current) return 'model-switched'
   if (findAddedEntries(plan, state.view) === null) return 'rewritten'
-  return isPinnedSince(plan, state) ? 'pinned' : null
+  return isSummarizedRecordPinned(plan, state) ? 'pinned' : null
 }
 
 /**
@@ -122,7 +124,7 @@ export function hasCompletedTodo({ view: { entries } }: SessionState, todoTools:
  * Replaces the conversation by a prepared summary, if there is one. With `waits`, first waits for a summary that is
  * being prepared. Returns true if the context was replaced.
  */
-export async function* swapInPrepared(
+export async function* swapInPreparedSummary(
   turn: TurnContext,
   cause: CompactCause,
   { waits }: { readonly waits: boolean },

@@ -16,7 +16,7 @@ import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex, isOnBranch } from '../log/session-log.ts'
 import { runInSlices, type Steps } from '../log/work-steps.ts'
-import { chooseTemplate, moveToTemplate } from '../notes/notes-file.ts'
+import { chooseNotesTemplate, moveNotesToTemplate } from '../notes/notes-file.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { ABORTED_EXTRACTION, extractNotes, type NotesExtraction } from './extract-notes.ts'
@@ -155,12 +155,12 @@ async function* writeNotes(
     if (kept === null || isLate) return ABORTED_EXTRACTION
     return { ok: true, text: redact(kept.text), coveredUuid: kept.coveredUuid }
   }
-  const template = chooseTemplate(overrides.template)
+  const template = chooseNotesTemplate(overrides.template)
   // Notes of another branch would describe work that is no longer part of the conversation.
   const isSameBranch = stored !== null && isCoverageOnBranch(at, stored.coveredUuid)
   return yield* extractNotes(turn, compaction, {
     state: at,
-    notes: isSameBranch ? moveToTemplate(stored.text, template) : template,
+    notes: isSameBranch ? moveNotesToTemplate(stored.text, template) : template,
     template,
     path: notes.store.path(at.id),
     ...(overrides.prompt === undefined ? {} : { instructions: overrides.prompt }),

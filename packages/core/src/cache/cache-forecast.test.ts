@@ -5,7 +5,7 @@ import { flattenContext } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
 import { buildRequestPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { restoreCacheModel } from './cache-forecast.ts'
-import { type CacheModel, cacheExpiry, EMPTY_CACHE_MODEL } from './cache-model.ts'
+import { type CacheModel, EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from './cache-model.ts'
 
 const MINUTE = 60_000
 const epoch = createPrefixSnapshot(PRESENT, PROFILE)
@@ -73,7 +73,7 @@ describe('the cache, recalled from the log', () => {
     builder.notice('compact_boundary', BOUNDARY)
     builder.user('summary', { isCompactSummary: true, ...at(2) })
     answer(builder, 'm2', 3, words)
-    expect(cacheExpiry(recalled(builder))).toBe(7 * MINUTE)
+    expect(findNewestPrefixExpiry(recalled(builder))).toBe(7 * MINUTE)
   })
 
   it('its life is counted from the request, though results lie between the records of the response', () => {
@@ -82,6 +82,6 @@ describe('the cache, recalled from the log', () => {
     answer(builder, 'm1', 1, call('a'))
     builder.result('a', 'done', at(3))
     answer(builder, 'm1', 4, call('b'))
-    expect(cacheExpiry(recalled(builder))).toBe(5 * MINUTE)
+    expect(findNewestPrefixExpiry(recalled(builder))).toBe(5 * MINUTE)
   })
 })

@@ -9,7 +9,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { AssistantRecord } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { CacheLevel } from '../policy/provider-spelling.ts'
-import { findMessageOfRecord } from '../request/block-index.ts'
+import { findMessageIndexOfRecord } from '../request/block-index.ts'
 import {
   type AssembledRequest,
   type AssembleRequestInput,
@@ -24,16 +24,16 @@ import {
   type CachedPrefix,
   type CacheModel,
   canReachPrefix,
+  computePrefixExpiry,
   countSharedRequestBlocks,
   EMPTY_CACHE_MODEL,
   estimatePrefixSize,
   findFirstStrippedThinking,
+  findImplicitPrefix,
   findPrefixSize,
-  findSharedPrefix,
   hasPrefix,
   isPrefixLive,
   type PrefixSize,
-  prefixExpiry,
   type RequestChain,
 } from './cache-model.ts'
 import {
@@ -96,7 +96,7 @@ export function forecastCacheRead(
 }
 
 /** Forecasts the cache read of an API request restored from a log, whose cache markers are not all known. */
-export function forecastLoggedRead(
+export function forecastLoggedCacheRead(
   model: CacheModel,
   sent: SentRequest,
   profile: ForecastOptions['profile'],
@@ -168,7 +168,7 @@ function findUsablePart(
   if (isWhole) return { prefixes: chain.prefixes, sizes: chain.sizes, isWhole }
   const isSameModel = hasSameCacheKey(chain.key, request.key, 'tools')
   const ending = chain.prefixes.filter(({ blocks }) => blocks <= shared)
-  const common = cache.kind === 'prefix' ? findSharedPrefix(chain, shared, cache) : null
+  const common = cache.kind === 'prefix' ? findImplicitPrefix(chain, shared, cache) : null
   return {
     prefixes: [...ending, ...(common === null ? [] : [common])].filter(({ level }) =>
       hasSameCacheKey(chain.key, request.key, level),
@@ -190,7 +190,7 @@ function keepNewestSizes(sizes: readonly PrefixSize[]): AppendList<PrefixSize> {
 /** Keeps one cached prefix per length, the one that expires last. Returns the shortest prefix first. */
 function keepLongestLived(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   const byLength = prefixes.toSorted(
-    (one, other) => one.blocks - other.blocks || prefixExpiry(one) - prefixExpiry(other),
+    (one, other) => one.blocks - other.blocks || computePrefixExpiry(one) - computePrefixExpiry(other),
   )
   return byLength.filter(({ blocks }, index) => byLength[index + 1]?.blocks !== blocks)
 }
@@ -233,7 +233,7 @@ interface CacheUse {
  * Returns the cache model after a response. `isEdited`: the provider edited the messages before processing them, so
  * message prefixes in the forecast are no longer valid and are dropped.
  */
-export function updateCacheFromResponse(
+export function updateCacheModelFromResponse(
   model: CacheModel,
   forecast: CacheForecast,
   usage: TokenUsage,
@@ -260,7 +260,7 @@ export function updateCacheFromResponse(
  * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
  * if it was lost. The parent's requests stay the newest in the model, also one that was answered while the fork ran.
  */
-export function updateCacheFromFork(
+export function updateCacheModelFromFork(
   model: CacheModel,
   forecast: CacheForecast,
   usage: TokenUsage,
@@ -395,14 +395,14 @@ function createPrefix(
 /** Restores the cache model from the log. `question`: input for assembling the API request as of now. */
 export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {
   const newest = findNewestMeasuredResponse(view)
-  const index = newest === null ? null : findMessageOfRecord(question.flat, newest.record.uuid)
+  const index = newest === null ? null : findMessageIndexOfRecord(question.flat, newest.record.uuid)
   const usage = newest?.record.usage
   if (newest === null || index === null || usage === undefined) return EMPTY_CACHE_MODEL
   const request = assembleRequest({ ...question, flat: takeFirstMessages(question.flat, index) })
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
     ? EMPTY_CACHE_MODEL
-    : updateCacheFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
+    : updateCacheModelFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
 }
 
 interface MeasuredResponse {

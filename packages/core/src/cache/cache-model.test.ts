@@ -8,18 +8,18 @@ import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { indexBlocks } from '../request/block-index.ts'
 import {
+  addCallToLapses,
   addRequestChain,
   type CachedPrefix,
   type CacheLapseCounts,
   type CacheTemperature,
-  cacheExpiry,
   canReachPrefix,
-  countCallGap,
   countReadableTokens,
   EMPTY_CACHE_MODEL,
   estimatePrefixSize,
   estimateRemainingCalls,
   findLastCachedPrefix,
+  findNewestPrefixExpiry,
   measureCacheTemperature,
   NO_CACHE_LAPSES,
   type RequestChain,
@@ -141,7 +141,7 @@ describe('prefixes', () => {
     const full = chain([prefix(2, 0), prefix(last - front, 7)])
     expect(findLastCachedPrefix(full)).toEqual({ ...prefix(last - front, 7), tokens: (last - front) * 100 })
     expect(findLastCachedPrefix(chain([prefix(2, 0)]))).toBeNull()
-    expect(cacheExpiry(addRequestChain(EMPTY_CACHE_MODEL, full, false))).toBe(300_007)
+    expect(findNewestPrefixExpiry(addRequestChain(EMPTY_CACHE_MODEL, full, false))).toBe(300_007)
   })
 })
 
@@ -240,7 +240,7 @@ describe('the temperature of the cache', () => {
 const TTL = 300_000
 
 function after(gaps: readonly (number | null)[]): CacheLapseCounts {
-  return gaps.reduce<CacheLapseCounts>((runs, gap) => countCallGap(runs, gap, TTL), NO_CACHE_LAPSES)
+  return gaps.reduce<CacheLapseCounts>((runs, gap) => addCallToLapses(runs, gap, TTL), NO_CACHE_LAPSES)
 }
 
 describe('calls before the cache goes cold', () => {

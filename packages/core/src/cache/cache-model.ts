@@ -15,9 +15,9 @@ import {
   type BlockIndex,
   countMessages,
   countSharedMessageBlocks,
-  findMessageOfBlock,
+  findMessageAt,
+  findMessageIndexOfBlock,
   isSameJson,
-  messageAt,
   readTotalsBeforeMessage,
   readTotalsOfFirstBlocks,
   toMessageBlocks,
@@ -25,7 +25,7 @@ import {
 import type { AssembledRequest } from '../request/build-request.ts'
 import { findResultPlace, type MessagesWithCalls, MOVING_MARKERS } from '../request/cache-markers.ts'
 import { findCacheLifetimes } from '../request/cache-ttl.ts'
-import { splitBlock } from '../tokens/estimator.ts'
+import { splitBlockForEstimate } from '../tokens/estimator.ts'
 import { type CacheableRequest, toCacheableRequest } from './sent-request.ts'
 
 /** A prefix of an API request that the provider has cached. */
@@ -85,7 +85,7 @@ export function addRequestChain({ chains }: CacheModel, chain: RequestChain, fol
 
 function limitPrefixes(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   if (prefixes.length <= MAX_PREFIXES) return prefixes
-  const byLife = prefixes.toSorted((one, other) => prefixExpiry(other) - prefixExpiry(one))
+  const byLife = prefixes.toSorted((one, other) => computePrefixExpiry(other) - computePrefixExpiry(one))
   const kept = new Set(byLife.slice(0, MAX_PREFIXES))
   return prefixes.filter((prefix) => kept.has(prefix))
 }
@@ -104,9 +104,9 @@ function limitSizes(
  * Returns when the cached prefix of the newest API request expires if nothing reads it again, in milliseconds since
  * 1970; null if nothing is known to be cached.
  */
-export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
+export function findNewestPrefixExpiry({ chains: [newest] }: CacheModel): number | null {
   const last = newest?.prefixes.at(-1)
-  return last === undefined ? null : prefixExpiry(last)
+  return last === undefined ? null : computePrefixExpiry(last)
 }
 
 /**
@@ -128,12 +128,12 @@ export function hasPrefix({ chains: [newest] }: CacheModel, { blocks, usedAt }: 
   return newest?.prefixes.some((prefix) => prefix.blocks === blocks && prefix.usedAt === usedAt) === true
 }
 
-export function prefixExpiry({ usedAt, seconds }: CachedPrefix): number {
+export function computePrefixExpiry({ usedAt, seconds }: CachedPrefix): number {
   return usedAt + seconds * 1000
 }
 
 export function isPrefixLive(prefix: CachedPrefix, now: number): boolean {
-  return now < prefixExpiry(prefix)
+  return now < computePrefixExpiry(prefix)
 }
 
 /**
@@ -186,7 +186,7 @@ export function canReachPrefix(
  * Returns the beginning of a chain up to `blocks`, as a provider that caches any prefix has it cached; null for other
  * providers, if the chain cached no more than that, or if it is too short to be cached.
  */
-export function findSharedPrefix(
+export function findImplicitPrefix(
   chain: RequestChain,
   blocks: number,
   cache: CacheRules,
@@ -222,13 +222,13 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
   const [from, to] = [nearer.end.blocksBeforePrompt, further.end.blocksBeforePrompt]
   if (from === to) return null
   for (
-    let index = findMessageOfBlock(further, from + 1);
+    let index = findMessageIndexOfBlock(further, from + 1);
     index < countMessages(further.messages);
     index += 1
   ) {
     const start = readTotalsBeforeMessage(further, index).blocks
     if (start >= to) return null
-    const message = messageAt(further.messages, index)
+    const message = findMessageAt(further.messages, index)
     const blocks = message === undefined ? [] : toMessageBlocks(message)
     const found = blocks.findIndex((block, at) => start + at >= from && isThinkingBlock(block))
     if (found !== -1) return start + found < to ? start + found : null
@@ -274,13 +274,13 @@ function estimateThinkingTokens(counted: BlockIndex): number {
   let tokens = 0
   const { messages, end } = counted
   for (
-    let index = findMessageOfBlock(counted, end.blocksBeforePrompt + 1);
+    let index = findMessageIndexOfBlock(counted, end.blocksBeforePrompt + 1);
     index < countMessages(messages);
     index += 1
   ) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     for (const block of message === undefined ? [] : toMessageBlocks(message).filter(isThinkingBlock)) {
-      const { texts, signatureLength } = splitBlock(block, 'json')
+      const { texts, signatureLength } = splitBlockForEstimate(block, 'json')
       const characters = texts.reduce((sum, text) => sum + text.length, 0)
       tokens += Math.max(characters / CHARACTERS_PER_TOKEN, signatureLength / CIPHER_CHARACTERS_PER_TOKEN)
     }
@@ -397,8 +397,8 @@ function weighBetween({ front, blockIndex }: CacheableRequest, from: number, to:
 function weighMessageBlocks(counted: BlockIndex, from: number, to: number): number {
   let weight = 0
   for (let at = from; at < to; at += 1) {
-    const index = findMessageOfBlock(counted, at + 1)
-    const message = messageAt(counted.messages, index)
+    const index = findMessageIndexOfBlock(counted, at + 1)
+    const message = findMessageAt(counted.messages, index)
     const block =
       message === undefined
         ? undefined
@@ -429,7 +429,7 @@ interface CacheTemperatureInput {
 
 export function measureCacheTemperature(question: CacheTemperatureInput): CacheTemperature {
   const { cacheModel, profile, ttl, now } = question
-  const expiresAt = ttl === null ? null : cacheExpiry(cacheModel)
+  const expiresAt = ttl === null ? null : findNewestPrefixExpiry(cacheModel)
   const seconds =
     profile.cache.ttls.find(({ name }) => name === ttl)?.seconds ??
     findCacheLifetimes(profile.cache).short.seconds
@@ -482,7 +482,7 @@ function findReadablePrefix(
   const inside = part === 'call' ? 0 : (place?.block ?? 0)
   const before = request.front.length + readTotalsBeforeMessage(sent.blockIndex, index).blocks + inside
   const [chain] = cacheModel.chains
-  const shared = chain === undefined ? null : findSharedPrefix(chain, before, profile.cache)
+  const shared = chain === undefined ? null : findImplicitPrefix(chain, before, profile.cache)
   if (shared !== null && isPrefixLive(shared, now)) return { prefix: shared }
   const prefix = chain?.prefixes.findLast(
     (each) =>
@@ -528,7 +528,7 @@ export interface CacheLapseCounts {
 export const NO_CACHE_LAPSES: CacheLapseCounts = { calls: 0, lapses: 0 }
 
 /** Counts one more model call. `gapMs`: time since the previous call; null for the first one. */
-export function countCallGap(
+export function addCallToLapses(
   { calls, lapses }: CacheLapseCounts,
   gapMs: number | null,
   ttlMs: number,
@@ -578,5 +578,5 @@ function countResponse(tally: CallTally, record: SessionRecord): CallTally {
   const at = Date.parse(record.timestamp)
   if (id === tally.response || model === SYNTHETIC_MODEL || Number.isNaN(at)) return tally
   const gap = tally.at === null ? null : at - tally.at
-  return { ...tally, runs: countCallGap(tally.runs, gap, tally.ttlMs), response: id, at }
+  return { ...tally, runs: addCallToLapses(tally.runs, gap, tally.ttlMs), response: id, at }
 }

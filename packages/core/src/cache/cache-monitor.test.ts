@@ -17,7 +17,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { MessageList } from '../request/block-index.ts'
 import {
   countKeptInFork,
-  findForkParent,
+  findForkParentKey,
   matchesPattern,
   type ReportedEdits,
   toMonitorKey,
@@ -255,10 +255,10 @@ describe('watchKey', () => {
 describe('parentKey', () => {
   it('is the source whose cache is read', () => {
     expect([
-      findForkParent('compact', undefined),
-      findForkParent('compact', 'agent:a'),
-      findForkParent('session_memory', 'sdk'),
-      findForkParent('agent:a', undefined),
+      findForkParentKey('compact', undefined),
+      findForkParentKey('compact', 'agent:a'),
+      findForkParentKey('session_memory', 'sdk'),
+      findForkParentKey('agent:a', undefined),
     ]).toEqual(['repl_main_thread', 'agent:a', 'repl_main_thread', null])
   })
 })

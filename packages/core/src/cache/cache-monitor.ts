@@ -79,7 +79,7 @@ export function recordSentRequest(
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   if (policy.excludedModels.some((pattern) => matchesPattern(sent.parameters.model, pattern)))
     return own.pending === null ? watch : withCallerState(watch, key, { ...own, pending: null })
-  const parent = findForkParent(sent.source, sent.forkOf)
+  const parent = findForkParentKey(sent.source, sent.forkOf)
   const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_SOURCE_STATE)
   const against = of.last
   const chain =
@@ -140,7 +140,7 @@ export function toMonitorKey(source: string): string {
 }
 
 /** Returns the key of the caller whose cached prefix a fork reads; null if the API request is not a fork. */
-export function findForkParent(source: string, forkOf: string | undefined): string | null {
+export function findForkParentKey(source: string, forkOf: string | undefined): string | null {
   if (forkOf !== undefined) return toMonitorKey(forkOf)
   return source === 'compact' ? MAIN_SOURCE : null
 }

@@ -17,7 +17,7 @@ import {
   type BlockPosition,
   countMessages,
   findFirstDifference,
-  messageAt,
+  findMessageAt,
   readTotalsBeforeMessage,
   toMessageBlocks,
 } from '../request/block-index.ts'
@@ -47,7 +47,7 @@ import {
   type CacheMonitor,
   type EditsChange,
   EMPTY_SOURCE_STATE,
-  findForkParent,
+  findForkParentKey,
   type NotJudgedReason,
   type PendingRequest,
   type ReportedEdits,
@@ -64,7 +64,7 @@ import {
 } from './explain-break.ts'
 import { classifyMessageDifference, diffRequests, formatRequestDiff } from './request-diff.ts'
 
-export function checkCacheRead(
+export function judgeCacheRead(
   watch: CacheMonitor,
   answer: CacheCheckInput,
   rules: CacheBreakRules,
@@ -93,7 +93,7 @@ export function checkCacheRead(
   const { blockIndex } = forecast.basis.request
   const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex, edits }
   // A fork is never the API request that later requests are compared with.
-  const last = findForkParent(sent.source, sent.forkOf) === null ? answered : own.last
+  const last = findForkParentKey(sent.source, sent.forkOf) === null ? answered : own.last
   const monitor = withCallerState({ ...watch, hasRead }, key, { ...own, last, pending: null })
   return { monitor, outcome, isEdited }
 }
@@ -165,7 +165,7 @@ function withProviderClearing(
 ): RequestWithReportedEdits {
   const before = pending.previous?.edits ?? null
   const { source, forkOf } = pending.sent
-  const isFork = findForkParent(source, forkOf) !== null
+  const isFork = findForkParentKey(source, forkOf) !== null
   if (edits === null || change !== 'more' || pending.previous === null || isFork)
     return { ...pending, change, blocksBeforeClearing: null }
   const results = edits.results - (before?.results ?? 0)
@@ -195,7 +195,7 @@ function describeProviderClearing(results: number, turns: number): string {
 function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | undefined): number {
   const { messages } = sent
   for (let index = 0; id !== undefined && index < countMessages(messages); index += 1) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     const blocks = message?.message.role === 'assistant' ? toMessageBlocks(message) : []
     const place = blocks.findIndex((block) => isToolUse(block) && block.id === id)
     if (place !== -1) return readTotalsBeforeMessage(forecast.basis.request.blockIndex, index).blocks + place
@@ -209,7 +209,7 @@ function countBlocksBeforeCall({ sent, forecast }: PendingRequest, id: string | 
  * is answered before the fork is sent, the fork cannot reach what that request cached.
  */
 function findForkLimit({ sent, forecast }: PendingRequest): number {
-  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  const isFork = findForkParentKey(sent.source, sent.forkOf) !== null
   const isBehind = isFork && forecast.why === 'out-of-reach' && forecast.isCertain
   return isBehind ? forecast.read : Number.POSITIVE_INFINITY
 }
@@ -219,7 +219,7 @@ function findForkLimit({ sent, forecast }: PendingRequest): number {
  * known, as after an undo, is compared with itself: it should read what the cache model forecasts.
  */
 function findComparedRequest({ sent, forecast, previous }: PendingRequest): AnsweredRequest | null {
-  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  const isFork = findForkParentKey(sent.source, sent.forkOf) !== null
   if (previous !== null || !isFork || forecast.read === 0) return previous
   return { sent, blockIndex: forecast.basis.request.blockIndex, edits: null }
 }
@@ -420,7 +420,7 @@ function listDifferences(
   change: MessageDifference | null,
   spelling: CacheBreakRules['profile']['spelling'],
 ): readonly RequestDifference[] {
-  const isFork = findForkParent(sent.source, sent.forkOf) !== null
+  const isFork = findForkParentKey(sent.source, sent.forkOf) !== null
   const found = diffRequests(against.sent, sent, [against.blockIndex, forecast.basis.request.blockIndex])
   // The figures of context edits change with every tool call. They matter only if cleared content came back.
   const isKnownEdit = (each: RequestDifference): boolean =>

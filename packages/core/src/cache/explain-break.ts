@@ -26,7 +26,7 @@ import {
 import {
   type CacheBreakRules,
   type EditsChange,
-  findForkParent,
+  findForkParentKey,
   type PendingRequest,
 } from './cache-monitor.ts'
 import type { MessageEditor } from './sent-request.ts'
@@ -96,7 +96,7 @@ function findCircumstance(miss: CacheMiss): CacheBreakReason {
   const lapse = findExpiredCause(pending, rules.profile.cache)
   if (lapse !== null) return lapse
   if (isThinkingDropped(miss)) return { kind: 'thinking-dropped' }
-  const isFork = findForkParent(pending.sent.source, pending.sent.forkOf) !== null
+  const isFork = findForkParentKey(pending.sent.source, pending.sent.forkOf) !== null
   if (pending.change === 'more' && pending.previous !== null && isFork) return { kind: 'cleared-for-fork' }
   if (chain !== null && !canReachLastPrefix(chain, forecast.basis.request, rules.profile))
     return { kind: 'look-back-outrun', lookBack: rules.profile.cache.lookBack }

@@ -6,7 +6,7 @@ import { RULES } from '../../test/breaks/rules.ts'
 import { longTalk, requestOf, rounded, type Talk, TEXT } from '../../test/breaks/talk.ts'
 import { createWatcher, type Watcher } from '../../test/breaks/watcher.ts'
 import type { TokenUsage } from '../log/model-report.ts'
-import { countMessages, messageAt } from '../request/block-index.ts'
+import { countMessages, findMessageAt } from '../request/block-index.ts'
 import type { CacheCheckOutcome } from './cache-monitor.ts'
 import { findBlockText, type SentRequest } from './sent-request.ts'
 
@@ -29,7 +29,7 @@ const RULES_OF_PREFIXES = {
 /** The texts that a provider sees one after the other. */
 function textsIn({ tools, system, messages }: SentRequest): readonly string[] {
   const blocks = Array.from({ length: countMessages(messages) }, (_, message) => {
-    const content = messageAt(messages, message)?.message.content
+    const content = findMessageAt(messages, message)?.message.content
     const count = Array.isArray(content) ? content.length : 1
     return Array.from({ length: count }, (__, block) => findBlockText(messages, { message, block }))
   })

@@ -9,9 +9,9 @@ import {
   type BlockIndex,
   type BlockPosition,
   countMessages,
+  findMessageAt,
   isSameJson,
   type MessageList,
-  messageAt,
   toMessageBlocks,
 } from '../request/block-index.ts'
 import { sliceText } from '../text/truncate-text.ts'
@@ -216,7 +216,7 @@ function findFirstImage(
   messages: MessageList,
 ): { readonly index: number; readonly origin: string | null } | null {
   for (let index = 0; index < countMessages(messages); index += 1) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     const block = message === undefined ? -1 : toMessageBlocks(message).findIndex(hasImage)
     if (block !== -1) return { index, origin: message?.origins[block] ?? null }
   }
@@ -276,7 +276,7 @@ function listBlocksFrom(
 ): readonly IdentifiedBlock[] {
   const found: IdentifiedBlock[] = []
   for (let index = first; index < countMessages(messages); index += 1) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     if (message === undefined) break
     for (let block = index === first ? from : 0; block < toMessageBlocks(message).length; block += 1) {
       const origin = message.origins[block] ?? ''
@@ -306,7 +306,7 @@ function findMessageEditor(
 
 /** Counts the characters of a message from the given block on. */
 function countCharactersFrom(messages: MessageList, { message, block }: BlockPosition): number {
-  const found = messageAt(messages, message)
+  const found = findMessageAt(messages, message)
   if (found === undefined) return 0
   return toMessageBlocks(found).reduce(
     (sum, _, at) => sum + (at < block ? 0 : toBlockText(found, at).length),

@@ -13,10 +13,10 @@ import {
   type BlockIndex,
   type BlockPosition,
   countTotalsThroughBlock,
+  findMessageAt,
   indexBlocks,
   type MessageList,
   type MessageTraits,
-  messageAt,
   toMessageBlocks,
 } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
@@ -119,7 +119,7 @@ function toSentMarker({ place, scope, ...marker }: PlannedMarker, cache: CacheRu
 
 /** Returns the JSON text of a block as it was sent; empty if there is no such block. */
 export function findBlockText(messages: MessageList, { message, block }: BlockPosition): string {
-  const found = messageAt(messages, message)
+  const found = findMessageAt(messages, message)
   return found === undefined || block >= toMessageBlocks(found).length ? '' : toBlockText(found, block)
 }
 

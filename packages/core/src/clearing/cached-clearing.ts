@@ -15,14 +15,14 @@ import {
   findClearedContent,
   toClearSelection,
 } from './clear-candidates.ts'
-import { type ClearInput, type ClearOutcome, findKeptFiles, pluralize } from './clear-proposal.ts'
+import { type ClearInput, computeKeptFilesLimit, type ProposalOutcome, pluralize } from './clear-proposal.ts'
 import { addTally, countResultTokens, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
  * deletion costs nothing.
  */
-export function proposeClearingInCache(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeClearingInCache(question: ClearInput): ProposalOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
   const { lastUserUuid } = register
@@ -32,7 +32,13 @@ export function proposeClearingInCache(question: ClearInput): ClearOutcome<Clear
   }
   const { results } = toClearSelection(
     register,
-    findClearCandidates({ register, pins, keep, keptFiles: findKeptFiles(question), placeholder: null }),
+    findClearCandidates({
+      register,
+      pins,
+      keep,
+      keptFiles: computeKeptFilesLimit(question),
+      placeholder: null,
+    }),
   )
   // Pinned and new results are not counted, because they cannot be deleted: they could trigger a deletion with every call.
   if (results.length + keep < fireAt) {
@@ -78,7 +84,7 @@ export function createDeletionMessage(
 // What the index of tool results keeps of deletions.
 
 /** Returns the index of tool results with these marked as deleted from the provider's cache. Every later request repeats the deletion. */
-export function withDeletion(
+export function withDeletions(
   register: ToolResultIndex,
   ids: readonly string[],
   { anchorUuid }: MicrocompactMetadata,
@@ -128,7 +134,7 @@ export function countDeletedTokens(
  * Counts the estimated tokens that the entries still show but the provider has removed. If a response was measured, its
  * usage already excludes what the provider had cleared before.
  */
-export function countRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
+export function countProviderRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
   const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })
   if (isMeasured) return deleted
   const cleared = [...register.removedByProvider].flatMap(([id, way]) => (way === 'native' ? [id] : []))

@@ -3,8 +3,8 @@ import { Situation } from '../../test/clear/situation.ts'
 import {
   createResultPlaceholder,
   findClearCandidates,
+  formatRetrievalHint,
   NO_RETRIEVAL,
-  retrievalHint,
 } from './clear-candidates.ts'
 
 describe('what edits need', () => {
@@ -43,7 +43,7 @@ describe('what stands where a result was', () => {
       'It cannot be read back here. If you need it, obtain it again.',
     ],
   ])('%s', (_, retrieval, note) => {
-    expect(retrievalHint('call-1', retrieval)).toBe(note)
+    expect(formatRetrievalHint('call-1', retrieval)).toBe(note)
   })
 
   it('begins with the line that says so', () => {

@@ -184,7 +184,7 @@ export function orderCandidates(
  * itself, so an earlier result is returned. Results that only the provider removed count, because the messages still
  * contain them.
  */
-export function findFirstClearable(
+export function findFirstClearableId(
   register: ToolResultIndex,
   pins: readonly string[],
   placeholder: ToolResultBlock = createResultPlaceholder(SAMPLE_CALL_ID, NO_RETRIEVAL),
@@ -346,7 +346,7 @@ export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: nul
  * Returns the second line of a placeholder: how the model can read the text, or that it cannot. `id` names a record, a
  * tool call or a blob.
  */
-export function retrievalHint(id: string, paths: RetrievalPaths): string {
+export function formatRetrievalHint(id: string, paths: RetrievalPaths): string {
   if (paths.historyTool !== null)
     return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
   return paths.transcript === null ? NOT_READABLE : `To read it, look for ${id} in ${paths.transcript}.`
@@ -356,7 +356,7 @@ const NOT_READABLE = 'It cannot be read back here. If you need it, obtain it aga
 
 /** Creates the placeholder that replaces a cleared tool result. */
 export function createResultPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
-  const content = `${CLEARED_RESULT_TEXT}\n${retrievalHint(toolUseId, paths)}`
+  const content = `${CLEARED_RESULT_TEXT}\n${formatRetrievalHint(toolUseId, paths)}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }
 }
 

@@ -17,8 +17,8 @@ import {
   findClearedContent,
   findFirstClearedPart,
   findOutdatedMemoryFiles,
+  formatRetrievalHint,
   type RetrievalPaths,
-  retrievalHint,
   toClearSelection,
 } from './clear-candidates.ts'
 import type { MemoryFile, ToolResultIndex } from './tool-result-index.ts'
@@ -58,7 +58,7 @@ export interface ClearInput {
  * Returns how many of the files used last keep their newest read and change, and in how many tokens: those for which a
  * compaction has room when it brings files back. No files, if the user asked for the clearing.
  */
-export function findKeptFiles({ policy, scaled, scale, target }: ClearInput): {
+export function computeKeptFilesLimit({ policy, scaled, scale, target }: ClearInput): {
   readonly count: number
   readonly tokens: number
 } {
@@ -69,7 +69,7 @@ export function findKeptFiles({ policy, scaled, scale, target }: ClearInput): {
 }
 
 /** Outcome of considering a clearing: the proposal, or null, and the reason in `why`. */
-export interface ClearOutcome<P> {
+export interface ProposalOutcome<P> {
   readonly proposal: P | null
   readonly why: string
 }
@@ -97,7 +97,7 @@ export function mustClearAtAnyCost({ scaled, context, target }: ClearInput): boo
 export function buildClearProposal(
   question: ClearInput,
   choice: ClearModeSelection,
-): ClearOutcome<ClearProposal> {
+): ProposalOutcome<ClearProposal> {
   const { register, scale, policy, pins } = question
   const { way, candidates, because } = choice
   const chosen = toClearSelection(register, candidates)
@@ -143,7 +143,7 @@ function isEarlierChangeFree({ cache, profile }: ClearInput): boolean {
   return !cache.isWarm && profile.thinking.binding !== 'prefix'
 }
 
-function decline(why: string): ClearOutcome<ClearProposal> {
+function decline(why: string): ProposalOutcome<ClearProposal> {
   return { proposal: null, why }
 }
 
@@ -160,7 +160,7 @@ function toMetadata(
 ): MicrocompactMetadata {
   const { way, chosen, memories, thinking, saved } = cleared
   const ids = chosen.results.map(({ call }) => call.id)
-  const notes = ids.map((id) => [id, retrievalHint(id, retrieval)] as const)
+  const notes = ids.map((id) => [id, formatRetrievalHint(id, retrieval)] as const)
   const inputs = chosen.inputs.map(({ toolUseId, field }) => ({ toolUseId, field }))
   return {
     trigger: target === undefined ? 'auto' : 'manual',

@@ -19,9 +19,9 @@ import {
 import {
   buildClearProposal,
   type ClearInput,
-  type ClearOutcome,
-  findKeptFiles,
+  computeKeptFilesLimit,
   mustClearAtAnyCost,
+  type ProposalOutcome,
 } from './clear-proposal.ts'
 import { type ProviderEditPlan, type ProviderEditsInput, planProviderEdits } from './provider-clearing.ts'
 
@@ -126,7 +126,7 @@ export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | 
   return cache.isWarm ? 'the cache is still warm' : null
 }
 
-export function proposeIdleClearing(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeIdleClearing(question: ClearInput): ProposalOutcome<ClearProposal> {
   const { register, policy, scaled, scale } = question
   const minimum = scaled.budgets.clear.idleMinimumFreed
   const because = `the newest response is ${formatDuration(question.idleMs ?? 0)} old and the cache has expired`
@@ -143,7 +143,7 @@ export function findOldResults(question: ClearInput, keep: number): readonly Cle
     register,
     pins,
     keep,
-    keptFiles: findKeptFiles(question),
+    keptFiles: computeKeptFilesLimit(question),
     placeholder: createResultPlaceholder(SAMPLE_CALL_ID, retrieval),
   })
 }
@@ -157,7 +157,7 @@ export function isAboveWarningLine({ scaled, context, target }: ClearInput): boo
   return target !== undefined || (scaled.known && context.high >= scaled.lines.warning)
 }
 
-export function proposeBudgetClearing(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeBudgetClearing(question: ClearInput): ProposalOutcome<ClearProposal> {
   const { policy, context, scaled, target } = question
   const line = scaled.known ? ` of ${formatCount(scaled.lines.limit)}` : ''
   const because =

@@ -219,7 +219,7 @@ function countTokens(register: ToolResultIndex, call: ToolCall | undefined): num
  * Returns the report of a response about context edits, as break detection compares it; null if it reports none.
  * `register`: the tool results as they were when the API request was planned.
  */
-export function reportEdits(
+export function readReportedEdits(
   response: Parameters<ProviderProfile['spelling']['readEdits']>[0],
   profile: ProviderProfile,
   register?: ToolResultIndex,
@@ -237,7 +237,7 @@ function findNextCleared(register: ToolResultIndex | undefined): Pick<ReportedEd
  * Returns what an API request asked the provider to clear in addition to the request before. Break detection assumes that
  * it was done if the response broke off, because the provider reports its edits only at the end.
  */
-export function countClearingAskedOfProvider(
+export function findRequestedClearing(
   sent: ProviderEditPlan | null,
   register: ToolResultIndex | undefined,
 ): RequestedClearing {

@@ -3,7 +3,7 @@ import { Situation, text } from '../../test/clear/situation.ts'
 import {
   createResultPlaceholder,
   findClearCandidates,
-  findFirstClearable,
+  findFirstClearableId,
   NO_RETRIEVAL,
 } from './clear-candidates.ts'
 import { proposeBudgetClearing } from './propose-clearing.ts'
@@ -124,10 +124,10 @@ describe('the register', () => {
     const [first, second] = situation.reads(2, 100)
     const uuid = situation.register.results.at(1)?.uuid ?? ''
     expect([
-      findFirstClearable(situation.register, []),
-      findFirstClearable(situation.register, [uuid]),
+      findFirstClearableId(situation.register, []),
+      findFirstClearableId(situation.register, [uuid]),
     ]).toEqual([first, second])
-    expect(findFirstClearable(createToolResultIndex(situation.rules), [])).toBeNull()
+    expect(findFirstClearableId(createToolResultIndex(situation.rules), [])).toBeNull()
     // What is too short to be cleared does not hold it back, and what the provider deleted is still there.
     const tiny = new Situation()
     tiny.reads(3, 5)
@@ -141,11 +141,11 @@ describe('the register', () => {
       compactedToolIds: [long ?? ''],
       clearedAttachmentUUIDs: [],
     })
-    expect(findFirstClearable(tiny.register, [])).toBe(long)
+    expect(findFirstClearableId(tiny.register, [])).toBe(long)
     const writing = new Situation()
     const todo = writing.call('TodoWrite', {}, text(10))
     const write = writing.call('Write', { file_path: '/a', content: text(2_000) }, 'ok')
-    expect(findFirstClearable(writing.register, [])).toBe(todo)
+    expect(findFirstClearableId(writing.register, [])).toBe(todo)
     expect(write).not.toBe(todo)
   })
 })

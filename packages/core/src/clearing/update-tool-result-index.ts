@@ -31,7 +31,7 @@ import {
   type UserRecord,
 } from '../log/record.ts'
 import { toTokenCount } from '../tokens/usage.ts'
-import { withDeletion, withoutDeletions } from './cached-clearing.ts'
+import { withDeletions, withoutDeletions } from './cached-clearing.ts'
 import {
   type AnsweredCall,
   addTally,
@@ -319,7 +319,7 @@ function withRemoved(register: ToolResultIndex, metadata: MicrocompactMetadata):
     removedByProvider,
     clearable: addTally(register.clearable, tallyResults(register, ids), -1),
   }
-  return way === 'native' ? withProviderCut(next, ids, metadata) : withDeletion(next, ids, metadata)
+  return way === 'native' ? withProviderCut(next, ids, metadata) : withDeletions(next, ids, metadata)
 }
 
 /**

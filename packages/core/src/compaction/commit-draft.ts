@@ -85,7 +85,7 @@ export async function* commitDraft(
     const failure = yield* appendLinkedRecords(turn, prepared.records)
     if (failure === null) {
       const known = withContextState(before, compaction).context
-      const link = countTurnsBetweenCompactions(known.tracking, turn.host.policy.turn.auto)
+      const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
       turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, prepared)
       const after = turn.state.view.entries
@@ -116,7 +116,7 @@ export async function* commitDraft(
   )
 }
 
-export function countTurnsBetweenCompactions(
+export function measureCompactionSpacing(
   { turns, compactedIn }: CompactionTracking,
   { closeTurns }: AutoCompactPolicy,
 ): CompactionSpacing {
@@ -151,7 +151,7 @@ function prepareCommit(
   if (listUnansweredCalls(state.flat).length > 0)
     return refuseRewrite('pending-call', 'A tool call waits for its answer; compact when it is there.')
   const { plan } = draft
-  if (isPinnedSince(plan, state)) return refuseRewrite('superseded', PINNED_MESSAGE)
+  if (isSummarizedRecordPinned(plan, state)) return refuseRewrite('superseded', PINNED_MESSAGE)
   const records = createDraftRecords(turn, compaction, draft)
   if (records === null) return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
   const next = previewAppend(state, records)
@@ -171,7 +171,10 @@ function prepareCommit(
 }
 
 /** Returns true if a record that the compaction summarizes was pinned after it was planned. */
-export function isPinnedSince({ span, pins }: CompactionPlan, state: Pick<SessionState, 'pins'>): boolean {
+export function isSummarizedRecordPinned(
+  { span, pins }: CompactionPlan,
+  state: Pick<SessionState, 'pins'>,
+): boolean {
   return span.summarised.some(({ record: { uuid } }) => state.pins.has(uuid) && !pins.has(uuid))
 }
 

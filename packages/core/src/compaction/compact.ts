@@ -16,7 +16,11 @@ import {
   type TurnEvent,
 } from '../engine/events.ts'
 import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
-import { createTextCounter, measureInSlices, withContextState } from '../engine/measure-context.ts'
+import {
+  createCalibratedCounter,
+  measureContextInSlices,
+  withContextState,
+} from '../engine/measure-context.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import {
   type CompactionAttemptEnd,
@@ -31,16 +35,16 @@ import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import {
   areNotesEmpty,
   cutNotes,
+  findSectionLimit,
   formatNotes,
-  isClaimDead,
-  limitSection,
+  isNotesClaimExpired,
   type NotesLimits,
   parseNotes,
 } from '../notes/notes-file.ts'
 import type { BranchNotes } from '../notes/render-notes.ts'
 import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { limitLocalSummary } from '../summary/local-summary.ts'
+import { computeLocalSummaryLimit } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
@@ -48,7 +52,7 @@ import { findLostThinking } from './draft.ts'
 import {
   type CompactionOptions,
   type CompactionPlan,
-  keepsNewestRound,
+  keepsOnlyNewestRound,
   planCompaction,
   withRoomBudgets,
 } from './plan-compaction.ts'
@@ -74,7 +78,7 @@ async function* runSteps(
   services: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  if (!(await measureInSlices(turn, services))) return ABORTED_REWRITE
+  if (!(await measureContextInSlices(turn, services))) return ABORTED_REWRITE
   const compaction = withRoomBudgets(turn.state, turn.host, services)
   const { end, hooked } = yield* compactWithNotes(turn, compaction, request)
   if (end !== null) return end
@@ -253,7 +257,7 @@ export async function planWithLogNotes(
   const { scaled } = withRoomBudgets(turn.state, turn.host, compaction)
   const { notes, keptMessages } = scaled.budgets
   const most = Math.floor(tokens * KEPT_SHARE)
-  const total = Math.min(notes.total, limitLocalSummary(tokens))
+  const total = Math.min(notes.total, computeLocalSummaryLimit(tokens))
   const budgets = {
     ...scaled.budgets,
     notes: { ...notes, total, decisions: Math.floor((notes.decisions * total) / Math.max(1, notes.total)) },
@@ -306,7 +310,7 @@ async function planWithText(
   const { charactersPerToken } = turn.host.policy.estimate
   const { text, cut } = cutNotes(withoutTemplate(redact(found.text)), {
     characters: (heading) =>
-      Math.floor(limitSection(compaction.scaled.budgets.notes, heading) * charactersPerToken),
+      Math.floor(findSectionLimit(compaction.scaled.budgets.notes, heading) * charactersPerToken),
     path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
   })
   if (!(await pauseTurn(turn))) return null
@@ -325,10 +329,10 @@ async function planWithText(
   if (!(await pauseTurn(turn))) return null
   const measure = createEntryCounter(turn, compaction)
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
-  const textTokens = createTextCounter(turn.state, turn.host, compaction)(text)
+  const textTokens = createCalibratedCounter(turn.state, turn.host, compaction)(text)
   // The size of the result before any hook runs, without what is attached again.
   const after = Math.round(plan.before.expected - (plan.replacedTokens - keptTokens) + textTokens)
-  const threshold = keepsNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
+  const threshold = keepsOnlyNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
   if (threshold !== null && after >= threshold) return { tokens: after, threshold }
   const { mostTokens = Number.POSITIVE_INFINITY } = request
   const tokens = keptTokens + textTokens
@@ -462,7 +466,7 @@ async function* waitForUpdate(turn: TurnContext, { store }: NotesServices): Asyn
   let isAnnounced = false
   for (;;) {
     const since = await store.readClaim(turn.state.id)
-    const isRunning = since !== null && !isClaimDead(since, clock.now(), deadAfterSeconds * 1000)
+    const isRunning = since !== null && !isNotesClaimExpired(since, clock.now(), deadAfterSeconds * 1000)
     if (!isRunning || clock.now() >= until || isTurnAborted(turn)) return
     if (!isAnnounced) yield { type: 'phase', phase: 'waiting for the notes' }
     isAnnounced = true
@@ -558,5 +562,5 @@ export function createNotesLimits(
   compaction: CompactionServices,
 ): NotesLimits {
   const { section, decisions, total } = compaction.scaled.budgets.notes
-  return { section, decisions, total, countTokens: createTextCounter(state, host, compaction) }
+  return { section, decisions, total, countTokens: createCalibratedCounter(state, host, compaction) }
 }

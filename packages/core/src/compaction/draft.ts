@@ -10,7 +10,7 @@ import {
 } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { SummaryUsage } from '../engine/events.ts'
-import { type CompactionServices, type CompleteSummary, readHostToolNames } from '../engine/host.ts'
+import { type CompactionServices, type CompleteSummary, readPolicyToolNames } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { findLastRecordUuid, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
@@ -384,7 +384,7 @@ export function readSummarizedHistory(
   return runTurnSteps(turn, readInSteps())
 
   function* readInSteps(): Steps<SummarizedHistory> {
-    const keeper = createFactsKeeper({ tools: readHostToolNames(turn.host.policy) })
+    const keeper = createFactsKeeper({ tools: readPolicyToolNames(turn.host.policy) })
     yield* addRecords(keeper, records)
     const facts = withAnsweredMessages(keeper.read())
     const names = yield* rankNames(records, estimator)

@@ -11,7 +11,7 @@ import {
   STALE_DRAFT_MESSAGE,
 } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { createTextCounter, gatherPlanContext, measureContext } from '../engine/measure-context.ts'
+import { createCalibratedCounter, gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { previewAppend, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { type NewContextPrice, priceNewContext } from '../planner/plan-input.ts'
@@ -28,7 +28,7 @@ import {
 import {
   type CompactionPlan,
   describeSmallGain,
-  findLargestResult,
+  findLargestWorthwhileSize,
   refuseIrreducible,
 } from './plan-compaction.ts'
 
@@ -86,7 +86,7 @@ function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-li
 
 /** Returns by how many tokens a compaction saves less than it must; 0 or less if it saves enough. Counts what is attached again. */
 function countMissingGain(plan: CompactionPlan, after: ContextTokens): number {
-  return after.expected - findLargestResult(plan)
+  return after.expected - findLargestWorthwhileSize(plan)
 }
 
 async function createOutcome(
@@ -173,7 +173,7 @@ function countSummaryTokens(
   compaction: CompactionServices,
   { summary }: UnmeasuredDraft,
 ): number {
-  const count = createTextCounter(state, host, compaction)
+  const count = createCalibratedCounter(state, host, compaction)
   return Math.max(0, count(summary.text) - count(summary.ledger.join('\n')))
 }
 

@@ -4,7 +4,7 @@ import { addLargeRound, openTestSession, SESSION } from '../../test/engine/test-
 import { SessionBuilder } from '../../testing/session-builder.ts'
 import { createUsage } from '../../testing/test-usage.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
-import { type CompactionOptions, estimatePrefix, planCompaction } from './plan-compaction.ts'
+import { type CompactionOptions, estimatePrefixTokens, planCompaction } from './plan-compaction.ts'
 
 const AUTO: CompactionOptions = { trigger: 'auto', cause: 'threshold' }
 /** The auto-compact threshold in this window is 43,840 tokens, and the target 21,920. */
@@ -75,7 +75,7 @@ it('behind notes, a long system prompt takes nothing from the room of what comes
       { host, compaction: room },
     )
     if (!planned.ok) throw new Error(planned.message)
-    const prefix = estimatePrefix(run.state, { host, compaction: room }).expected
+    const prefix = estimatePrefixTokens(run.state, { host, compaction: room }).expected
     expect(prefix).toBeGreaterThan(words / 2)
     return (planned.target ?? Number.NaN) - prefix
   }

@@ -25,7 +25,12 @@ import {
   type PlanContext,
 } from '../planner/plan-input.ts'
 import type { Policy } from '../policy/policy.ts'
-import { countNotesTokens, limitNotes, limitToRoom, type ScaledPolicy } from '../policy/scale-policy.ts'
+import {
+  computeNotesBudget,
+  limitBudgetsToRoom,
+  limitNotesBudgets,
+  type ScaledPolicy,
+} from '../policy/scale-policy.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CompactionForm } from '../summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
@@ -153,7 +158,7 @@ function findSizeLimit(
   const { target, notesText, isForced = false } = request
   if (target !== undefined) return { tokens: target, size: 'expected' }
   if ((form !== 'full' && notesText === undefined) || !scaled.known) return null
-  if (notesText === undefined ? isForced : keepsNewestRound(request))
+  if (notesText === undefined ? isForced : keepsOnlyNewestRound(request))
     return { tokens: Math.floor(window), size: 'expected' }
   return { tokens: scaled.lines.autoCompact - 1, size: 'high' }
 }
@@ -162,7 +167,7 @@ function findSizeLimit(
  * Returns true for a compaction with notes from the log at the auto-compact threshold. Such notes cover everything, so
  * only the newest round is kept. It may fill the window: the model may not have seen it, and a summary would lose it.
  */
-export function keepsNewestRound({ trigger, notesBy, notesOnly }: CompactionOptions): boolean {
+export function keepsOnlyNewestRound({ trigger, notesBy, notesOnly }: CompactionOptions): boolean {
   return trigger === 'auto' && notesBy === 'local' && notesOnly !== true
 }
 
@@ -324,7 +329,7 @@ export function mayFitWindow(
   return mayFitLimit(size, texts, findInputLimit(host, compaction.scaled))
 }
 
-export function estimatePrefix(
+export function estimatePrefixTokens(
   state: SessionState,
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): ContextTokens {
@@ -402,7 +407,7 @@ export function refuseIrreducible(
 }
 
 /** Returns the largest size, in tokens, of a context that is worth the compaction. */
-export function findLargestResult(plan: CompactionPlan): number {
+export function findLargestWorthwhileSize(plan: CompactionPlan): number {
   const { before, replacedTokens, stayingTokens, leastSavedShare } = plan
   const worth = Math.round(stayingTokens + replacedTokens * (1 - leastSavedShare))
   return Math.min(worth, before.expected - 1)
@@ -415,7 +420,7 @@ export function findLargestResult(plan: CompactionPlan): number {
 export function describeSmallGain(plan: CompactionPlan, after: number, words: number): string {
   const figures = `A compaction is not worth it: ${plan.before.expected} tokens would become ${after}`
   const kept = words > after / 2 ? `, of which ${words} are the user's own words` : ''
-  return `${figures}${kept}. At most ${findLargestResult(plan)} are accepted (compact.maximumPercentOfReplaced).`
+  return `${figures}${kept}. At most ${findLargestWorthwhileSize(plan)} are accepted (compact.maximumPercentOfReplaced).`
 }
 
 /** Returns how many tokens pinned records may have together. In a small window, they must leave enough free to continue. */
@@ -449,10 +454,10 @@ function findTarget(
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): number {
   if (notesText === undefined || host.policy.compact.target.countsPrefix) return lines.target
-  const prefix = estimatePrefix(state, { host, compaction })
+  const prefix = estimatePrefixTokens(state, { host, compaction })
   const { broughtBack, keptMessages, files, skills } = budgets
   const messages = computeUserMessageBudget(host.policy.ledger, broughtBack).total
-  const text = countNotesTokens(budgets) + messages
+  const text = computeNotesBudget(budgets) + messages
   const whole = text + keptMessages.maximum + files.total + skills.total
   const most = Math.max(0, lines.autoCompact - prefix.expected) * LARGEST_RESULT
   return Math.max(lines.target, Math.floor(prefix.expected + Math.min(most, whole)))
@@ -471,10 +476,10 @@ export function withRoomBudgets(
   const { scaled } = compaction
   const { compact, dropIn } = host.policy
   if (!scaled.known || compact.target.countsPrefix) return compaction
-  const prefix = estimatePrefix(state, { host, compaction })
+  const prefix = estimatePrefixTokens(state, { host, compaction })
   const isOften = host.client !== undefined && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
-  const given = isOften ? limitNotes(scaled.budgets, dropIn.notesTokens) : scaled.budgets
-  const budgets = limitToRoom(given, scaled.lines, prefix.expected)
+  const given = isOften ? limitNotesBudgets(scaled.budgets, dropIn.notesTokens) : scaled.budgets
+  const budgets = limitBudgetsToRoom(given, scaled.lines, prefix.expected)
   return { ...compaction, scaled: { ...scaled, budgets } }
 }
 

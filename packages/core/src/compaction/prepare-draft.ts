@@ -3,7 +3,7 @@
  * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
  */
 
-import { limitSourceTime, readHostPrefix, withTtl } from '../engine/announce-updates.ts'
+import { limitSourceTime, readHostPrefix, withChosenTtl } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
   addReplyUsage,
@@ -16,11 +16,11 @@ import {
 } from '../engine/events.ts'
 import { createHookLimits, type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { createTextCounter } from '../engine/measure-context.ts'
+import { createCalibratedCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
-import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
+import { type HookOutput, toHookAttachments } from '../sources/builtin-sources.ts'
 import {
   arrangeAttachments,
   collectSources,
@@ -38,7 +38,7 @@ import {
   type UnmeasuredDraft,
 } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
-import { type CompactionPlan, estimatePrefix, withRoomBudgets } from './plan-compaction.ts'
+import { type CompactionPlan, estimatePrefixTokens, withRoomBudgets } from './plan-compaction.ts'
 import {
   completeSummary,
   type WriteSummaryInput,
@@ -118,7 +118,7 @@ function countWritten(
   compaction: CompactionServices,
   { after, snapshot }: Pick<CompactionDraft, 'after' | 'snapshot'>,
 ): number {
-  const unchanged = snapshot === null ? estimatePrefix(state, { host, compaction }).expected : 0
+  const unchanged = snapshot === null ? estimatePrefixTokens(state, { host, compaction }).expected : 0
   return after.expected - unchanged
 }
 
@@ -216,7 +216,7 @@ async function* collectHookContext<Input>(
     yield* listHookEvents(end)
     if (end.ok) outputs.push({ hook: end.name, text: end.output?.additionalContext ?? '' })
   }
-  return attachHookOutputs(outputs, {
+  return toHookAttachments(outputs, {
     budgets: compaction.scaled.budgets,
     measure: compaction.estimator.text,
   })
@@ -249,7 +249,8 @@ async function* shrinkToFit(
   while (last.smaller !== null) {
     const { over, smaller, summaryTokens } = last
     // The limit is for the model's own text: what is added to it from the log stays as long as it is.
-    const added = summaryTokens - createTextCounter(turn.state, turn.host, compaction)(written.summary.text)
+    const added =
+      summaryTokens - createCalibratedCounter(turn.state, turn.host, compaction)(written.summary.text)
     const fitting = Math.max(0, (smaller.tokens ?? 0) - Math.max(0, added))
     const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${fitting} tokens fits.`
     const next = yield* writeSmallerSummary(turn, compaction, input.task, { last: written, why, smaller })
@@ -276,7 +277,7 @@ async function fitWithNames(
   await pauseTurn(turn)
   const whole = fitDraft(turn, compaction, draft)
   const names = draft.summary.ledger.join('\n')
-  const listed = createTextCounter(turn.state, turn.host, compaction)(names)
+  const listed = createCalibratedCounter(turn.state, turn.host, compaction)(names)
   if (whole.over === 0 || whole.isLocal || whole.over > listed) return whole
   const tokens = compaction.estimator.text(names)
   for (const left of [0.9 * (1 - whole.over / Math.max(1, listed)), 0]) {
@@ -386,6 +387,6 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
   const present = await readHostPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
   if ('ok' in present) return null
-  const next = replacePrefixSnapshot(current.epoch, withTtl(turn, present), { records, profile })
+  const next = replacePrefixSnapshot(current.epoch, withChosenTtl(turn, present), { records, profile })
   return next.isReplaced ? next.epoch : null
 }

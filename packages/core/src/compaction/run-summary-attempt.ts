@@ -2,7 +2,7 @@
  * Runs one attempt to write a summary with a model: a fork that shares the conversation's cached prefix, a separate
  * model call, or a request for the provider's compaction block.
  */
-import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../cache/cache-model.ts'
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
@@ -59,7 +59,7 @@ export async function* runSummaryAttempt(
   let characters = 0
   yield { type: 'summary-progress', characters, rung }
   for (;;) {
-    const step = yield* emitKeepAlive(turn, events.next(), {
+    const step = yield* waitWithKeepAlive(turn, events.next(), {
       deadlines: compaction.deadlines,
       keepAliveMs,
       since,
@@ -83,7 +83,7 @@ export async function* runSummaryAttempt(
  * Limits a fork to the records that the conversation had when the compaction was planned. What was appended since stays
  * in the context, and may end in a tool call without a result, which the provider would refuse.
  */
-export function limitToPlan<Attempt extends Exclude<SummaryAttempt, LocalAttempt>>(
+export function limitAttemptToPlan<Attempt extends Exclude<SummaryAttempt, LocalAttempt>>(
   attempt: Attempt,
   { entries }: CompactionPlan,
   { view }: SessionState,
@@ -365,7 +365,7 @@ interface KeepAliveOptions {
  * Waits for `work` and emits `keep-alive` events meanwhile. `work` must have its own time limit and must end by itself
  * after an abort.
  */
-export async function* emitKeepAlive<Value>(
+export async function* waitWithKeepAlive<Value>(
   { host, signal }: TurnContext,
   work: Promise<Value>,
   { deadlines, keepAliveMs, since = host.clock.now() }: KeepAliveOptions,
@@ -380,6 +380,6 @@ export async function* emitKeepAlive<Value>(
 
 /** Returns true if the cached prefix of the last API request has not expired. */
 export function isCacheWarm({ cacheModel }: SessionState, { clock }: TurnHost): boolean {
-  const expiry = cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
+  const expiry = findNewestPrefixExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
   return expiry !== null && clock.now() < expiry
 }

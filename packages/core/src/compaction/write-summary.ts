@@ -6,7 +6,7 @@
 import type { ContextEntry } from '../context/context-entry.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } from '../engine/host.ts'
-import { createTextCounter, withContextState } from '../engine/measure-context.ts'
+import { createCalibratedCounter, withContextState } from '../engine/measure-context.ts'
 import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
 import { describeThrown } from '../errors.ts'
@@ -28,8 +28,8 @@ import type {
 } from '../summary/attempt-types.ts'
 import { buildLedger } from '../summary/ledger.ts'
 import {
+  computeNameListLimit,
   type LocalSummaryInput,
-  limitNames,
   listPieces,
   writeLocalSummary,
   writeMissingSections,
@@ -39,8 +39,13 @@ import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { SummarizedHistory } from './draft.ts'
-import { type CompactionPlan, describeSmallGain, findLargestResult } from './plan-compaction.ts'
-import { emitKeepAlive, isCacheWarm, limitToPlan, runSummaryAttempt } from './run-summary-attempt.ts'
+import { type CompactionPlan, describeSmallGain, findLargestWorthwhileSize } from './plan-compaction.ts'
+import {
+  isCacheWarm,
+  limitAttemptToPlan,
+  runSummaryAttempt,
+  waitWithKeepAlive,
+} from './run-summary-attempt.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan
@@ -76,7 +81,7 @@ export async function* writeSummary(
   const size = estimateLeastSize(turn, compaction, task)
   const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
-  if (after > findLargestResult(plan))
+  if (after > findLargestWorthwhileSize(plan))
     return refuseRewrite('not-smaller', describeSmallGain(plan, after, size.words))
   if (!(await pauseTurn(turn))) return ABORTED_REWRITE
   if (compaction.writeSummary === undefined)
@@ -89,7 +94,7 @@ export async function* writeSummary(
   const { keepAliveSeconds } = turn.host.policy.compact.waiting
   const writing = writeByHost(turn, compaction, task, compaction.writeSummary)
   const { deadlines } = compaction
-  const summary = yield* emitKeepAlive(turn, writing, { deadlines, keepAliveMs: keepAliveSeconds * 1000 })
+  const summary = yield* waitWithKeepAlive(turn, writing, { deadlines, keepAliveMs: keepAliveSeconds * 1000 })
   return summary.ok ? { ok: true, summary, attempts: null } : summary
 }
 
@@ -156,7 +161,7 @@ function estimateLeastSize(
   compaction: CompactionServices,
   { plan, history }: WriteSummaryInput,
 ): { readonly least: number; readonly withMessages: number; readonly words: number } {
-  const count = createTextCounter(turn.state, turn.host, compaction)
+  const count = createCalibratedCounter(turn.state, turn.host, compaction)
   const staying = plan.stayingTokens
   const words = countUserWords(turn, compaction, { plan, history })
   const least = runAtOnce(writeLocally(turn, compaction, plan, { history, tokens: 0 }))
@@ -173,7 +178,7 @@ function countUserWords(
   compaction: CompactionServices,
   { plan, history }: Pick<WriteSummaryInput, 'plan' | 'history'>,
 ): number {
-  const count = createTextCounter(turn.state, turn.host, compaction)
+  const count = createCalibratedCounter(turn.state, turn.host, compaction)
   const words = history.facts.messages.reduce((sum, { lead, text }) => sum + count(`${lead}${text}`), 0)
   return Math.min(computeMessageBudget(turn, compaction, plan).total, words)
 }
@@ -242,7 +247,7 @@ async function* runAttempts(
       const input = { history, tokens, restTokens }
       const text = await runTurnSteps(turn, writeLocally(turn, compaction, plan, input))
       result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
-    } else result = yield* runSummaryAttempt(turn, compaction, limitToPlan(next, plan, turn.state))
+    } else result = yield* runSummaryAttempt(turn, compaction, limitAttemptToPlan(next, plan, turn.state))
     chain = recordAttemptResult(chain, result)
   }
 }
@@ -328,7 +333,7 @@ function* writeLocally(
     messages: computeMessageBudget(turn, compaction, plan),
     ...limits,
     files: compaction.scaled.budgets.ledger.files,
-    estimate: { text: createTextCounter(turn.state, turn.host, compaction) },
+    estimate: { text: createCalibratedCounter(turn.state, turn.host, compaction) },
   })
   return text
 }
@@ -404,7 +409,7 @@ export async function completeSummary(
   await pauseTurn(turn)
   // The list of names becomes smaller with a local summary.
   const userTokens = countUserWords(turn, compaction, task)
-  const most = isLocal ? limitNames(estimator.text(written.text) - userTokens) : nameTokens
+  const most = isLocal ? computeNameListLimit(estimator.text(written.text) - userTokens) : nameTokens
   const nameRules = { tokens: Math.min(ledger.names, most), estimate: estimator }
   const names = await finishTurnSteps(turn, buildLedger(history.names, nameRules))
   const listed = names.text === '' ? [] : [redact(names.text)]

@@ -305,12 +305,12 @@ function findNewlyHiddenMedia(
 // The functions below replace images and documents by placeholders.
 
 /** Returns the text block that replaces an image or document. */
-export function mediaPlaceholder(kind: string): Block {
+export function createMediaPlaceholder(kind: string): Block {
   return { type: 'text', text: `[${kind}: no longer shown, to keep the request within its size]` }
 }
 
 const MEDIA_PLACEHOLDERS: ReadonlySet<string> = new Set(
-  ['image', 'document'].map((kind) => String(mediaPlaceholder(kind).text)),
+  ['image', 'document'].map((kind) => String(createMediaPlaceholder(kind).text)),
 )
 
 /** True for an image, a document, or the placeholder of one. */
@@ -338,7 +338,7 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
   return blocks.map((block: unknown) => {
     if (!isBlock(block) || !isMediaOrPlaceholder(block)) return block as Block
     nth += 1
-    return numbers.has(nth) && isMediaBlock(block) ? mediaPlaceholder(block.type) : block
+    return numbers.has(nth) && isMediaBlock(block) ? createMediaPlaceholder(block.type) : block
   })
 }
 

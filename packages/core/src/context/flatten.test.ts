@@ -2,7 +2,7 @@ import { listRepairs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import {
-  fitRoles,
+  fitContextToRoles,
   flattenContext,
   listTracedMessages,
   MISSING_PROMPT_TEXT,
@@ -429,8 +429,8 @@ describe('what a provider refuses in the order of messages', () => {
     turnScoped: true,
     messageEffort: true,
   } as const
-  const fit = (rules: Partial<Parameters<typeof fitRoles>[1]>) =>
-    listTracedMessages(fitRoles(flat, { ...all, ...rules })).map(({ message }) => message)
+  const fit = (rules: Partial<Parameters<typeof fitContextToRoles>[1]>) =>
+    listTracedMessages(fitContextToRoles(flat, { ...all, ...rules })).map(({ message }) => message)
   const replies = [
     { role: 'assistant', content: [text('one')] },
     { role: 'assistant', content: [call('c1')] },
@@ -439,7 +439,7 @@ describe('what a provider refuses in the order of messages', () => {
   const reminder = text('<system-reminder>\nbe brief\n</system-reminder>')
 
   it('changes nothing that it takes', () => {
-    expect(fitRoles(flat, all)).toBe(flat)
+    expect(fitContextToRoles(flat, all)).toBe(flat)
   })
 
   it('sends system messages without the fields that it does not have', () => {
@@ -463,7 +463,7 @@ describe('what a provider refuses in the order of messages', () => {
   })
 
   it('joins messages of one role, and still finds the result of a call', () => {
-    const fitted = fitRoles(flat, { ...all, system: 'refused', consecutive: 'refused' })
+    const fitted = fitContextToRoles(flat, { ...all, system: 'refused', consecutive: 'refused' })
     expect(listTracedMessages(fitted).map(({ message }) => message)).toEqual([
       { role: 'user', content: [text('go'), reminder] },
       { role: 'assistant', content: [text('one'), call('c1')] },

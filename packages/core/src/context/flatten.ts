@@ -26,10 +26,10 @@ import type { ContextView } from './context-view.ts'
 import {
   createInterruptedResult,
   hasNoOpenCalls,
-  joinDrafts,
+  joinMessageDrafts,
   type MessageDraft,
   type MessageRepair,
-  repairDrafts,
+  repairMessageDrafts,
   toReminderPart,
   type UnansweredCall,
   withoutBlankText,
@@ -151,7 +151,7 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry, boundaryIndex: nu
   const draft = { ...createUserDraft(record, entry, parts), isKept: entry.index < boundaryIndex }
   const last = flat.drafts.at(-1)
   if (draft.role === 'user' && last?.role === 'user')
-    return { ...flat, drafts: [...flat.drafts.slice(0, -1), joinDrafts(last, draft)] }
+    return { ...flat, drafts: [...flat.drafts.slice(0, -1), joinMessageDrafts(last, draft)] }
   return { ...flat, drafts: [...withFirstPrompt(flat, draft), draft] }
 }
 
@@ -176,7 +176,7 @@ function addResponse(
   if (home !== -1)
     return {
       ...flat,
-      drafts: flat.drafts.map((old, index) => (index === home ? joinDrafts(old, draft) : old)),
+      drafts: flat.drafts.map((old, index) => (index === home ? joinMessageDrafts(old, draft) : old)),
     }
   const settled = settleDrafts(flat)
   return { ...settled, drafts: [...withFirstPrompt(settled, draft), draft] }
@@ -283,7 +283,7 @@ function finishDrafts(flat: FlattenedContext): FinishedDrafts {
   const start = flat.drafts[0]?.parts.at(0)
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
-  const { drafts, calls, repairs, ...waiting } = repairDrafts(flat.drafts, flat)
+  const { drafts, calls, repairs, ...waiting } = repairMessageDrafts(flat.drafts, flat)
   const messages = drafts.map(toTracedMessage)
   return { drafts: flat.drafts, messages, repairs: [...firsts, ...repairs], ...waiting, calls }
 }
@@ -315,12 +315,12 @@ interface FittedMessages extends Pick<FlattenedContext, 'frozen' | 'tail'> {
  * read. If the provider refuses system messages, they become user messages with a `<system-reminder>`; if it refuses
  * messages of the same role one after the other, they are joined. Returns `flat` itself if nothing has to change.
  */
-export function fitRoles(flat: FlattenedContext, rules: RoleRules): FittedMessages {
+export function fitContextToRoles(flat: FlattenedContext, rules: RoleRules): FittedMessages {
   // Called for each request, so the thousands of messages of a long conversation are not searched.
   if (!flat.hasSystemMessages && !flat.tail.some(isSystemMessage) && rules.consecutive !== 'refused')
     return flat
   const messages = listTracedMessages(flat)
-  const tail = fitMessages(messages, rules)
+  const tail = fitMessagesToRoles(messages, rules)
   if (tail === messages) return flat
   const calls = new Map<string, number>()
   for (const [index, { message }] of tail.entries())
@@ -329,8 +329,11 @@ export function fitRoles(flat: FlattenedContext, rules: RoleRules): FittedMessag
   return { frozen: AppendList.of(), tail, calls }
 }
 
-/** As `fitRoles`, for a list of messages. */
-export function fitMessages(messages: readonly TracedMessage[], rules: RoleRules): readonly TracedMessage[] {
+/** As `fitContextToRoles`, for a list of messages. */
+export function fitMessagesToRoles(
+  messages: readonly TracedMessage[],
+  rules: RoleRules,
+): readonly TracedMessage[] {
   const fitted = messages.some(isSystemMessage)
     ? messages.flatMap((message) => fitSystemMessage(message, rules))
     : messages

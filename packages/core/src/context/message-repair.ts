@@ -1,5 +1,5 @@
 /**
- * Defines message drafts, and the repairs that make them messages which a provider takes (`repairDrafts`). The main one
+ * Defines message drafts, and the repairs that make them messages which a provider takes (`repairMessageDrafts`). The main one
  * pairs tool calls with their results. In the output, every tool call has its
  * result in the user message right after the response, and every result has its call there. A missing result is
  * replaced by an error result, an unpaired result is left out, and each repair is reported.
@@ -84,7 +84,7 @@ interface RepairResult extends PairingResult {
  * allowed places, gives each tool call a result, and drops a last response without content. `calls`: the tool calls of
  * the frozen messages, whose ids may not be used again.
  */
-export function repairDrafts(
+export function repairMessageDrafts(
   given: readonly MessageDraft[],
   { frozen, calls }: { readonly frozen: SentMessages; readonly calls: PersistentMap<unknown> },
 ): RepairResult {
@@ -107,7 +107,7 @@ function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[]): Mes
 }
 
 /** Joins two drafts into one message: first the blocks of `one`, then the blocks of `other`. */
-export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
+export function joinMessageDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
   let { parts } = one
   for (const part of other.parts) parts = parts.push(part)
   const isCrossable = one.isCrossable && other.isCrossable
@@ -425,7 +425,8 @@ function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDr
     const draft = hasLostResponse(drafts, index) ? toReminder(given) : given
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
     const before = placed[waiting - 1]
-    if (draft.role === 'user' && before?.role === 'user') placed[waiting - 1] = joinDrafts(before, draft)
+    if (draft.role === 'user' && before?.role === 'user')
+      placed[waiting - 1] = joinMessageDrafts(before, draft)
     else if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
     else placed.splice(waiting, 0, draft)
   }

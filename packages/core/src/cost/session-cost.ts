@@ -60,14 +60,14 @@ export function priceCall(call: BilledCall, list: FindModelPrices): PricedCall {
   const prompt = sumPromptPrice(money)
   return {
     ...call,
-    tokens: listBilledParts(usage).reduce((sum, { tokens }) => addTokens(sum, tokens), ZERO_TOKENS),
+    tokens: listBilledParts(usage).reduce((sum, { tokens }) => addTokensByClass(sum, tokens), ZERO_TOKENS),
     money:
       prices === null && money.missing.length > 0 ? { ...money, missing: [`prices of ${model}`] } : money,
     saved: uncachedPrompt === null || prompt === null ? null : uncachedPrompt - prompt,
   }
 }
 
-export function addTokens(one: TokensByClass, other: TokensByClass): TokensByClass {
+export function addTokensByClass(one: TokensByClass, other: TokensByClass): TokensByClass {
   return mapPriceClasses((name) => one[name] + other[name])
 }
 
@@ -241,7 +241,7 @@ function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCa
     ...totals,
     calls: totals.calls + 1,
     unpricedCalls: totals.unpricedCalls + (money.total === null ? 1 : 0),
-    tokens: addTokens(totals.tokens, tokens),
+    tokens: addTokensByClass(totals.tokens, tokens),
     spent: addCosts(totals.spent, money),
     savedByCache: addToAmount(totals.savedByCache, saved),
     spentOnCompaction:

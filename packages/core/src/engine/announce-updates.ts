@@ -20,8 +20,8 @@ import type { KnownRecord, SnapshotSection } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ProviderZone } from '../policy/provider-spelling.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { countMessages, type MessageList, messageAt, toMessageBlocks } from '../request/block-index.ts'
-import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
+import { countMessages, findMessageAt, type MessageList, toMessageBlocks } from '../request/block-index.ts'
+import { chooseSnapshotTtl, readGapsFromLog } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
   type CurrentPrefix,
@@ -33,9 +33,9 @@ import {
 } from '../request/prefix-snapshot.ts'
 import {
   createSnapshotRecord,
-  diffPrefix,
   type PrefixChange,
   type PrefixChangeCause,
+  planPrefixChange,
 } from '../request/prefix-updates.ts'
 import {
   type PlacedSection,
@@ -68,7 +68,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
   let present = await readHostPrefix(turn)
   if ('ok' in present) return isTurnAborted(turn) ? ABORTED : present
   if (turn.state.prefix.current === null) {
-    const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
+    const epoch = createPrefixSnapshot(withChosenTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
     // The log may come from a program that used another provider, whose items this provider does not accept.
     const foreign = findResponsesWithForeignItems(turn.state.view.entries.toArray(), turn.host.profile.origin)
@@ -111,14 +111,18 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     holds: mustDelayUpdate(state.flat, host.profile),
   }
   const prefix = { ...state.prefix, current }
-  const change = diffPrefix(prefix, present, rules)
+  const change = planPrefixChange(prefix, present, rules)
   if (change.kind !== 'epoch') return change
   // Lifetime and bound thinking are looked up only for a new prefix snapshot, because that reads the log and the context.
   const isBound = host.profile.thinking.binding === 'prefix'
   const entries = state.view.entries.toArray()
   const boundResponses = isBound ? findResponsesWithThinking(entries) : []
   const foreignResponses = findResponsesWithForeignItems(entries, host.profile.origin)
-  return diffPrefix(prefix, withTtl(turn, present), { ...rules, boundResponses, foreignResponses })
+  return planPrefixChange(prefix, withChosenTtl(turn, present), {
+    ...rules,
+    boundResponses,
+    foreignResponses,
+  })
 }
 
 /** Returns true if no live cache entry begins with the tools and the system prompt of the snapshot in effect. */
@@ -134,9 +138,9 @@ function* recordsWithThinking({ entries }: ContextView): Generator<KnownRecord> 
 }
 
 /** Adds the cache lifetime to choose for a new prefix snapshot. Reads the pauses between model calls from the log. */
-export function withTtl({ state, host }: TurnContext, present: DesiredPrefix): DesiredPrefix {
+export function withChosenTtl({ state, host }: TurnContext, present: DesiredPrefix): DesiredPrefix {
   const { policy, profile, switches = NO_SWITCHES, source, isInteractive } = host
-  const ttl = chooseTtl({
+  const ttl = chooseSnapshotTtl({
     policy: policy.cache,
     cache: profile.cache,
     switches,
@@ -389,7 +393,7 @@ function hasBegun({ state }: TurnContext): boolean {
 export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { flat } = turn.state
   // Nothing may follow a response that the provider is to continue.
-  if (messageAt(flat, countMessages(flat) - 1)?.message.role === 'assistant') return null
+  if (findMessageAt(flat, countMessages(flat) - 1)?.message.role === 'assistant') return null
   const isDelayed = mustDelayUpdate(flat, turn.host.profile)
   const records = yield* collectUpdates(turn, ({ isUrgent = false }) => isUrgent || !isDelayed)
   if (isTurnAborted(turn)) return ABORTED
@@ -403,7 +407,7 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
  */
 export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
   const last = countMessages(messages) - 1
-  const message = messageAt(messages, last)
+  const message = findMessageAt(messages, last)
   if (message === undefined) return false
   if (message.message.role === 'assistant') return true
   if (!profile.thinking.stripsFinishedTurns || !toMessageBlocks(message).every(isToolResult)) return false
@@ -412,7 +416,7 @@ export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile)
 
 function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
   for (let index = from; index >= 0; index -= 1) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     if (message === undefined) continue
     if (message.message.role === 'assistant' && toMessageBlocks(message).some(isThinkingBlock)) return true
     if (message.message.role === 'user' && !toMessageBlocks(message).every(isToolResult)) return false

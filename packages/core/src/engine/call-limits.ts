@@ -28,7 +28,7 @@ const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
  */
 export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
   for (;;) {
-    const failure = await findLoggedFailure(turn)
+    const failure = await findLoggedLimitFailure(turn)
     if (failure !== null) return failure
     if (!canReachLimit(turn)) return null
     const running = [...(turn.host.limits?.running ?? [])].map((call) => call.ended)
@@ -38,13 +38,13 @@ export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure |
 }
 
 /** Returns the limit that is reached by what is in the log, without counting running calls; null if there is none. */
-export async function findLoggedFailure(turn: TurnContext): Promise<TurnFailure | null> {
+export async function findLoggedLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
   const { limits, pricesOf } = turn.host
   if (limits === undefined || limits.scopes.length === 0) return null
   const { costs: known, session } = turn.state
   const costs = await finishTurnSteps(turn, updateSessionCost(known, session.records, pricesOf))
   turn.state = { ...turn.state, costs }
-  return findFailureNow(turn)
+  return findCountedLimitFailure(turn)
 }
 
 /** As `findLimitFailure`, and counts the call as under way until `end`. */
@@ -68,7 +68,7 @@ export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnF
 }
 
 /** Returns the limit that is reached by what the session has counted so far, without waiting for anything. */
-export function findFailureNow({ state, host }: TurnContext): TurnFailure | null {
+export function findCountedLimitFailure({ state, host }: TurnContext): TurnFailure | null {
   const { limits } = host
   if (limits === undefined || state.costs === null) return null
   const reached = findReachedLimit(limits.scopes, sumSessionCost(state.costs))

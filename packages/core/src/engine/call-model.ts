@@ -3,12 +3,16 @@
  * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
  * final usage.
  */
-import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
-import { cacheExpiry, canReachPrefix, findPrefixSize } from '../cache/cache-model.ts'
+import {
+  type CacheForecast,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
+} from '../cache/cache-forecast.ts'
+import { canReachPrefix, findNewestPrefixExpiry, findPrefixSize } from '../cache/cache-model.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
-import { checkCacheRead } from '../cache/detect-break.ts'
+import { judgeCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
-import { countClearingAskedOfProvider, reportEdits } from '../clearing/provider-clearing.ts'
+import { findRequestedClearing, readReportedEdits } from '../clearing/provider-clearing.ts'
 import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
 import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { describeThrown } from '../errors.ts'
@@ -27,7 +31,7 @@ import { findWriteClass } from '../request/cache-ttl.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { estimateLostUsage, withEstimatedOutput } from '../tokens/usage.ts'
-import { type AdmittedCall, findFailureNow } from './call-limits.ts'
+import { type AdmittedCall, findCountedLimitFailure } from './call-limits.ts'
 import type { ResumeCost, TurnEvent, TurnFailure } from './events.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext, measureIdleTime } from './measure-context.ts'
@@ -84,7 +88,7 @@ export interface PendingModelCall {
 }
 
 /** Stores the request as the last one sent, whether the engine or the host sends it. Returns the pending call. */
-export function startModelCall(turn: TurnContext, { request, forecast }: NextRequest): PendingModelCall {
+export function registerModelCall(turn: TurnContext, { request, forecast }: NextRequest): PendingModelCall {
   const { source } = turn.host
   const last = turn.state.view.entries.last?.record.uuid
   const newest = last === undefined ? {} : { lastUuid: last }
@@ -109,7 +113,7 @@ export function findResumeCost(
   { request, forecast }: PendingModelCall,
 ): ResumeCost | null {
   const { compaction, clock, policy } = host
-  const expiresAt = cacheExpiry(forecast.basis.model)
+  const expiresAt = findNewestPrefixExpiry(forecast.basis.model)
   const idleMs = measureIdleTime(state, clock.now())
   if (compaction === undefined || idleMs === null || expiresAt === null || clock.now() < expiresAt)
     return null
@@ -171,18 +175,18 @@ export async function* sendRequest(
   const { tools } = turn.host.readOfferedPrefix()
   for await (const given of streamReply(turn, request)) {
     if (given.type === 'reply-lost') {
-      const failure = yield* countLostReply(turn, opened, lost > 0)
+      const failure = yield* recordLostReplyCost(turn, opened, lost > 0)
       if (failure !== null) return failure
       lost += 1
       // After a lost reply the model would send the request again. The lost reply is billed and may have used up a limit.
-      const reached = turn.signal?.aborted === true ? null : findFailureNow(turn)
+      const reached = turn.signal?.aborted === true ? null : findCountedLimitFailure(turn)
       if (reached !== null) return reached
       continue
     }
     const event = fitReplyEvent(given, tools)
     yield { type: 'reply', event }
     assembly = addReplyEvent(assembly, event)
-    if (isLastEvent(event)) return yield* finishReply(turn, opened, event, held)
+    if (isReplyEnd(event)) return yield* finishReply(turn, opened, event, held)
     if (event.type !== 'block-ended') continue
     const halt: TurnFailure | null =
       held === null ? null : yield* appendUnlinkedRecords(turn, partialRecords(assembly, held))
@@ -192,7 +196,7 @@ export async function* sendRequest(
   throw new RangeError('expected the last event of a reply')
 }
 
-export function isLastEvent(event: ReplyEvent): event is ReplyEnded | ReplyFailed {
+export function isReplyEnd(event: ReplyEvent): event is ReplyEnded | ReplyFailed {
   return event.type === 'reply-ended' || event.type === 'reply-failed'
 }
 
@@ -220,7 +224,7 @@ export async function* streamReply(
       if (done === true) return yield fail(INCOMPLETE_REPLY)
       assembly = addReplyEvent(assembly, event)
       yield event
-      if (isLastEvent(event)) return
+      if (isReplyEnd(event)) return
     }
   } catch (thrown) {
     yield fail(describeThrownReply(thrown, turn.signal?.aborted === true, assembly.message !== null))
@@ -371,10 +375,10 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
   const asked = call.forkOf === undefined ? state.providerEdits : null
   const edits =
     ended.cutBy !== undefined
-      ? { requestedClearing: countClearingAskedOfProvider(asked, register) }
-      : { edits: reportEdits(message, host.profile, register) }
+      ? { requestedClearing: findRequestedClearing(asked, register) }
+      : { edits: readReportedEdits(message, host.profile, register) }
   const answer = { source: call.source, usage, word: host.profile.spelling.readDiagnosis(message), ...edits }
-  const { monitor, outcome, isEdited } = checkCacheRead(state.cacheMonitor, answer, {
+  const { monitor, outcome, isEdited } = judgeCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
     profile: host.profile,
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
@@ -396,8 +400,8 @@ function learnFromUsage(
 ): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
   return forkOf === undefined
-    ? updateCacheFromResponse(lineage, forecast, usage, isEdited)
-    : updateCacheFromFork(lineage, forecast, usage)
+    ? updateCacheModelFromResponse(lineage, forecast, usage, isEdited)
+    : updateCacheModelFromFork(lineage, forecast, usage)
 }
 
 /** Returns the usage that was billed for a response, with an estimated output if the response broke off. */
@@ -441,7 +445,7 @@ export function estimateCutUsage(
  * Records the cost of a call whose reply broke off before it reported usage; no other record has this cost.
  * `isRepeated`: true if an earlier reply to the same request was lost, so that its prompt is cached.
  */
-export async function* countLostReply(
+export async function* recordLostReplyCost(
   turn: TurnContext,
   opened: PendingModelCall,
   isRepeated = false,

@@ -212,7 +212,7 @@ export interface Hook<Input, Output> {
 interface HookLimits {
   readonly deadlines: Deadlines
   readonly timeoutSeconds: number
-  /** Maximum characters of each message and reason of a hook. `attachHookOutputs` limits `additionalContext`. */
+  /** Maximum characters of each message and reason of a hook. `toHookAttachments` limits `additionalContext`. */
   readonly outputCharacters: number
   readonly signal: Signal | undefined
 }

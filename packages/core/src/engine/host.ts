@@ -320,7 +320,7 @@ export interface HostSummaryInput {
 export type SummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
 
 /** Returns the names of tools for files and for the todo list that the policy has. */
-export function readHostToolNames({ rehydrate }: Policy): NonNullable<FactsOptions['tools']> {
+export function readPolicyToolNames({ rehydrate }: Policy): NonNullable<FactsOptions['tools']> {
   const { readTools, writeTools } = rehydrate.files
   return { readTools, writeTools, todoTools: rehydrate.todoTools }
 }

@@ -97,7 +97,10 @@ function* updateInSteps(
  * Measures the session in slices, so that the next step finds its planning data ready and does not hold the event loop.
  * What was appended meanwhile is measured, too. Returns false if the turn was aborted.
  */
-export async function measureInSlices(turn: TurnContext, compaction: CompactionServices): Promise<boolean> {
+export async function measureContextInSlices(
+  turn: TurnContext,
+  compaction: CompactionServices,
+): Promise<boolean> {
   for (;;) {
     const { context: from, view } = turn.state
     // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
@@ -112,7 +115,7 @@ export async function measureInSlices(turn: TurnContext, compaction: CompactionS
 }
 
 /** Creates a function that estimates the tokens of a text, corrected by the usage that the provider reported. */
-export function createTextCounter(
+export function createCalibratedCounter(
   state: SessionState,
   { policy }: TurnHost,
   compaction: CompactionServices,

@@ -1,9 +1,13 @@
 /** Builds and validates the next request, and forecasts how much of it is read from the cache. */
 
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
-import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/clear-candidates.ts'
+import {
+  createResultPlaceholder,
+  findFirstClearableId,
+  SAMPLE_CALL_ID,
+} from '../clearing/clear-candidates.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { fitRoles } from '../context/flatten.ts'
+import { fitContextToRoles } from '../context/flatten.ts'
 import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
 import type { JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
@@ -68,7 +72,7 @@ export function* buildNextRequestInSteps(
   return {
     request,
     forecast,
-    findings: omitHostFindings(findRequestProblems(checked, request), host),
+    findings: omitClientFindings(findRequestProblems(checked, request), host),
     state: { ...state, clearingEdge: edge, checkedMessages: checked, cacheModel: lineage },
   }
 }
@@ -108,7 +112,7 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
  * Returns the findings for which the engine is responsible. What a client sent with its own request is left to the provider,
  * which may know better than the catalogue.
  */
-export function omitHostFindings(
+export function omitClientFindings(
   findings: readonly Finding[],
   { client }: Pick<TurnHost, 'client'>,
 ): readonly Finding[] {
@@ -144,7 +148,7 @@ function toAssembleQuestion(
     clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (client?.markers ?? []),
     isRewritten: state.view.rewrites.length > 0,
     extra: {
-      ...diagnosisFields(state, host),
+      ...createDiagnosisFields(state, host),
       ...(providerEdits === null ? {} : profile.spelling.requestEdits(providerEdits.edits, profile)),
     },
   }
@@ -152,7 +156,7 @@ function toAssembleQuestion(
 
 /** Returns the messages in the form that the provider accepts. Messages of a client are sent as the client gave them. */
 export function listSentMessages({ flat }: Pick<SessionState, 'flat'>, host: TurnHost): MessagesWithCalls {
-  return host.client === undefined ? fitRoles(flat, host.profile.roles) : flat
+  return host.client === undefined ? fitContextToRoles(flat, host.profile.roles) : flat
 }
 
 function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
@@ -197,7 +201,7 @@ function findFirstClearableCall(
 ): string | null {
   if (compaction === undefined) return null
   const { register } = updateContextState(context, view, compaction)
-  return findFirstClearable(
+  return findFirstClearableId(
     register,
     [...pins],
     createResultPlaceholder(SAMPLE_CALL_ID, compaction.retrieval),
@@ -238,7 +242,7 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
  * Returns the request fields that ask the provider to explain a cache miss; empty if unsupported or turned off, or if the
  * newest response has no id that the provider knows.
  */
-export function diagnosisFields(state: SessionState, { profile, policy }: TurnHost): JsonObject {
+export function createDiagnosisFields(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
   return profile.spelling.askDiagnosis(findNewestResponse(state)?.id ?? null)
 }

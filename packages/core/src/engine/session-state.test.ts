@@ -7,7 +7,7 @@ import {
   EMPTY_SOURCE_STATE,
   withCallerState,
 } from '../cache/cache-monitor.ts'
-import { countTurnsBetweenCompactions } from '../compaction/commit-draft.ts'
+import { measureCompactionSpacing } from '../compaction/commit-draft.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -30,14 +30,14 @@ const { auto } = DEFAULT_POLICY.turn
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
     const started = countTurn(countTurn({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
-    expect(countTurnsBetweenCompactions(started, auto)).toEqual({
+    expect(measureCompactionSpacing(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
       previousTurn: null,
     })
     const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(countTurnsBetweenCompactions(countTurn(compacted, 'e'), auto)).toEqual({
+    expect(measureCompactionSpacing(countTurn(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -50,7 +50,7 @@ describe('tracking', () => {
   ])('is close after %i turns: %s', (turns, isClose) => {
     let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
     for (let turn = 0; turn < turns; turn += 1) tracking = countTurn(tracking, `t${turn}`)
-    expect(countTurnsBetweenCompactions(tracking, auto).isClose).toBe(isClose)
+    expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
   })
 })
 

@@ -17,7 +17,7 @@ import { runAtOnce } from '../log/work-steps.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import {
   type BlockIndex,
-  findMessageOfBlock,
+  findMessageIndexOfBlock,
   indexBlocks,
   readTotalsBeforeMessage,
 } from '../request/block-index.ts'
@@ -28,7 +28,7 @@ import {
   captureForkParent,
   computeCacheReadShare,
   createForkRequest,
-  cutRequest,
+  cutRequestToRecords,
   type ForkMessage,
   type ForkOutcome,
   listMessagesAfterRequest,
@@ -38,12 +38,12 @@ import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import { admitCall } from './call-limits.ts'
 import {
-  countLostReply,
   finishModelCall,
-  isLastEvent,
+  isReplyEnd,
   type ModelCallResult,
   monitorRequest,
   type PendingModelCall,
+  recordLostReplyCost,
   streamReply,
   toTurnFailure,
 } from './call-model.ts'
@@ -51,10 +51,10 @@ import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import {
   buildNextRequest,
-  diagnosisFields,
+  createDiagnosisFields,
   findNewestResponse,
   listSentMessages,
-  omitHostFindings,
+  omitClientFindings,
 } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
@@ -96,11 +96,11 @@ async function* sendSideCall(turn: TurnContext, call: SideCall): AsyncGenerator<
   for await (const event of streamReply(turn, call.request)) {
     if (event.type === 'reply-lost') {
       // Only a fork has a prompt of known size: it repeats the conversation. If appending fails, the end of the call reports it.
-      if (call.forkOf !== undefined) yield* countLostReply(turn, opened)
+      if (call.forkOf !== undefined) yield* recordLostReplyCost(turn, opened)
       continue
     }
     yield { type: 'side-reply', source: call.source, event }
-    if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened)
+    if (isReplyEnd(event)) return yield* finishSideCall(turn, event, opened)
   }
   throw new RangeError('expected the last event of a reply')
 }
@@ -119,7 +119,7 @@ function checkCall(
     state.checkedMessages?.state.profile === host.profile
       ? state.checkedMessages
       : startValidation(host.profile)
-  return omitHostFindings(
+  return omitClientFindings(
     findRequestProblems(runAtOnce(updateValidation(known, request.messages)), request),
     host,
   )
@@ -213,7 +213,7 @@ export function buildForkRequest(
   const extra = {
     ...made.request.extra,
     ...forkEditFields(state, lastRequest, made.request, host),
-    ...diagnosisFields(state, host),
+    ...createDiagnosisFields(state, host),
   }
   return { ...made, request: { ...made.request, extra } }
 }
@@ -247,7 +247,7 @@ function createPartialFork(
   if (!whole.ok) return whole
   if (state.view.entries.toArray().some(({ record }) => isProviderClearing(record)))
     return refusePartialFork('The provider has cleared tool results, and clears others in a shorter request.')
-  const part = cutRequest(whole.request, records, profile)
+  const part = cutRequestToRecords(whole.request, records, profile)
   if (part === null) return refusePartialFork('The messages to send are not the first of the last request.')
   const { ttl } = whole.request
   const fork = createForkRequest({ sent: part, profile }, messages, { ttl })
@@ -283,7 +283,7 @@ function findCachedEnd(
     estimatePrefixSize(request, sizes, blocks).tokens - estimatePrefixSize(request, sizes, front).tokens
   const all = countMessageTokens(front + part.end.blocks)
   if (countMessageTokens(cached.blocks) < MIN_CACHED_SHARE * all) return null
-  const index = findMessageOfBlock(part, cached.blocks - front)
+  const index = findMessageIndexOfBlock(part, cached.blocks - front)
   const block = cached.blocks - front - readTotalsBeforeMessage(part, index).blocks - 1
   return { zone: 'messages', index, block }
 }

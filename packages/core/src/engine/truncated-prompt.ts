@@ -52,7 +52,7 @@ export function measurePrompt(
   const since = measuredResponse === null ? 0 : (tokensBefore.at(measuredResponse.firstEntry) ?? 0)
   const messages = toApiMessages(state.flat)
   // What the provider adds to one prompt, or leaves out of it, may differ in the next one.
-  const isFixed = !tools.some(isHostedTool) && !messages.some(hasChangingPart)
+  const isFixed = !tools.some(isProviderRunTool) && !messages.some(hasChangingPart)
   return {
     ...whole,
     before: measuredResponse?.context ?? null,
@@ -68,7 +68,7 @@ export function measurePrompt(
 }
 
 /** Returns true for a tool that the provider runs. Its results are part of one call's prompt, but not of the next one's. */
-export function isHostedTool({ name, function: definition }: JsonObject): boolean {
+export function isProviderRunTool({ name, function: definition }: JsonObject): boolean {
   return name === undefined && definition === undefined
 }
 

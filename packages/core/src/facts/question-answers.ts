@@ -55,17 +55,17 @@ const TOOL_FAILURE =
 
 function isAskingCall({ name, input }: ToolUseBlock): boolean {
   return (
-    isAskingTool(name) || (MAYBE_ASKING_NAME.test(splitToolName(name)) && listQuestions(input).length > 0)
+    isAskingTool(name) || (MAYBE_ASKING_NAME.test(toToolNameWords(name)) && listQuestions(input).length > 0)
   )
 }
 
 /** Checks by its name whether a tool asks the user. */
 export function isAskingTool(name: string): boolean {
-  return ASKING_NAME.test(splitToolName(name))
+  return ASKING_NAME.test(toToolNameWords(name))
 }
 
 /** Returns the words of a tool's name in lower case, without the name of an MCP server: `ask user` for `mcp__ui__askUser`. */
-export function splitToolName(name: string): string {
+export function toToolNameWords(name: string): string {
   const own = name.replace(/^.*(?:__|[./:])(?=.)/, '')
   return own
     .replace(/([a-z])([A-Z])/g, '$1 $2')

@@ -13,7 +13,7 @@ import { type AssistantText, ModelTextTracker, type PlacedTexts } from './model-
 import { createTodoTracker, isOpenTodo, readPlanText, type TodoItem } from './todo-list.ts'
 import type { FileToolNames } from './tool-calls.ts'
 import { createToolRunTracker, isFailure, type ToolRun } from './tool-runs.ts'
-import { createUserPromptReader, type ReadUserPrompt, type UserPrompt } from './user-prompts.ts'
+import { createUserPromptReader, type UserPrompt, type UserPromptText } from './user-prompts.ts'
 import {
   type CommandFact,
   CommandTracker,
@@ -324,7 +324,7 @@ class BranchFacts implements FactsKeeper {
     if (id !== this.#responseBefore) this.#turn.hasBegun = true
   }
 
-  #addPrompt(prompt: ReadUserPrompt, record: KnownRecord, time: string): void {
+  #addPrompt(prompt: UserPromptText, record: KnownRecord, time: string): void {
     const message = { ...prompt, time, hasCalls: false }
     this.#messages.push(message)
     if (prompt.inputs.every(({ kind }) => kind === 'answer' || kind === 'refusal')) {

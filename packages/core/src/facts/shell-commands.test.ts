@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
-  isLookingCommand,
-  isPassingCommand,
+  isIncidentalCommand,
+  isReadOnlyCommand,
   listFileChanges,
   listPrintedFiles,
   normalizeCommand,
@@ -31,7 +31,7 @@ describe('a command that only looks', () => {
     'cd src; ls -la',
     "sed -n '1,20p' a.ts | sort | uniq -c",
   ])('is one: %s', (command) => {
-    expect([isLookingCommand(command), isPassingCommand(command)]).toEqual([true, true])
+    expect([isReadOnlyCommand(command), isIncidentalCommand(command)]).toEqual([true, true])
   })
 
   it.each([
@@ -44,7 +44,7 @@ describe('a command that only looks', () => {
     'ls && npm test',
     'cat-file x',
   ])('is none: %s', (command) => {
-    expect(isLookingCommand(command)).toBe(false)
+    expect(isReadOnlyCommand(command)).toBe(false)
   })
 })
 

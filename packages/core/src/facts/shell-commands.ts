@@ -38,7 +38,7 @@ const STREAMS = /[&\d]?>(?:&\d|\s*\/dev\/null)/g
 const CHANGE = />|`|\$\(|\s-(?:delete|exec|execdir)\b/
 
 /** Checks whether a command only reads. Its output may then be the log of other failures. */
-export function isLookingCommand(command: string): boolean {
+export function isReadOnlyCommand(command: string): boolean {
   const plain = command.replace(QUOTED, '""').replace(STREAMS, '')
   const parts = plain.split(/\|\|?|&&|[;\n]/).map((part) => part.trim())
   return !CHANGE.test(plain) && parts.every((part) => part === '' || LOOKING_PART.test(part))
@@ -48,8 +48,8 @@ export function isLookingCommand(command: string): boolean {
 const PASSING_COMMAND = /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^sleep\b[^&;|]*$/
 
 /** Checks whether a command says nothing about a project: it only reads, or works on temporary files. */
-export function isPassingCommand(command: string): boolean {
-  return PASSING_COMMAND.test(command) || isLookingCommand(command)
+export function isIncidentalCommand(command: string): boolean {
+  return PASSING_COMMAND.test(command) || isReadOnlyCommand(command)
 }
 
 /** Longer commands are compared by their ends and their length, so that the list of commands does not hold whole scripts. */

@@ -6,7 +6,7 @@
 
 import { isObject } from '../log/json.ts'
 import { readApprovedPlan } from './host-texts.ts'
-import { splitToolName } from './question-answers.ts'
+import { toToolNameWords } from './question-answers.ts'
 import { hasToolRunSucceeded, type ToolRun } from './tool-runs.ts'
 
 export interface TodoItem {
@@ -76,11 +76,11 @@ const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
 
 /** Checks by its name whether a tool holds the todo list or the plan. */
 export function isTodoOrPlanTool(name: string): boolean {
-  return isListTool(name) || (!name.startsWith('mcp__') && PLAN_NAME.test(splitToolName(name)))
+  return isListTool(name) || (!name.startsWith('mcp__') && PLAN_NAME.test(toToolNameWords(name)))
 }
 
 function isListTool(name: string): boolean {
-  const words = splitToolName(name)
+  const words = toToolNameWords(name)
   return TODO_NAME.test(words) || (!name.startsWith('mcp__') && TASK_NAME.test(words))
 }
 
@@ -111,7 +111,8 @@ export function createTodoTracker(todoTools: readonly string[] = TODO_TOOLS): To
     add(run) {
       if (!hasToolRunSucceeded(run) || !isObject(run.input)) return false
       const list = readList(run.name, run.input, todoTools)
-      const isWhole = list !== null && run.input.merge !== true && !ADDING_NAME.test(splitToolName(run.name))
+      const isWhole =
+        list !== null && run.input.merge !== true && !ADDING_NAME.test(toToolNameWords(run.name))
       const task = list === null ? readCreatedTask(run.name, run.input) : null
       if (list !== null) {
         todos = addItems(isWhole ? new Map() : todos, list)
@@ -164,7 +165,7 @@ interface ListedItem extends TodoItem {
  */
 function readList(name: string, input: Input, todoTools: readonly string[]): readonly ListedItem[] | null {
   const isKnown = todoTools.includes(name)
-  const isNamed = isKnown || (isTodoOrPlanTool(name) && !NOT_WRITING_NAME.test(splitToolName(name)))
+  const isNamed = isKnown || (isTodoOrPlanTool(name) && !NOT_WRITING_NAME.test(toToolNameWords(name)))
   const fields = isNamed ? NAMED_LIST_FIELDS : LIST_FIELDS
   const values = isKnown ? Object.values(input) : fields.map((field) => input[field])
   const list: unknown = values.find((value) => Array.isArray(value))

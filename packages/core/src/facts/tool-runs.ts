@@ -53,7 +53,7 @@ export function hasToolRunSucceeded({ resultIndex, failed }: ToolRun): boolean {
 const FOLDER_FIELDS = ['workdir', 'cwd', 'working_directory']
 
 /** Returns the files that a call printed by a shell command, if it printed nothing else. */
-export function listPrintedByCall({
+export function listFilesPrintedByCall({
   command,
   input,
 }: Pick<ToolRun, 'command' | 'input'>): readonly PrintedFile[] {
@@ -156,7 +156,7 @@ function withResult(call: ToolRun, block: ToolResultBlock, { record, place }: Re
     resultUuid: record.uuid,
     result: readToolResultText(block.content),
     status,
-    failed: isUndone(status),
+    failed: isUnsuccessful(status),
     refused: status === 'refused',
   }
 }
@@ -240,7 +240,7 @@ export function isFailure(status: RunStatus): boolean {
 }
 
 /** Checks whether a call did not do its work, for whatever reason. */
-export function isUndone(status: RunStatus): boolean {
+export function isUnsuccessful(status: RunStatus): boolean {
   return isFailure(status) || status === 'refused' || status === 'interrupted'
 }
 

@@ -18,7 +18,7 @@ import {
 } from './user-input.ts'
 
 /** A text of the user, as it is read from its record. */
-export interface ReadUserPrompt {
+export interface UserPromptText {
   readonly uuid: string
   readonly place: number
   /**
@@ -52,7 +52,7 @@ export interface ReadUserPrompt {
 }
 
 /** One of the texts of a message. Of an answer, only the user's words are required, since the question is the model's. */
-export interface UserPromptPart extends Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources'> {}
+export interface UserPromptPart extends Pick<UserPromptText, 'text' | 'lead' | 'required' | 'sources'> {}
 
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
 const SHORT_REPLY_CHARACTERS = 40
@@ -60,7 +60,7 @@ const ANSWERED_CHARACTERS = 300
 const TARGET_CHARACTERS = 120
 
 /** A message of the user or of another agent, with what followed it. */
-export interface UserPrompt extends ReadUserPrompt {
+export interface UserPrompt extends UserPromptText {
   readonly time: string
   /** True if the model made a call before the next message. */
   readonly hasCalls: boolean
@@ -71,7 +71,7 @@ export interface UserPrompt extends ReadUserPrompt {
 /** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
 interface UserPromptReader {
   /** Returns what the user typed in the record; null if nothing. `place`: index of the record in the history. */
-  read(record: KnownRecord, place: number): ReadUserPrompt | null
+  read(record: KnownRecord, place: number): UserPromptText | null
 }
 
 export function createUserPromptReader(clean: (text: string) => string): UserPromptReader {
@@ -188,7 +188,7 @@ function cleanInput(input: UserInput, clean: (text: string) => string): UserInpu
 function formatPrompt(
   inputs: readonly UserInput[],
   lead: string,
-): Pick<ReadUserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'parts' | 'context'> {
+): Pick<UserPromptText, 'text' | 'lead' | 'required' | 'sources' | 'parts' | 'context'> {
   const own = inputs.filter(({ author }) => author.kind === 'user')
   const foreign = inputs.filter(({ author }) => author.kind !== 'user').map(formatForeignInput)
   const questions = own.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))

@@ -5,7 +5,7 @@
 import { removeControlCharacters, sliceText, toOneLine } from '../text/truncate-text.ts'
 import {
   type FileChange,
-  isLookingCommand,
+  isReadOnlyCommand,
   listFileChanges,
   normalizeCommand,
   toCommandKey,
@@ -380,7 +380,8 @@ export class CommandTracker {
       place: run.callIndex,
       resultPlace: run.resultIndex ?? run.callIndex,
       output: readOutputEnd(run.result, this.#clean),
-      reported: status === 'ok' && !isLookingCommand(key) ? readReportedFailure(run.result, this.#clean) : '',
+      reported:
+        status === 'ok' && !isReadOnlyCommand(key) ? readReportedFailure(run.result, this.#clean) : '',
     }
     this.#passed.delete(key)
     if (fact.failures > 0) this.#failed.set(key, fact)

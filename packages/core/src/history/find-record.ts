@@ -15,7 +15,7 @@ import { isKnownRecord, type KnownRecord, type SessionRecord, type SpilledConten
 import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session-log.ts'
 import {
   type BlobReader,
-  parseBlock,
+  parseBlobBlock,
   readBlobText,
   readSpilledParts,
   restoreResult,
@@ -140,7 +140,7 @@ async function describeBlob({ session, blobs }: HistoryStore, id: string): Promi
     return { heading: sentence, text: '', media: [], isMissing: true }
   }
   const isBlock = hasSpilled(session, ({ blob, holds }) => blob === id && holds === 'block')
-  const block = isBlock ? parseBlock(text) : null
+  const block = isBlock ? parseBlobBlock(text) : null
   return block === null ? { heading, text, media: [] } : { heading, text: formatBlock(block), media: [block] }
 }
 

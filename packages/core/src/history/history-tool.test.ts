@@ -1,7 +1,7 @@
 import { createFakeBlobs, GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { NO_RETRIEVAL, retrievalHint } from '../clearing/clear-candidates.ts'
+import { formatRetrievalHint, NO_RETRIEVAL } from '../clearing/clear-candidates.ts'
 import { isKnownRecord } from '../log/record.ts'
 import { buildSessionLog } from '../log/session-log.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -293,5 +293,5 @@ it.each([
   [{ historyTool: null, transcript: '/log' }, 'To read it, look for toolu_1 in /log.'],
   [NO_RETRIEVAL, 'It cannot be read back here. If you need it, obtain it again.'],
 ])('the way by %j', (paths, expected) => {
-  expect(retrievalHint('toolu_1', paths)).toBe(expected)
+  expect(formatRetrievalHint('toolu_1', paths)).toBe(expected)
 })

@@ -150,7 +150,7 @@ interface TextMatcher {
  * Creates a matcher: `login "not found"` matches lines that contain both `login` and `not found`. Returns null if
  * there are no terms.
  */
-function createMatcher(text: string): TextMatcher | null {
+function createTextMatcher(text: string): TextMatcher | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
     .filter((term) => term !== '')
@@ -235,7 +235,7 @@ export interface HistoryQuery {
  */
 export function parseHistoryQuery(given: unknown): HistoryQuery | string {
   const input = isObject(given) ? given : {}
-  const finder = createMatcher(readText(input.text) ?? '')
+  const finder = createTextMatcher(readText(input.text) ?? '')
   const lines = readLineRange(input.lines)
   if (lines === undefined) return '"lines" must be like "120-180".'
   const [id, from, to] = [readText(input.id), readText(input.from), readText(input.to)]

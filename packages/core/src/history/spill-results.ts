@@ -3,7 +3,7 @@
  * to read the rest. This happens before the record is written, so that nothing already sent changes, and only if the
  * model has the history tool.
  */
-import { type RetrievalPaths, retrievalHint } from '../clearing/clear-candidates.ts'
+import { formatRetrievalHint, type RetrievalPaths } from '../clearing/clear-candidates.ts'
 import { describeThrown } from '../errors.ts'
 import {
   type Block,
@@ -82,7 +82,8 @@ async function spillPart(question: SpillInput, block: Block, part: number | null
   if (!large.text.isWellFormed()) {
     return { block, failed: 'the text contains half a surrogate pair, which a blob cannot store' }
   }
-  const toShown = (blob: string): string => large.replacementText(retrievalHint(blob, question.paths) ?? '')
+  const toShown = (blob: string): string =>
+    large.replacementText(formatRetrievalHint(blob, question.paths) ?? '')
   if (isTextBlock(block) && question.measure(toShown(SAMPLE_BLOB)) >= question.measure(block.text))
     return { block }
   const bytes = encoder.encode(large.text)
@@ -198,11 +199,11 @@ export async function restoreResult(
 }
 
 function restorePart(shown: Block, { holds }: SpilledContent, text: string): Block {
-  return holds === 'text' ? { ...shown, text } : (parseBlock(text) ?? { type: 'text', text })
+  return holds === 'text' ? { ...shown, text } : (parseBlobBlock(text) ?? { type: 'text', text })
 }
 
 /** Parses a content block from the JSON text of a blob; returns null if the text is not a block. */
-export function parseBlock(text: string): Block | null {
+export function parseBlobBlock(text: string): Block | null {
   try {
     const value: unknown = JSON.parse(text)
     return isBlock(value) ? value : null

@@ -5,8 +5,8 @@ import {
   abandonBatch,
   addRecordToBatch,
   type BatchState,
-  checkBatchStamp,
   createBatchState,
+  findBatchStampProblem,
   type PositionedRecord,
 } from './decode-log.ts'
 import type { SessionRecord } from './record.ts'
@@ -64,7 +64,7 @@ describe('the stamp of a batch', () => {
     [{ seq: 1, batch: { id: 'b', index: 0.5, of: 1 } }, bad],
     [{ seq: 1, batch: { id: 7, index: 0, of: 1 } }, bad],
   ])('of %j is %s', (fields, problem) => {
-    expect(checkBatchStamp({ type: 'note', ...fields })).toBe(problem)
+    expect(findBatchStampProblem({ type: 'note', ...fields })).toBe(problem)
   })
 })
 

@@ -456,7 +456,7 @@ export function isBranchSwitch(record: SessionRecord): record is BranchSwitch {
 }
 
 /** Returns true for a record at which a branch can begin: a prompt, or a record that moves to another branch. */
-export function startsTurn(record: SessionRecord): boolean {
+export function canStartBranch(record: SessionRecord): boolean {
   return isPrompt(record) || isBranchSwitch(record)
 }
 

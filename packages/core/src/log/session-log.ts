@@ -9,12 +9,12 @@ import { isToolResult, isToolUse } from './block.ts'
 import type { Damage } from './decode-log.ts'
 import { AppendList, PersistentMap } from './persistent-collections.ts'
 import {
+  canStartBranch,
   isCompactBoundary,
   isKnownRecord,
   type KnownRecord,
   type SessionRecord,
   type SystemRecord,
-  startsTurn,
 } from './record.ts'
 
 /** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate record. */
@@ -145,7 +145,7 @@ function linkRecord(session: SessionLog, record: ConversationRecord, line: numbe
   const next: SessionLog = {
     ...tree,
     newestRecord: index,
-    newestPrompt: startsTurn(record) ? index : session.newestPrompt,
+    newestPrompt: canStartBranch(record) ? index : session.newestPrompt,
     awaitedParents:
       found.awaitedUuid === null
         ? session.awaitedParents
@@ -155,7 +155,7 @@ function linkRecord(session: SessionLog, record: ConversationRecord, line: numbe
 }
 
 function storeRecord(session: SessionLog, record: SessionRecord, parent: number): SessionLog {
-  const isPromptHere = parent !== NOT_IN_CONVERSATION && startsTurn(record)
+  const isPromptHere = parent !== NOT_IN_CONVERSATION && canStartBranch(record)
   return {
     ...session,
     records: session.records.push(record),
@@ -277,7 +277,7 @@ export function computeActiveBranch(session: SessionLog): AppendList<number> {
   let branch = AppendList.of<number>()
   for (let index = 0; index < session.records.length; index += 1) {
     if (readParent(session, index) === NOT_IN_CONVERSATION || abandoned.has(index)) continue
-    const isOn = startsTurn(readRecordAt(session, index))
+    const isOn = canStartBranch(readRecordAt(session, index))
       ? prompts.has(index)
       : joinsBranch(session, index, branch)
     if (isOn) branch = branch.push(index)
@@ -372,7 +372,7 @@ function belongsBefore(session: SessionLog, index: number, fork: number): boolea
  * not link every record to the one before it.
  */
 function startsOtherBranch(record: SessionRecord): boolean {
-  if (record.type === 'assistant' || startsTurn(record) || isCompactBoundary(record)) return true
+  if (record.type === 'assistant' || canStartBranch(record) || isCompactBoundary(record)) return true
   const { type, seq, subtype = '' } = record as SystemRecord
   return type === 'system' && seq !== undefined && OWN_REWRITES.has(subtype)
 }

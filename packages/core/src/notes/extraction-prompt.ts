@@ -5,7 +5,7 @@
 
 import { describeToolCall, type FileToolNames } from '../facts/tool-calls.ts'
 import type { ToolUseBlock } from '../log/block.ts'
-import { findExcess, formatNotes, type NotesLimits, parseNotes } from './notes-file.ts'
+import { findNotesExcess, formatNotes, type NotesLimits, parseNotes } from './notes-file.ts'
 
 interface ExtractionPromptInput {
   readonly notes: string
@@ -19,7 +19,7 @@ interface ExtractionPromptInput {
 /** Returns the message that asks for an update of the notes. The notes themselves, and their limits, are always part of it. */
 export function writeExtractionPrompt(input: ExtractionPromptInput): string {
   const { notes, path, limits, titleWords, instructions } = input
-  const excess = findExcess(notes, limits)
+  const excess = findNotesExcess(notes, limits)
   return [
     `This message is not from the user and is no part of the task: it asks you to bring the notes of this session up to date. After it the work goes on as if it had not been asked. The notes are the file ${path}.`,
     instructions?.trim() || writeInstructions(titleWords, limits),

@@ -135,7 +135,7 @@ export interface NotesLimits {
 }
 
 /** Returns the maximum tokens of the section with a heading. */
-export function limitSection(
+export function findSectionLimit(
   { section, decisions }: Pick<NotesLimits, 'section' | 'decisions'>,
   heading: string,
 ): number {
@@ -143,7 +143,7 @@ export function limitSection(
 }
 
 /** Returns the headings of sections over their limit, with their tokens, and the tokens of the notes if over the total. */
-export function findExcess(
+export function findNotesExcess(
   text: string,
   limits: NotesLimits,
 ): {
@@ -154,13 +154,13 @@ export function findExcess(
   const sized = parseNotes(text).map(({ heading, body }) => ({ heading, tokens: countTokens(body) }))
   const all = countTokens(text)
   return {
-    sections: sized.filter(({ heading, tokens }) => tokens > limitSection(limits, heading)),
+    sections: sized.filter(({ heading, tokens }) => tokens > findSectionLimit(limits, heading)),
     total: all > total ? all : null,
   }
 }
 
 /** Returns a template that a user gave, or the default one if it has no headings. */
-export function chooseTemplate(given: string | undefined): string {
+export function chooseNotesTemplate(given: string | undefined): string {
   const hasHeadings = given !== undefined && parseNotes(given).some(({ heading }) => heading !== '')
   return hasHeadings ? formatNotes(parseNotes(given)) : NOTES_TEMPLATE
 }
@@ -169,7 +169,7 @@ export function chooseTemplate(given: string | undefined): string {
  * Moves notes to a template, which may have changed since they were written. Sections that the template lacks are put
  * at the end if they have a text.
  */
-export function moveToTemplate(text: string, template: string): string {
+export function moveNotesToTemplate(text: string, template: string): string {
   const [given, wanted] = [parseNotes(text), parseNotes(template)]
   const headings = new Set(wanted.map(({ heading }) => heading))
   const filled = wanted.map((section) => {
@@ -202,7 +202,7 @@ type NotesCheck =
  * Checks notes that a model wrote. They must have every section of the template once, must not be empty, and must not
  * be far above their limit. Returns them with the template's italic lines put back.
  */
-export function checkNotes(text: string, template: string, limits: NotesLimits): NotesCheck {
+export function acceptNotes(text: string, template: string, limits: NotesLimits): NotesCheck {
   const [sections, wanted] = [parseNotes(text), parseNotes(template)]
   for (const { heading } of wanted) {
     const count = sections.filter((section) => section.heading === heading).length
@@ -254,7 +254,7 @@ function cutBody(body: string, characters: number, path: string): string {
  * Returns true if a claim of the notes has expired. So has a claim from the future, made before the clock was set back,
  * if it is at least as far away.
  */
-export function isClaimDead(startedAt: number, now: number, deadAfterMs: number): boolean {
+export function isNotesClaimExpired(startedAt: number, now: number, deadAfterMs: number): boolean {
   return Math.abs(now - startedAt) >= deadAfterMs
 }
 
@@ -290,7 +290,7 @@ export interface SectionBudget {
 const GROUP_TOKENS = 24
 
 /** Returns the text of a section with as many items as fit. */
-export function writeGroups(groups: readonly NoteGroup[], budget: SectionBudget): string {
+export function writeNoteGroups(groups: readonly NoteGroup[], budget: SectionBudget): string {
   const filled = groups.filter(({ items, dropped = 0 }) => items.length > 0 || dropped > 0)
   const placed = chooseFittingItems(
     filled.flatMap(({ items }) => items),
@@ -320,7 +320,7 @@ function formatGroup(group: NoteGroup, placed: ReadonlyMap<NoteItem, string>): r
   const shown = items.flatMap((item) => placed.get(item) ?? [])
   const separator = isSpaced ? '\n\n' : '\n'
   const text = (isOldestFirst ? shown.toReversed() : shown).join(separator)
-  const note = formatMissing(items.length - shown.length + dropped, shown.length)
+  const note = formatMissingCount(items.length - shown.length + dropped, shown.length)
   if (text === '' && note === '') return []
   const parts = isOldestFirst ? [note, text] : [text, note]
   const body = parts.filter((part) => part !== '').join(separator)
@@ -328,7 +328,7 @@ function formatGroup(group: NoteGroup, placed: ReadonlyMap<NoteItem, string>): r
 }
 
 /** Formats a line about how many items are missing beside those that are shown; empty if none are. */
-export function formatMissing(missing: number, shown: number): string {
+export function formatMissingCount(missing: number, shown: number): string {
   if (missing === 0) return ''
   const older = shown === 0 ? '' : ' older'
   return missing === 1
@@ -337,6 +337,6 @@ export function formatMissing(missing: number, shown: number): string {
 }
 
 /** Returns a group of lines that are equally important. */
-export function toGroup(title: string, lines: readonly string[], rank = 1): NoteGroup {
+export function toNoteGroup(title: string, lines: readonly string[], rank = 1): NoteGroup {
   return { title, items: lines.map((full) => ({ full, rank })) }
 }

@@ -13,7 +13,7 @@ import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { toOneLine } from '../text/truncate-text.ts'
 import {
-  chooseTemplate,
+  chooseNotesTemplate,
   formatNotes,
   NOTES_SECTION_NAMES,
   NOTES_SECTIONS,
@@ -23,25 +23,25 @@ import {
   type NotesSectionName,
   parseNotes,
   type SectionBudget,
-  toGroup,
-  writeGroups,
+  toNoteGroup,
+  writeNoteGroups,
 } from './notes-file.ts'
-import { listUserSections } from './user-sections.ts'
+import { createUserSections } from './user-sections.ts'
 import {
+  createEarlierSummaryGroups,
+  createFailingCommandGroups,
+  createFailingTestGroups,
+  createFixedErrorGroups,
+  createLatestTextGroups,
+  createNewestAnswerGroups,
+  createPlanGroups,
+  createStepGroups,
+  createTodoGroups,
+  createWorkflowGroups,
   describeProgress,
   describeProject,
-  listAnswers,
-  listEarlierSummary,
-  listFailingCommands,
-  listFailingTests,
-  listFixed,
-  listLatestText,
-  listPlan,
-  listSteps,
-  listTodos,
-  listWorkflow,
-  writeDecisions,
-  writeFiles,
+  writeDecisionsSection,
+  writeFilesSection,
 } from './work-sections.ts'
 
 export interface NotesRenderOptions {
@@ -89,7 +89,7 @@ export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): 
   yield COLLECTION_WORK
   const budget = { tokens: options.sectionTokens, countTokens }
   const bodies = Object.fromEntries(NOTES_SECTION_NAMES.map((name) => [name, ''])) as Bodies
-  let decisions = writeDecisions(facts, { ...budget, tokens: options.decisionTokens })
+  let decisions = writeDecisionsSection(facts, { ...budget, tokens: options.decisionTokens })
   for (const name of NOTES_SECTION_NAMES) {
     bodies[name] = writeSection(sources[name], budget)
     yield SECTION_WORK
@@ -120,7 +120,7 @@ export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): 
     if (total <= totalTokens) break
     // At this point only open todos, the latest instruction and commands that still fail are left in the sections.
     const tokens = options.decisionTokens - (total - totalTokens)
-    decisions = tokens <= 0 ? '' : writeDecisions(facts, { ...budget, tokens })
+    decisions = tokens <= 0 ? '' : writeDecisionsSection(facts, { ...budget, tokens })
     total = countTokens(format())
   }
   return format()
@@ -130,36 +130,36 @@ function collectSections(
   facts: SessionFacts,
   { use, title: given = '' }: NotesRenderOptions,
 ): Readonly<Record<NotesSectionName, SectionSource>> {
-  const user = listUserSections(facts)
+  const user = createUserSections(facts)
   const title = toOneLine(facts.clean(given), TITLE_CHARACTERS) || user.title
   // The summary already lists the user's messages and failing commands, so the notes in it do not repeat them.
   const areFactsListed = use === 'summary'
   return {
-    title: [toGroup('', title === '' ? [] : [title])],
+    title: [toNoteGroup('', title === '' ? [] : [title])],
     state: [
       ...(areFactsListed ? user.instructionName : user.instruction),
-      toGroup('', describeProgress(facts)),
-      ...listTodos(facts),
-      ...listLatestText(facts),
+      toNoteGroup('', describeProgress(facts)),
+      ...createTodoGroups(facts),
+      ...createLatestTextGroups(facts),
     ],
     task: [
       ...(areFactsListed ? [] : user.requests),
-      ...listPlan(facts, user.countRequests),
+      ...createPlanGroups(facts, user.countRequests),
       ...(areFactsListed ? [] : user.answers),
       ...user.unconfirmed,
     ],
-    files: (budget) => writeFiles(facts, budget),
-    workflow: listWorkflow(facts),
+    files: (budget) => writeFilesSection(facts, budget),
+    workflow: createWorkflowGroups(facts),
     errors: [
       ...user.corrections,
-      ...listFailingTests(facts),
-      ...(areFactsListed ? [] : listFailingCommands(facts)),
-      ...listFixed(facts),
+      ...createFailingTestGroups(facts),
+      ...(areFactsListed ? [] : createFailingCommandGroups(facts)),
+      ...createFixedErrorGroups(facts),
     ],
-    system: [toGroup('', describeProject(facts)), ...listEarlierSummary(facts)],
+    system: [toNoteGroup('', describeProject(facts)), ...createEarlierSummaryGroups(facts)],
     learnings: [],
-    results: listAnswers(facts),
-    worklog: listSteps(facts),
+    results: createNewestAnswerGroups(facts),
+    worklog: createStepGroups(facts),
   }
 }
 
@@ -172,7 +172,7 @@ const DIRECTION_MARK = /[\u202a-\u202e\u2066-\u2069]/g
 const LINE_END = /\r\n?/g
 
 function writeSection(source: SectionSource, budget: SectionBudget): string {
-  return typeof source === 'function' ? source(budget) : writeGroups(source, budget)
+  return typeof source === 'function' ? source(budget) : writeNoteGroups(source, budget)
 }
 
 /** Puts the bodies below the headings of the template. A section that the template lacks is added, unless it is empty. */
@@ -250,7 +250,7 @@ export function createBranchNotes(options: FactsOptions = {}): BranchNotes {
         decisionTokens: decisions,
         totalTokens: total,
         countTokens,
-        template: chooseTemplate(options.template),
+        template: chooseNotesTemplate(options.template),
         use: options.use ?? 'file',
       })
       return { text, coveredUuid }

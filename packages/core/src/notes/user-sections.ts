@@ -8,7 +8,7 @@ import type { InputAuthor, UserInput, UserInputKind } from '../facts/user-input.
 import { describeAuthor, type UserPrompt } from '../facts/user-prompts.ts'
 import { quoteBlock } from '../text/code-in-text.ts'
 import { cutMiddle, quoteInline, toOneLine, truncateEnd, truncateStart } from '../text/truncate-text.ts'
-import { type NoteGroup, toGroup } from './notes-file.ts'
+import { type NoteGroup, toNoteGroup } from './notes-file.ts'
 
 /** A text of the user, or of an agent in the user's place, that the notes quote. */
 interface UserRequest {
@@ -58,7 +58,7 @@ interface UserSections {
   readonly corrections: readonly NoteGroup[]
 }
 
-export function listUserSections({ messages }: SessionFacts): UserSections {
+export function createUserSections({ messages }: SessionFacts): UserSections {
   const requests = messages.flatMap((message) => listRequests(message))
   const inputs = messages.flatMap(({ inputs: own }) => own)
   return {
@@ -67,7 +67,7 @@ export function listUserSections({ messages }: SessionFacts): UserSections {
     instructionName: requests
       .filter(({ isInstruction }) => isInstruction)
       .slice(-1)
-      .map((latest) => toGroup('Latest instruction:', [formatRequest(latest)], 0)),
+      .map((latest) => toNoteGroup('Latest instruction:', [formatRequest(latest)], 0)),
     requests: listEarlierRequests(requests),
     countRequests: Math.min(requests.length, MOST_REQUESTS),
     answers: listNewest(
@@ -136,8 +136,8 @@ function listInstruction(requests: readonly UserRequest[]): readonly NoteGroup[]
   const shown = text.length <= WHOLE_CHARACTERS ? text : cutMiddle(text, END_CHARACTERS, END_CHARACTERS)
   const format = (one: UserRequest) => ({ full: formatRequest(one), rank: 1 })
   return [
-    toGroup(`Latest instruction${formatSender(latest)}:`, text === '' ? [] : [quoteBlock(shown)], 0),
-    toGroup('It answers, in the words of the model:', answers === '' ? [] : [quoteBlock(answers)], 0),
+    toNoteGroup(`Latest instruction${formatSender(latest)}:`, text === '' ? [] : [quoteBlock(shown)], 0),
+    toNoteGroup('It answers, in the words of the model:', answers === '' ? [] : [quoteBlock(answers)], 0),
     ...listNewest('It was sent while the model worked. Typed before it:', before, format, MOST_ANSWERS),
     ...listNewest(text === '' ? 'Typed by the user:' : 'Typed since then:', since, format, MOST_ANSWERS),
   ]
@@ -153,7 +153,7 @@ function listEarlierRequests(requests: readonly UserRequest[]): readonly NoteGro
       : quoteBlock(cutMiddle(first?.text ?? '', FIRST_REQUEST_CHARACTERS, END_CHARACTERS))
   const others = requests.filter((one) => one !== first && one !== latest)
   return [
-    toGroup(`First request${formatSender(first)}:`, (first?.text ?? '') === '' ? [] : [cut]),
+    toNoteGroup(`First request${formatSender(first)}:`, (first?.text ?? '') === '' ? [] : [cut]),
     ...listNewest(
       'Other requests, oldest first:',
       others,

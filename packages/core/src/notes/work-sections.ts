@@ -5,7 +5,7 @@
 
 import { cutSentences, type PlacedText, toKeptText } from '../facts/model-texts.ts'
 import type { SessionFacts, WorkStep } from '../facts/session-facts.ts'
-import { formatCommand, isLookingCommand, isPassingCommand } from '../facts/shell-commands.ts'
+import { formatCommand, isIncidentalCommand, isReadOnlyCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
 import { isFailure, type RunStatus, type ToolRun } from '../facts/tool-runs.ts'
 import {
@@ -26,11 +26,11 @@ import {
 } from '../text/truncate-text.ts'
 import {
   chooseFittingItems,
-  formatMissing,
+  formatMissingCount,
   type NoteGroup,
   type NoteItem,
   type SectionBudget,
-  toGroup,
+  toNoteGroup,
 } from './notes-file.ts'
 
 // Current state.
@@ -65,24 +65,24 @@ function formatRun({ name, command, path }: ToolRun, clean: (text: string) => st
   return path === null ? name : `${name} ${toOneLine(clean(path))}`
 }
 
-export function listTodos({ todos, areTodosOlder }: SessionFacts): readonly NoteGroup[] {
+export function createTodoGroups({ todos, areTodosOlder }: SessionFacts): readonly NoteGroup[] {
   const open = todos.filter(isOpenTodo)
   if (todos.length === 0) return []
   const age = areTodosOlder ? ', last changed before the latest instruction' : ''
   const count = `${todos.length - open.length} of ${todos.length} done${age}`
-  if (open.length === 0) return [toGroup('', [`Todo list, ${count}.`])]
+  if (open.length === 0) return [toNoteGroup('', [`Todo list, ${count}.`])]
   const lines = open.map(
     (item) => `- [${isTodoInProgress(item) ? '>' : ' '}] ${toOneLine(item.text, TODO_CHARACTERS)}`,
   )
-  return [toGroup(`Todo list, ${count}:`, lines, 0)]
+  return [toNoteGroup(`Todo list, ${count}:`, lines, 0)]
 }
 
-export function listLatestText({ texts, latest, hasAnswered }: SessionFacts): readonly NoteGroup[] {
+export function createLatestTextGroups({ texts, latest, hasAnswered }: SessionFacts): readonly NoteGroup[] {
   const text = texts.at(-1)
   // An answer is shown in the section of key results instead.
   if (text === undefined || (latest?.place ?? -1) > text.place || hasAnswered) return []
   return [
-    toGroup("The model's latest text:", [quoteBlock(truncateEnd(text.text, LATEST_TEXT_CHARACTERS))], 2),
+    toNoteGroup("The model's latest text:", [quoteBlock(truncateEnd(text.text, LATEST_TEXT_CHARACTERS))], 2),
   ]
 }
 
@@ -97,7 +97,7 @@ const SUMMARY_CHARACTERS = 5_000
 const SHORT_SUMMARY_CHARACTERS = 1_500
 
 /** Lists the plan. The more requests there are in the same section, the more the plan is shortened. */
-export function listPlan({ plan }: SessionFacts, requests: number): readonly NoteGroup[] {
+export function createPlanGroups({ plan }: SessionFacts, requests: number): readonly NoteGroup[] {
   const most = Math.max(SHORT_PLAN_CHARACTERS, PLAN_CHARACTERS - REQUEST_CHARACTERS * requests)
   return quoteText('The plan, as last written:', plan?.text ?? '', {
     rank: 1,
@@ -107,14 +107,14 @@ export function listPlan({ plan }: SessionFacts, requests: number): readonly Not
 }
 
 /** Lists the newest answer at the end of a turn. */
-export function listAnswers({ answer }: SessionFacts): readonly NoteGroup[] {
+export function createNewestAnswerGroups({ answer }: SessionFacts): readonly NoteGroup[] {
   if (answer === null) return []
   const full = quoteBlock(truncateEnd(answer, ANSWER_CHARACTERS))
   const short = quoteBlock(cutMiddle(answer, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
   return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
 }
 
-export function listEarlierSummary({ earlierSummary }: SessionFacts): readonly NoteGroup[] {
+export function createEarlierSummaryGroups({ earlierSummary }: SessionFacts): readonly NoteGroup[] {
   const title = 'Summary of an earlier part, which is not in this log:'
   const limits = { rank: 2, most: SUMMARY_CHARACTERS, least: SHORT_SUMMARY_CHARACTERS }
   return quoteText(title, earlierSummary?.text ?? '', limits)
@@ -142,7 +142,7 @@ const LEAST_TOKENS = 40
 const LABEL_TOKENS = 16
 
 /** Writes decisions and findings, oldest first. Each segment gives one text in turn, so that new ones never push out all old ones. */
-export function writeDecisions(
+export function writeDecisionsSection(
   { decisions, answer }: SessionFacts,
   { tokens, countTokens }: SectionBudget,
 ): string {
@@ -192,7 +192,7 @@ interface FileItem extends NoteItem {
  * Writes the files. Every file that was changed is named, the newest in a line of its own and, where the budget is short,
  * the others by folder. Files that were only read come after them, as many of the newest as fit.
  */
-export function writeFiles({ files, project }: SessionFacts, budget: SectionBudget): string {
+export function writeFilesSection({ files, project }: SessionFacts, budget: SectionBudget): string {
   const show = createPathFormat(project)
   const folders = new Set<string>()
   const toItem = (file: TouchedFile, rank: number): FileItem => {
@@ -216,7 +216,7 @@ export function writeFiles({ files, project }: SessionFacts, budget: SectionBudg
     items.filter((item) => item.rank === rank && placed.has(item))
   const noteMissing = (rank: number): readonly string[] => {
     const missing = items.filter((item) => item.rank === rank && !placed.has(item)).length
-    return missing === 0 ? [] : [formatMissing(missing, 1)]
+    return missing === 0 ? [] : [formatMissingCount(missing, 1)]
   }
   const isWhole = (item: FileItem): boolean => placed.get(item) === item.full
   const detailed = list(CHANGED).filter(isWhole)
@@ -336,7 +336,7 @@ const STATUS_TEXTS: Readonly<Record<RunStatus, string>> = {
 }
 
 /** Lists the commands that did not fail when they last ran. */
-export function listWorkflow({ commands, segmentStart }: SessionFacts): readonly NoteGroup[] {
+export function createWorkflowGroups({ commands, segmentStart }: SessionFacts): readonly NoteGroup[] {
   const counts = new Map<string, number>()
   const items = listShown(commands, false).map(({ command, shown }) => {
     const newer = counts.get(command.tool) ?? 0
@@ -378,18 +378,20 @@ function toCommandItem(
   const but = reported === '' ? '' : `, but its output says "${reported}"`
   const line = `- ${shown} → ${STATUS_TEXTS[status]}${but}`
   // The end of what a command that only looks around prints is part of a file or a list, and says nothing about the outcome.
-  const saysEnd = hasEnd && status === 'ok' && !isLookingCommand(variant)
+  const saysEnd = hasEnd && status === 'ok' && !isReadOnlyCommand(variant)
   const end = saysEnd ? truncateStart(toOneLine(output), OUTPUT_CHARACTERS) : ''
   const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
   const detail = more.filter((part) => part !== '').join('; ')
-  const rank = isNew ? 1 : isPassingCommand(variant) ? 4 : runs > 1 ? 2 : 3
+  const rank = isNew ? 1 : isIncidentalCommand(variant) ? 4 : runs > 1 ? 2 : 3
   return detail === '' ? { full: line, rank } : { full: `${line} (${detail})`, short: line, rank }
 }
 
-export function listFailingTests({ tests: { failed, by, passedSince } }: SessionFacts): readonly NoteGroup[] {
+export function createFailingTestGroups({
+  tests: { failed, by, passedSince },
+}: SessionFacts): readonly NoteGroup[] {
   const since = passedSince === '' ? '' : ` (${formatCommand(passedSince)} has succeeded since)`
   return [
-    toGroup(
+    toNoteGroup(
       `Failing tests in the newest run that names tests, ${formatCommand(by)}${since}:`,
       failed.map((name) => `- failing test: ${name}`),
       2,
@@ -398,7 +400,7 @@ export function listFailingTests({ tests: { failed, by, passedSince } }: Session
 }
 
 /** Lists the commands that failed when they last ran. */
-export function listFailingCommands(facts: SessionFacts): readonly NoteGroup[] {
+export function createFailingCommandGroups(facts: SessionFacts): readonly NoteGroup[] {
   const byVariant = new Map(facts.failures.map((failure) => [failure.command, failure]))
   const all = listShown(facts.commands, true).map(({ command, shown }) => {
     const failure = byVariant.get(command.variant)
@@ -433,7 +435,7 @@ function toFailingItem(
 }
 
 /** Lists the commands that failed and have succeeded since. */
-export function listFixed({ failures }: SessionFacts): readonly NoteGroup[] {
+export function createFixedErrorGroups({ failures }: SessionFacts): readonly NoteGroup[] {
   const fixed = failures
     .filter(({ isSettled }) => isSettled)
     .toSorted((one, other) => (other.settledAt ?? 0) - (one.settledAt ?? 0))
@@ -473,7 +475,7 @@ const STEP_TEXT_CHARACTERS = 60
 const MOST_STEP_FILES = 4
 const MESSAGE_CHARACTERS = 90
 
-export function listSteps({ steps }: SessionFacts): readonly NoteGroup[] {
+export function createStepGroups({ steps }: SessionFacts): readonly NoteGroup[] {
   const items = steps.slice(0, MOST_STEPS).map((step) => ({ full: formatStep(step), rank: 3 }))
   return [{ title: '', items, isOldestFirst: true, dropped: steps.length - items.length }]
 }

@@ -394,7 +394,7 @@ export function findNotesThreshold(
   const { window, autoCompact } = scaled.lines
   const scale = window / LINE_WINDOW
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
-  const isExpired = hasExpired(cache)
+  const isExpired = hasCacheExpired(cache)
   // Below the threshold, a compaction saves the tokens that the next calls read from the cache, or write if the cache has expired.
   if ((isExpired ? written : read) === 0) return autoCompact
   if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
@@ -417,7 +417,7 @@ export function findNotesThreshold(
  * the cache has expired: to wait would write all of them to the cache again.
  */
 function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanContext): boolean {
-  if (hasExpired(cache)) return false
+  if (hasCacheExpired(cache)) return false
   const { readingTokens, readingResponses } = policy.compact.notesLine
   const { results, responses } = register
   const edited = new Set<string>()
@@ -465,7 +465,7 @@ function findFreeTokens(
 ): number | null {
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
   if (read === null || written === null || read <= 0 || meter.measuredResponse === null) return null
-  if (hasExpired(cache) || written <= read) return Math.max(0, used - prefixTokens)
+  if (hasCacheExpired(cache) || written <= read) return Math.max(0, used - prefixTokens)
   const cached = Math.min(used, meter.measuredResponse.context)
   const saved = Math.max(0, cached - prefixTokens) * read
   const allowed = FREE_SHARE * (clientLimit?.spent ?? 0) * 1_000_000
@@ -574,6 +574,6 @@ function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTo
 }
 
 /** Returns true if something was cached and has expired, so that the next request writes it again. */
-export function hasExpired({ expiresAt, isWarm }: CacheTemperature): boolean {
+export function hasCacheExpired({ expiresAt, isWarm }: CacheTemperature): boolean {
   return expiresAt !== null && !isWarm
 }

@@ -4,7 +4,7 @@
  */
 
 import type { CacheTemperature } from '../cache/cache-model.ts'
-import { countRemovedTokens } from '../clearing/cached-clearing.ts'
+import { countProviderRemovedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
@@ -203,6 +203,6 @@ export function readContextSize(input: SizeInput): ContextTokens {
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted: countRemovedTokens(register, meter.measuredResponse !== null),
+    deleted: countProviderRemovedTokens(register, meter.measuredResponse !== null),
   })
 }

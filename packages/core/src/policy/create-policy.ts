@@ -6,7 +6,7 @@
 import { TidemarkError } from '../errors.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createFieldProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
-import { findSmallestWindow } from './scale-policy.ts'
+import { computeSmallestWindow } from './scale-policy.ts'
 
 /** The policy fields to change, at any depth. An omitted field keeps its default. */
 export type PolicyOverrides = DeepPartial<Policy>
@@ -95,7 +95,7 @@ const RULES: readonly PolicyRule[] = [
 /** Rules for the context window sizes that the policy sets: each must be large enough for the policy's thresholds. */
 const WINDOW_RULES: readonly PolicyRule[] = ['window.givenTokens', 'window.capTokens'].map((path) => {
   const smallest = ({ ladder, window }: Policy): number =>
-    findSmallestWindow(ladder, window.givenOutputTokens)
+    computeSmallestWindow(ladder, window.givenOutputTokens)
   return {
     fields: [path],
     holds: (policy) => readPolicyValue(policy, path) === null || readNumber(policy, path) >= smallest(policy),

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import type { Policy } from './policy.ts'
 import {
+  computeSmallestWindow,
   computeThresholds,
-  findSmallestWindow,
   type KnownWindowLimits,
-  limitToRoom,
+  limitBudgetsToRoom,
   scalePolicy,
   type ThresholdInput,
   type Thresholds,
@@ -76,7 +76,7 @@ describe('default thresholds', () => {
         fc.boolean(),
         percents,
         (output, more, autoCompactOn, percentOfEffective) => {
-          const window = findSmallestWindow(ladder, output) + more
+          const window = computeSmallestWindow(ladder, output) + more
           const lines = computeThresholds(ladder, ask(window, output, { autoCompactOn, percentOfEffective }))
           expectOrder(lines, autoCompactOn)
           expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
@@ -91,7 +91,7 @@ describe('default thresholds', () => {
     const growth = fc.oneof(fc.constant(1), fc.nat(1_000))
     fc.assert(
       fc.property(maxOutput, extra, growth, percents, (output, more, wider, percentOfEffective) => {
-        const window = findSmallestWindow(ladder, output) + more
+        const window = computeSmallestWindow(ladder, output) + more
         const lines = computeThresholds(ladder, ask(window, output, { percentOfEffective }))
         const next = computeThresholds(ladder, ask(window + wider, output, { percentOfEffective }))
         expectNoLower(lines, next)
@@ -113,7 +113,7 @@ describe('default thresholds', () => {
   it('take no more than their share, apart from rounding by less than a token', () => {
     fc.assert(
       fc.property(maxOutput, extra, (output, more) => {
-        const window = findSmallestWindow(ladder, output) + more
+        const window = computeSmallestWindow(ladder, output) + more
         const { effective, autoCompact, limit, warning, blocking } = computeThresholds(
           ladder,
           ask(window, output),
@@ -131,7 +131,7 @@ describe('thresholds of any policy', () => {
   it('are in order in every window that is large enough', () => {
     fc.assert(
       fc.property(ladders, maxOutput, extra, fc.boolean(), (ladder, output, more, autoCompactOn) => {
-        const window = findSmallestWindow(ladder, output) + more
+        const window = computeSmallestWindow(ladder, output) + more
         const lines = computeThresholds(ladder, ask(window, output, { autoCompactOn }))
         expectOrder(lines, autoCompactOn)
         expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
@@ -153,12 +153,12 @@ describe('smallestWindow', () => {
     [100, 2_100],
     [1, 2_001],
   ])('with a longest answer of %d is %d', (output, smallest) => {
-    expect(findSmallestWindow(DEFAULT_POLICY.ladder, output)).toBe(smallest)
+    expect(computeSmallestWindow(DEFAULT_POLICY.ladder, output)).toBe(smallest)
   })
 
   it('terminates even for an unchecked policy', () => {
     const ladder = { ...DEFAULT_POLICY.ladder, blocking: { tokens: 0, maximumPercent: 0 } }
-    expect(findSmallestWindow(ladder, null)).toBeGreaterThan(2 ** 40)
+    expect(computeSmallestWindow(ladder, null)).toBeGreaterThan(2 ** 40)
   })
 })
 
@@ -258,7 +258,11 @@ describe('budgets', () => {
       fc.property(windows, fc.double({ min: 0, max: 1.2, noNaN: true }), (window, share) => {
         const { lines, budgets } = known(DEFAULT_POLICY, window, 64_000)
         const prefix = Math.round(lines.autoCompact * share)
-        const { notes, ledger, keptMessages, files, skills, host } = limitToRoom(budgets, lines, prefix)
+        const { notes, ledger, keptMessages, files, skills, host } = limitBudgetsToRoom(
+          budgets,
+          lines,
+          prefix,
+        )
         const room = Math.max(0, lines.autoCompact - prefix)
         const text = notes.total + ledger.files + ledger.names
         expect(text + keptMessages.maximum + files.total).toBeLessThanOrEqual(room / 2)
@@ -274,7 +278,7 @@ describe('budgets', () => {
       }),
     )
     const { lines, budgets } = known(DEFAULT_POLICY, 200_000, 64_000)
-    expect(limitToRoom(budgets, lines, 50_000)).toEqual({ ...budgets, broughtBack: 58_500 })
+    expect(limitBudgetsToRoom(budgets, lines, 50_000)).toEqual({ ...budgets, broughtBack: 58_500 })
   })
 
   it('follow a low auto-compact threshold', () => {

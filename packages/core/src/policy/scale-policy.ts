@@ -70,7 +70,7 @@ const LARGEST_WINDOW = 2 ** 50
  * Returns the smallest context window, in tokens, that is large enough for the thresholds. The model's maximum output
  * counts, because tokens are reserved for it.
  */
-export function findSmallestWindow(ladder: ThresholdPolicy, maxOutput: number | null): number {
+export function computeSmallestWindow(ladder: ThresholdPolicy, maxOutput: number | null): number {
   let [tooSmall, enough] = [0, 1]
   while (enough < LARGEST_WINDOW && !isLargeEnough(ladder, enough, maxOutput))
     [tooSmall, enough] = [enough, enough * 2]
@@ -220,7 +220,7 @@ function requireTokens(what: 'window' | 'maxOutput', given: number | null, least
 }
 
 function requireLargeEnough({ ladder }: Policy, window: number, maxOutput: number | null): void {
-  const minimum = findSmallestWindow(ladder, maxOutput)
+  const minimum = computeSmallestWindow(ladder, maxOutput)
   if (window >= minimum) return
   throw new TidemarkError(
     'bad-policy',
@@ -251,7 +251,7 @@ export interface ContentBudgets {
   readonly hookOutputCharacters: number
   readonly spill: SpillBudgets
   readonly historyPage: number
-  /** Tokens of all that a compaction brings back. Beside notes, system prompt and tools do not count (`limitToRoom`). */
+  /** Tokens of all that a compaction brings back. Beside notes, system prompt and tools do not count (`limitBudgetsToRoom`). */
   readonly broughtBack: number
 }
 
@@ -372,18 +372,18 @@ const ROOM_SHARES = { notes: 1 / 6, all: 1 / 2 }
  * files share the rest in proportion to their budgets. The user's messages have their own share of that half. Skills and what a host
  * attaches are rare, so they take nothing from files, and become smaller in the same proportion.
  */
-export function limitToRoom(
+export function limitBudgetsToRoom(
   budgets: ContentBudgets,
   { autoCompact }: Thresholds,
   prefixTokens: number,
 ): ContentBudgets {
   const room = Math.max(0, autoCompact - prefixTokens)
   const { keptMessages, files, skills, host, notes } = budgets
-  const text = countNotesTokens(budgets)
-  const fitted = limitNotes(budgets, (notes.total * room * ROOM_SHARES.notes) / Math.max(1, text))
+  const text = computeNotesBudget(budgets)
+  const fitted = limitNotesBudgets(budgets, (notes.total * room * ROOM_SHARES.notes) / Math.max(1, text))
   const broughtBack = Math.min(budgets.broughtBack, roundDownTokens(room * ROOM_SHARES.all))
   const limited = { ...fitted, broughtBack }
-  const rest = room * ROOM_SHARES.all - countNotesTokens(limited)
+  const rest = room * ROOM_SHARES.all - computeNotesBudget(limited)
   const scale = Math.min(1, rest / Math.max(1, keptMessages.maximum + files.total))
   if (scale === 1) return limited
   return {
@@ -396,7 +396,7 @@ export function limitToRoom(
 }
 
 /** Returns the most tokens of notes and of the lists of files and names that are added to them. */
-export function countNotesTokens({ notes, ledger }: ContentBudgets): number {
+export function computeNotesBudget({ notes, ledger }: ContentBudgets): number {
   return notes.total + ledger.files + ledger.names
 }
 
@@ -404,7 +404,7 @@ export function countNotesTokens({ notes, ledger }: ContentBudgets): number {
  * Limits the notes to so many tokens. The budgets of their parts, and of files and names that are added to them from the
  * log, shrink in proportion.
  */
-export function limitNotes(budgets: ContentBudgets, tokens: number): ContentBudgets {
+export function limitNotesBudgets(budgets: ContentBudgets, tokens: number): ContentBudgets {
   const { notes, ledger } = budgets
   const { section, decisions, total } = notes
   if (total <= tokens) return budgets

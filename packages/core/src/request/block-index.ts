@@ -111,7 +111,7 @@ export function countMessages({ frozen, tail }: MessageList): number {
   return frozen.length + tail.length
 }
 
-export function messageAt({ frozen, tail }: MessageList, index: number): TracedMessage | undefined {
+export function findMessageAt({ frozen, tail }: MessageList, index: number): TracedMessage | undefined {
   return index < frozen.length ? frozen.at(Math.max(0, index)) : tail[index - frozen.length]
 }
 
@@ -130,7 +130,7 @@ export function readTotalsBeforeMessage(counted: BlockIndex, index: number): Blo
 
 /** Returns the block counts from the first message up to and including one block of the message at `index`. */
 export function countTotalsThroughBlock(counted: BlockIndex, index: number, block: number): BlockTotals {
-  const message = messageAt(counted.messages, index)
+  const message = findMessageAt(counted.messages, index)
   let count = readTotalsBeforeMessage(counted, index)
   if (message === undefined) return count
   const blocks = toMessageBlocks(message)
@@ -144,7 +144,7 @@ export function countTotalsThroughBlock(counted: BlockIndex, index: number, bloc
 
 /** Returns the counts over the first `blocks` message blocks of the API request. */
 export function readTotalsOfFirstBlocks(counted: BlockIndex, blocks: number): BlockTotals {
-  const index = findMessageOfBlock(counted, blocks)
+  const index = findMessageIndexOfBlock(counted, blocks)
   return countTotalsThroughBlock(counted, index, blocks - readTotalsBeforeMessage(counted, index).blocks - 1)
 }
 
@@ -152,7 +152,7 @@ export function readTotalsOfFirstBlocks(counted: BlockIndex, blocks: number): Bl
  * Returns the index of the message that contains the message block number `block`. The first block of the API request
  * has number 1.
  */
-export function findMessageOfBlock(counted: BlockIndex, block: number): number {
+export function findMessageIndexOfBlock(counted: BlockIndex, block: number): number {
   let [low, high] = [0, Math.max(0, countMessages(counted.messages) - 1)]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
@@ -226,7 +226,11 @@ export function findFirstDifference(before: MessageList, after: MessageList): Bl
   const start = long.frozen.extends(short.frozen) ? short.frozen.length : 0
   const last = countMessages(before) - 1
   for (let index = start; index <= last; index += 1) {
-    const block = findDifferingBlock(messageAt(before, index), messageAt(after, index), index === last)
+    const block = findDifferingBlock(
+      findMessageAt(before, index),
+      findMessageAt(after, index),
+      index === last,
+    )
     if (block !== null) return { message: index, block }
   }
   return null
@@ -300,9 +304,9 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
 }
 
 /** Returns the index of the newest message with a block from the log record `uuid`; null if there is none. */
-export function findMessageOfRecord(messages: MessageList, uuid: string): number | null {
+export function findMessageIndexOfRecord(messages: MessageList, uuid: string): number | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
-    if (messageAt(messages, index)?.origins.includes(uuid) === true) return index
+    if (findMessageAt(messages, index)?.origins.includes(uuid) === true) return index
   }
   return null
 }

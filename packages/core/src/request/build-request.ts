@@ -14,7 +14,13 @@ import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from '../validate/content-rules.ts'
 import type { Finding } from '../validate/findings.ts'
 import { checkMessage, finishCheck, type ValidationState } from '../validate/validate.ts'
-import { type BlockIndex, indexBlocks, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
+import {
+  type BlockIndex,
+  findMessageAt,
+  indexBlocks,
+  type MessageList,
+  toMessageBlocks,
+} from './block-index.ts'
 import {
   type BlockPlace,
   type ClientMarker,
@@ -191,7 +197,7 @@ export function toRequestFields(
 /** Lists the cache markers on messages, each together with the marked message. */
 function listMessageMarkers({ messages, markers }: AssembledRequest): readonly PlacedMarker[] {
   return markers.flatMap(({ place, control }) => {
-    const found = place.zone === 'messages' ? messageAt(messages, place.index) : undefined
+    const found = place.zone === 'messages' ? findMessageAt(messages, place.index) : undefined
     if (place.zone !== 'messages' || found === undefined) return []
     const message = { ...found.message, content: toMessageBlocks(found) }
     return [{ message, index: place.index, block: place.block, control }]

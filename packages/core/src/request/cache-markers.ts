@@ -22,9 +22,9 @@ import {
   type BlockIndex,
   countMessages,
   countTotalsThroughBlock,
+  findMessageAt,
   isSameJson,
   type MessageList,
-  messageAt,
   toMessageBlocks,
 } from './block-index.ts'
 import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
@@ -347,7 +347,7 @@ export function findLastMarkableBlock(
   before: Omit<BlockPlace, 'zone'> = { index: countMessages(messages), block: 0 },
 ): BlockPlace | null {
   for (let index = Math.min(before.index, countMessages(messages) - 1); index >= 0; index -= 1) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     if (message === undefined || isTurnScopedMessage(message.message)) continue
     const blocks =
       index === before.index ? toMessageBlocks(message).slice(0, before.block) : toMessageBlocks(message)
@@ -360,7 +360,7 @@ export function findLastMarkableBlock(
 /** Returns the index of the last assistant message; null if there is none. */
 export function findLastResponseIndex(messages: MessageList): number | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
-    if (messageAt(messages, index)?.message.role === 'assistant') return index
+    if (findMessageAt(messages, index)?.message.role === 'assistant') return index
   }
   return null
 }
@@ -374,7 +374,7 @@ export interface MessagesWithCalls extends MessageList {
 export function findResultPlace(messages: MessagesWithCalls, id: string): BlockPlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
   for (let index = from; index < countMessages(messages); index += 1) {
-    const block = findResultBlock(messageAt(messages, index), id)
+    const block = findResultBlock(findMessageAt(messages, index), id)
     if (block !== -1) return { zone: 'messages', index, block }
   }
   return null
@@ -391,7 +391,7 @@ function findResultBlock(message: TracedMessage | undefined, id: string): number
  */
 export function findRecordPlace(messages: MessageList, uuid: string): BlockPlace | null {
   for (let index = 0; index < countMessages(messages); index += 1) {
-    const block = messageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
+    const block = findMessageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
     if (block !== -1) return { zone: 'messages', index, block }
   }
   return null
@@ -458,7 +458,7 @@ function findMarkedPlace(
 /** Returns the place of the last such block: a tool call or result by id, any other by content. Null if there is none. */
 function findSameBlock(messages: MessageList, block: Block): BlockPlace | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
-    const message = messageAt(messages, index)
+    const message = findMessageAt(messages, index)
     const blocks = message === undefined ? [] : toMessageBlocks(message)
     const found = blocks.findLastIndex((each) => isSameBlock(each, block))
     if (found !== -1) return { zone: 'messages', index, block: found }

@@ -7,7 +7,7 @@ import {
   addCallGap,
   type ChooseTtlInput,
   chooseRequestTtl,
-  chooseTtl,
+  chooseSnapshotTtl,
   computeLongTtlSavings,
   EMPTY_GAP_TALLY,
   type GapTally,
@@ -21,7 +21,7 @@ const policyOf = (ttl: '5m' | '1h' | 'auto', tailTtl: 'auto' | 'same' = 'same') 
   createPolicy({ cache: { ttl, tailTtl } }).cache
 
 function choose(given: Partial<ChooseTtlInput> = {}, ...set: readonly SwitchName[]) {
-  return chooseTtl({
+  return chooseSnapshotTtl({
     policy: policyOf('auto'),
     cache,
     switches: { set, autoCompactPercent: null },

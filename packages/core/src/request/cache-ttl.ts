@@ -51,7 +51,7 @@ const OBSERVED_REASONS: ReadonlySet<string> = new Set(['gaps', 'interactive', 'u
 const MIN_CALLS_FOR_GAPS = 20
 
 /** Chooses the cache lifetime for a new prefix snapshot. */
-export function chooseTtl(question: ChooseTtlInput): SnapshotTtl {
+export function chooseSnapshotTtl(question: ChooseTtlInput): SnapshotTtl {
   const { latched } = question
   const isLatched = latched !== undefined && !OBSERVED_REASONS.has(latched.because)
   const fixed = isLatched ? latched : chooseFixedTtl(question)

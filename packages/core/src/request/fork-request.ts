@@ -13,9 +13,9 @@ import { listBilledParts } from '../tokens/usage.ts'
 import {
   countMessages,
   findFirstDifference,
+  findMessageAt,
   indexBlocks,
   type MessageList,
-  messageAt,
   toMessageBlocks,
 } from './block-index.ts'
 import {
@@ -134,7 +134,7 @@ function withAddedMessages(
  * records. Returns null if that part is empty, or if a block of another record comes before one of theirs, so that the
  * part is no prefix of the request.
  */
-export function cutRequest(
+export function cutRequestToRecords(
   sent: AssembledRequest,
   records: ReadonlySet<string>,
   profile: ProviderProfile,
@@ -218,9 +218,9 @@ export function listMessagesAfterRequest(
   const now = made === undefined ? said : stripMarkers(said, made)
   if (findFirstDifference(sent.messages, now) !== null) return null
   const last = countMessages(sent.messages) - 1
-  const since: TracedMessage[] = listAddedBlocks(messageAt(sent.messages, last), messageAt(now, last))
+  const since: TracedMessage[] = listAddedBlocks(findMessageAt(sent.messages, last), findMessageAt(now, last))
   for (let index = last + 1; index < countMessages(now); index += 1) {
-    const message = messageAt(now, index)
+    const message = findMessageAt(now, index)
     if (message !== undefined) since.push(message)
   }
   return since

@@ -88,7 +88,7 @@ interface ActivePrefix extends AnnouncedPrefix {
   readonly current: CurrentPrefix
 }
 
-export function diffPrefix(
+export function planPrefixChange(
   told: ActivePrefix,
   present: DesiredPrefix,
   rules: PrefixUpdateRules,

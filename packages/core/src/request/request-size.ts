@@ -4,7 +4,7 @@
  * in many turns. This file only proposes the change; the caller appends the record that makes it.
  */
 
-import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry.ts'
+import { createMediaPlaceholder, isMediaOrPlaceholder } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import { countsAsImage, isBlock, isToolResult } from '../log/block.ts'
 import { measureLongestSide } from '../log/image-size.ts'
@@ -13,7 +13,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-profile.ts'
 import type { RequestLimitsPolicy } from '../policy/window-policy.ts'
-import { type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
+import { findMessageAt, type MessageList, toMessageBlocks } from './block-index.ts'
 import { toRequestFields } from './build-request.ts'
 import { findLastResponseIndex } from './cache-markers.ts'
 import { type AnnouncedPrefix, buildRequestPrefix, type RequestPrefix } from './prefix-snapshot.ts'
@@ -186,7 +186,7 @@ function isUserMedia(
   pins: ReadonlySet<string> = new Set(),
 ): boolean {
   if (pins.has(origin) || origin === '') return false
-  return messageAt(messages, index)?.message.role === 'user'
+  return findMessageAt(messages, index)?.message.role === 'user'
 }
 
 export function findRequestSizeLimits(
@@ -204,7 +204,10 @@ function filterImages(items: readonly MediaItem[]): readonly MediaItem[] {
 
 /** Returns the bytes saved by replacing the given images and documents with placeholders. */
 function measureFreedBytes(items: readonly MediaItem[]): number {
-  return items.reduce((sum, item) => sum + item.bytes - (countJsonBytes(mediaPlaceholder(item.kind)) ?? 0), 0)
+  return items.reduce(
+    (sum, item) => sum + item.bytes - (countJsonBytes(createMediaPlaceholder(item.kind)) ?? 0),
+    0,
+  )
 }
 
 /**

@@ -300,7 +300,7 @@ export interface HookOutput {
 }
 
 /** Converts hook outputs to attachments; blank output is left out. */
-export function attachHookOutputs(
+export function toHookAttachments(
   outputs: readonly HookOutput[],
   { budgets, measure }: Pick<SourceContext, 'budgets' | 'measure'>,
 ): readonly SourceAttachment[] {

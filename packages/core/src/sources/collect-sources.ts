@@ -24,6 +24,7 @@ import {
   isSameAttachmentText,
   NO_LIMIT,
   readAttachmentKey,
+  readSourceName,
   type ShownAttachment,
   type ShownAttachments,
   type SkippedAttachment,
@@ -33,7 +34,6 @@ import {
   type SourceItem,
   type SourceKind,
   type SourceLimit,
-  sourceNameFromKey,
 } from './context-source.ts'
 
 export async function collectSources(
@@ -91,7 +91,7 @@ function findEndedItems(
 ): readonly (readonly [string, readonly ShownAttachment[]])[] {
   if (!carrier.isWhole || failed !== null) return []
   const present = new Set([...renderings, ...skipped].map(({ key }) => key))
-  return [...byKey].filter(([key]) => sourceNameFromKey(key) === carrier.name && !present.has(key))
+  return [...byKey].filter(([key]) => readSourceName(key) === carrier.name && !present.has(key))
 }
 
 // Reads the items of context sources within their limits. A source that fails is reported and does not affect other

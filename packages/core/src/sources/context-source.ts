@@ -275,7 +275,7 @@ function withAttachments(shown: ShownAttachments, records: readonly AttachmentRe
   for (const { uuid, attachment } of records) {
     const key = readAttachmentKey(attachment)
     if (key === null) continue
-    if (isObject(attachment.items)) addItems(items, sourceNameFromKey(key), attachment.items)
+    if (isObject(attachment.items)) addItems(items, readSourceName(key), attachment.items)
     else byKey.set(key, [...(byKey.get(key) ?? []), { uuid, attachment }])
   }
   return { ...shown, byKey, items }
@@ -292,7 +292,7 @@ function addItems(
   items.set(carrier, new Map([...(items.get(carrier) ?? []), ...fresh]))
 }
 
-export function sourceNameFromKey(key: string): string {
+export function readSourceName(key: string): string {
   return key.slice(0, key.indexOf(':'))
 }
 

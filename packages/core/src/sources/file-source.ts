@@ -10,7 +10,12 @@ import {
   normalizePath,
   readToolResultText,
 } from '../facts/tool-calls.ts'
-import { hasToolRunSucceeded, listPrintedByCall, listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
+import {
+  hasToolRunSucceeded,
+  listFilesPrintedByCall,
+  listToolRuns,
+  type ToolRun,
+} from '../facts/tool-runs.ts'
 import { isToolResult, toBlocks } from '../log/block.ts'
 import { type Attachment, isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
@@ -267,7 +272,7 @@ function listTouches(run: ToolRun, folder: string | null): readonly FocusedTouch
       newTexts: action === 'edit' ? edits.flatMap(({ newText }) => newText ?? []).reverse() : [],
       lines: action === 'read' ? readRequestedLines(run.range) : null,
     })),
-    ...listPrintedByCall(run).map(({ path, from, to }) => ({
+    ...listFilesPrintedByCall(run).map(({ path, from, to }) => ({
       ...call,
       path: normalizePath(path, folder),
       action: 'read' as const,

@@ -5,7 +5,7 @@
 
 import { type Block, isCompactionBlock, isServerToolUse, isToolUse, joinTexts } from '../log/block.ts'
 import type { ReplyStop } from '../log/model-report.ts'
-import { findSections } from './summary-prompt.ts'
+import { findSectionNumbers } from './summary-prompt.ts'
 
 interface SummaryAnswer {
   readonly content: readonly Block[]
@@ -90,7 +90,7 @@ function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string):
 const STRUCTURE_MINIMUM = { sections: 3, characters: 200 }
 
 function isStructured({ text, tags }: ParsedSummary): boolean {
-  if (tags === 'closed' || findSections(text).length >= STRUCTURE_MINIMUM.sections) return true
+  if (tags === 'closed' || findSectionNumbers(text).length >= STRUCTURE_MINIMUM.sections) return true
   return tags === 'open' && text.length >= STRUCTURE_MINIMUM.characters
 }
 
@@ -224,7 +224,8 @@ export function parseSummary(text: string): ParsedSummary | null {
   const tagged = extractTagged(whole)
   const bare = { body: withoutLoneTags(whole), tags: 'none' as const }
   // If more numbered sections are outside the tags than inside, the tags are a quotation or other markup.
-  const isOutside = tagged !== null && findSections(bare.body).length > findSections(tagged.body).length
+  const isOutside =
+    tagged !== null && findSectionNumbers(bare.body).length > findSectionNumbers(tagged.body).length
   const found = tagged === null || isOutside ? bare : tagged
   const body = tidyText(found.body)
   return body === '' ? null : { text: `${SUMMARY_HEADING}\n${body}`, tags: found.tags }

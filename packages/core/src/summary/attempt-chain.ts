@@ -25,8 +25,8 @@ import {
   canInputFitWindow,
   countAvailableTokens,
   createAcceptanceRules,
-  createRequestKey,
-  isSameRequest,
+  createSummaryRequestKey,
+  isSameSummaryRequest,
   planBlockAttempt,
   planDirectAttempt,
   planForkAttempt,
@@ -34,7 +34,7 @@ import {
   selectSummarizedEntries,
   sumEntryTokens,
 } from './plan-attempts.ts'
-import { dropOldestRounds, stripInput } from './summary-input.ts'
+import { dropOldestRounds, stripSummaryInput } from './summary-input.ts'
 import { ABOVE_TARGET, describeSummaryProblem, type SummaryProblem } from './summary-prompt.ts'
 
 export function startAttempts(context: AttemptsInput): SummaryAttemptState {
@@ -42,7 +42,7 @@ export function startAttempts(context: AttemptsInput): SummaryAttemptState {
   const chain: Omit<SummaryAttemptState, 'next'> = {
     context,
     stage: policy.chain.local === 'only' ? 'local' : 'block',
-    input: stripInput(span.input, { asText: false }),
+    input: stripSummaryInput(span.input, { asText: false }),
     coveredLocally: [],
     window: directModel.window,
     attempts: 0,
@@ -169,9 +169,9 @@ function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
   if (chain.stage === 'failed') return { ...chain, next: createAttemptsFailure(chain) }
   const made = ATTEMPT_PLANNERS[chain.stage](chain)
   if ('skip' in made) return advanceToNextAttempt(skipStage(chain, made))
-  if (chain.drops > 0 && isSameRequest(chain.next, made))
+  if (chain.drops > 0 && isSameSummaryRequest(chain.next, made))
     return advanceToNextAttempt(dropRounds({ ...chain, drops: chain.drops - 1 }, null))
-  const key = createRequestKey(chain, made)
+  const key = createSummaryRequestKey(chain, made)
   if (chain.requestKeys.includes(key)) return advanceToNextAttempt(skipStage(chain, SENT_BEFORE))
   return { ...chain, next: made, requestKeys: [...chain.requestKeys, key] }
 }

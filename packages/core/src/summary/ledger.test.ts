@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { buildLedger, estimate } from '../../test/summarize/summary-rules.ts'
-import { findNames } from '../text/code-in-text.ts'
+import { findNamesInText } from '../text/code-in-text.ts'
 
 const rules = { tokens: 1_500, estimate }
 
@@ -134,7 +134,7 @@ describe('the ledger', () => {
 })
 
 function listNames(text: string): readonly string[] {
-  const { files, identifiers } = findNames(text)
+  const { files, identifiers } = findNamesInText(text)
   return [...files, ...[...identifiers.keys()].map((name) => `<${name}>`)]
 }
 

@@ -14,7 +14,7 @@ import { readUserInputs } from '../facts/user-input.ts'
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { EXTENSION, findNames, type NamesInText, readLastPathPart } from '../text/code-in-text.ts'
+import { EXTENSION, findNamesInText, type NamesInText, readLastPathPart } from '../text/code-in-text.ts'
 import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
@@ -259,7 +259,14 @@ export function* findMentions(history: readonly KnownRecord[]): Steps<readonly M
       if (callId !== undefined) touched.set(callId, touches)
       const about = (resultOf === undefined ? touches : touched.get(resultOf))?.[0]?.path ?? null
       const text = texts.join('\n')
-      mentions.push({ by, names: findNames(redactLines(text)), touches, about, turn, uuid: record.uuid })
+      mentions.push({
+        by,
+        names: findNamesInText(redactLines(text)),
+        touches,
+        about,
+        turn,
+        uuid: record.uuid,
+      })
       yield text.length
     }
   }

@@ -4,8 +4,13 @@ import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules, writeLocalSummary } from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
 import { runAtOnce } from '../log/work-steps.ts'
-import { limitLocalSummary, limitNames, listPieces, writeMissingSections } from './local-summary.ts'
-import { findSections } from './summary-prompt.ts'
+import {
+  computeLocalSummaryLimit,
+  computeNameListLimit,
+  listPieces,
+  writeMissingSections,
+} from './local-summary.ts'
+import { findSectionNumbers } from './summary-prompt.ts'
 
 function createWorkedSession(): CodingSession {
   const work = new CodingSession()
@@ -281,7 +286,7 @@ describe('when room is short', () => {
   it.each([600, 1_500, 3_000, 6_000, 12_000, 20_000])('fits %d tokens, headings and all', (tokens) => {
     const made = writeLocalSummary(extractSessionFacts(crowded().history), { ...summaryRules, tokens })
     expect(made.tokens).toBe(estimate.text(made.text))
-    expect([made.tokens <= tokens, findSections(made.text).length]).toEqual([true, 9])
+    expect([made.tokens <= tokens, findSectionNumbers(made.text).length]).toEqual([true, 9])
   })
 
   it.each([40, 80, 150, 300, 399])('shrinks to %d tokens as well', (tokens) => {
@@ -379,9 +384,9 @@ it('sections that a summary of a model lacks are written from the log', () => {
 it.each([2_000, 20_000, 48_000, 500_000])(
   'a local summary and its list of names take at most a quarter of what they replace, and 12,000 tokens: %i',
   (replaced) => {
-    const rest = limitLocalSummary(replaced)
-    expect(rest + limitNames(rest)).toBeLessThanOrEqual(Math.min(12_000, replaced / 4))
-    expect(rest + limitNames(rest)).toBeGreaterThan(Math.min(12_000, replaced / 4) - 3)
+    const rest = computeLocalSummaryLimit(replaced)
+    expect(rest + computeNameListLimit(rest)).toBeLessThanOrEqual(Math.min(12_000, replaced / 4))
+    expect(rest + computeNameListLimit(rest)).toBeGreaterThan(Math.min(12_000, replaced / 4) - 3)
   },
 )
 

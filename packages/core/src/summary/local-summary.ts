@@ -22,7 +22,7 @@ import {
   SNIPPETS_GROUP,
   type SummaryPiece,
 } from './summary-pieces.ts'
-import { findSections, listSectionTitles, MESSAGES_SECTION } from './summary-prompt.ts'
+import { findSectionNumbers, listSectionTitles, MESSAGES_SECTION } from './summary-prompt.ts'
 import { createFindingPieces, createWorkPieces, FINDINGS_GROUP } from './work-pieces.ts'
 
 export interface LocalSummaryOptions {
@@ -61,13 +61,13 @@ const LARGEST_PART = { share: 1 / 4, tokens: 12_000 }
 const NAMES_SHARE = 1 / 4
 
 /** Returns the most tokens that a local summary may have without the user messages. `replaced`: tokens that the summary replaces. */
-export function limitLocalSummary(replaced: number): number {
+export function computeLocalSummaryLimit(replaced: number): number {
   const both = Math.min(LARGEST_PART.tokens, replaced * LARGEST_PART.share)
   return Math.floor(both * (1 - NAMES_SHARE))
 }
 
 /** Returns the most tokens of the list of names. `rest`: tokens of the local summary beside the user messages. */
-export function limitNames(rest: number): number {
+export function computeNameListLimit(rest: number): number {
   return Math.max(0, Math.floor((rest * NAMES_SHARE) / (1 - NAMES_SHARE)))
 }
 
@@ -249,7 +249,7 @@ export function writeMissingSections(
   { form, tokens, estimate }: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'estimate'>,
 ): readonly string[] {
   const titles = listSectionTitles(form)
-  const found = new Set(findSections(summary))
+  const found = new Set(findSectionNumbers(summary))
   const isMissing = (section: number): boolean =>
     FILLED_SECTIONS.has(section) && !found.has(section) && !hasTitle(summary, titles[section - 1] ?? '')
   const missing = pieces.filter(({ section }) => isMissing(section))

@@ -7,7 +7,7 @@
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import { chooseFrameName, closeCodeBlock, findFencedLines } from '../text/code-in-text.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
-import { normalizeUserText, removeContext } from './summary-pieces.ts'
+import { normalizeUserText, removePromptContext } from './summary-pieces.ts'
 import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
 
 const FRAME = 'model-notes'
@@ -122,7 +122,7 @@ export function createQuotationTest(
   messages: readonly UserPrompt[],
   unverified: string,
 ): (quotation: string) => boolean {
-  const texts = [...messages.map(removeContext), unverified]
+  const texts = [...messages.map(removePromptContext), unverified]
   const whole = texts.map(normalizeUserText)
   const lines = new Set(texts.flatMap((text) => text.split('\n')).map(normalizeUserText))
   return (quotation) => {

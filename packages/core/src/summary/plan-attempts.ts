@@ -16,7 +16,7 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from './attempt-types.ts'
-import { limitLocalSummary } from './local-summary.ts'
+import { computeLocalSummaryLimit } from './local-summary.ts'
 import {
   buildSummaryRequest,
   countReservedTokens,
@@ -128,7 +128,7 @@ export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<Loca
     return skipAttempt('off', 'A summary without a model is forbidden by policy.')
   const { maximumSummaryTokens = Number.POSITIVE_INFINITY, maximumRestTokens } = chain.context
   const maximumTokens = Math.max(0, maximumSummaryTokens)
-  const restTokens = maximumRestTokens ?? limitLocalSummary(sumEntryTokens(chain, span.summarised))
+  const restTokens = maximumRestTokens ?? computeLocalSummaryLimit(sumEntryTokens(chain, span.summarised))
   const deadlines = toDeadlines(chain)
   return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, restTokens, deadlines }
 }
@@ -175,7 +175,7 @@ export function createAcceptanceRules(chain: SummaryAttemptState, ask: SummaryAt
 }
 
 /** Returns a key that is equal for two attempts if they would send the same summary request. */
-export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
+export function createSummaryRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
   if (ask.kind === 'local') return `local ${ask.maximumTokens} ${ask.restTokens}`
   if (ask.kind !== 'direct') return JSON.stringify([ask.kind, chain.remark])
   const { model } = chooseDirectModel(chain)
@@ -185,7 +185,10 @@ export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt
 /**
  * Returns true if a retry would repeat the failed summary request, because the dropped rounds had no visible content.
  */
-export function isSameRequest(before: SummaryAttempt | SummaryAttemptsOutcome, ask: SummaryAttempt): boolean {
+export function isSameSummaryRequest(
+  before: SummaryAttempt | SummaryAttemptsOutcome,
+  ask: SummaryAttempt,
+): boolean {
   if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct') return false
   return toComparableText(before.payload) === toComparableText(ask.payload)
 }

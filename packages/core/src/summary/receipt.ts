@@ -9,7 +9,7 @@ import { collectJsonStrings } from '../facts/tool-calls.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { Steps } from '../log/work-steps.ts'
-import { createPathFinder, findNames } from '../text/code-in-text.ts'
+import { createPathFinder, findNamesInText } from '../text/code-in-text.ts'
 import { redact } from '../text/redact.ts'
 import { removeControlCharacters } from '../text/truncate-text.ts'
 import { findMentions, weighNames } from './ledger.ts'
@@ -185,7 +185,7 @@ function* findLostIdentifiers(
   earlier: readonly KnownRecord[],
   after: string,
 ): Steps<readonly LostItem[]> {
-  const present = findNames(after).identifiers
+  const present = findNamesInText(after).identifiers
   const { identifiers } = yield* weighNames(yield* findMentions(records))
   const lost = identifiers.filter(({ name }) => !present.has(name))
   const summaries = new Set(records.flatMap((one) => (one.isCompactSummary === true ? [one.uuid] : [])))

@@ -26,7 +26,7 @@ import {
   ERRORS_GROUP,
   FILES_GROUP,
   formatLeftOut,
-  formatTask,
+  formatPendingTask,
   formatUserPrompts,
   hasPointerTo,
   hasUserPrompt,
@@ -163,7 +163,9 @@ function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: Repai
     ? []
     : OWN_SECTIONS.map(([section, heading, none]) => {
         const age =
-          section === TASKS_SECTION && missing.todos.length > 0 && facts.areTodosOlder ? [OLDER_LIST] : []
+          section === TASKS_SECTION && missing.todos.length > 0 && facts.areTodosOlder
+            ? [OLDER_LIST_NOTE]
+            : []
         const lines = [...list(section), ...listLeftOut(section), ...age]
         return [heading, ...(lines.length === 0 ? [none] : lines)].join('\n')
       })
@@ -217,7 +219,7 @@ function createMissingPieces(
     section: 7,
     rank: 0,
     order,
-    full: formatTask(todo),
+    full: formatPendingTask(todo),
     short: null,
     groups: [],
     id: todo.text,
@@ -289,7 +291,7 @@ function isFileNamed(text: string, file: TouchedFile, { isNotes = false }: Repai
 // Pending tasks in a model's text count as its own plan, because only the log shows what the user asked for.
 
 /** Follows open todos that were last changed before the latest message. */
-export const OLDER_LIST = 'The list is older than the latest message.'
+export const OLDER_LIST_NOTE = 'The list is older than the latest message.'
 const OWN_PLAN_HEADING = "7. Pending tasks in the model's own plan, not confirmed"
 
 /**
@@ -306,7 +308,7 @@ function preparePlan(text: string, todos: readonly TodoItem[]): string {
     .filter((task) => task !== '' && !open.includes(task))
   const isDone = (task: string): boolean =>
     settled.some((one) => hasWord(task, one)) && !open.some((one) => task.includes(one))
-  const planned = new Set([NO_OPEN_TASK, OLDER_LIST].map(normalizeTask))
+  const planned = new Set([NO_OPEN_TASK, OLDER_LIST_NOTE].map(normalizeTask))
   let hasPlan = false
   // Inside a plan: its title, until it is written. The title of a second plan is written before the first line that is new in it.
   let title: readonly string[] | null = null

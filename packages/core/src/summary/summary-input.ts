@@ -2,7 +2,7 @@
 
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import {
-  fitMessages,
+  fitMessagesToRoles,
   flattenContext,
   groupEntriesIntoRounds,
   listTracedMessages,
@@ -60,11 +60,11 @@ export const SUMMARIZER_SYSTEM_PROMPT =
 
 export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const { summariser, prompt, tools, asText = false, marker = null } = parts
-  const stripped = stripInput(parts.entries, { asText })
+  const stripped = stripSummaryInput(parts.entries, { asText })
   const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)
   const task: ContextEntry = { record: createUnstoredUserRecord('summary-task', prompt), index: -1 }
   const all = listTracedMessages(flattenContext({ entries: AppendList.of([...shown, task]) }))
-  const flat = fitMessages(all, summariser.profile.roles)
+  const flat = fitMessagesToRoles(all, summariser.profile.roles)
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
@@ -110,7 +110,10 @@ interface StripOptions {
 /** Attachment types that are never sent to the summarizer: skill lists, since skills in use are attached again. */
 const OMITTED_ATTACHMENTS: ReadonlySet<string> = new Set(['skill_discovery', 'skill_listing'])
 
-export function stripInput(entries: readonly ContextEntry[], options: StripOptions): readonly ContextEntry[] {
+export function stripSummaryInput(
+  entries: readonly ContextEntry[],
+  options: StripOptions,
+): readonly ContextEntry[] {
   const batches = findCompactionBatches(entries)
   return entries.flatMap((entry) => stripEntry(entry, batches, options))
 }

@@ -39,7 +39,7 @@ export interface SummaryPiece extends FitItem {
 }
 
 /** Formats an open task for section 7, "Pending tasks". */
-export function formatTask(todo: TodoItem): string {
+export function formatPendingTask(todo: TodoItem): string {
   return `- ${isTodoInProgress(todo) ? 'In work: ' : ''}${todo.text}`
 }
 
@@ -440,7 +440,7 @@ function countKept(text: string, part: string, side: 'beginning' | 'end'): numbe
 }
 
 /** Returns what the user typed of a message, without the questions that it answers. */
-export function removeContext({ text, context }: Pick<UserPrompt, 'text' | 'context'>): string {
+export function removePromptContext({ text, context }: Pick<UserPrompt, 'text' | 'context'>): string {
   return context.reduce((left, part) => left.replaceAll(part, ''), text)
 }
 

@@ -6,7 +6,7 @@ import {
   chooseContinuation,
   composeInstructions,
   createSummaryRecord,
-  findSections,
+  findSectionNumbers,
   formatSummaryMessage,
   listSectionTitles,
   type SummaryMessageInput,
@@ -37,7 +37,7 @@ describe.each(FORMS)('the prompt of a %s summary', (form) => {
     const found = places.map((part) => prompt.indexOf(part))
     expect(found).toEqual(found.toSorted((one, other) => one - other))
     expect(found.every((at) => at > 0)).toBe(true)
-    expect(findSections(prompt.replaceAll(/: .*$/gm, ':'))).toEqual([1, 2, 3, 4, 5, 7, 8, 9])
+    expect(findSectionNumbers(prompt.replaceAll(/: .*$/gm, ':'))).toEqual([1, 2, 3, 4, 5, 7, 8, 9])
   })
 })
 

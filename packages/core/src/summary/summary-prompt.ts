@@ -144,7 +144,7 @@ const NUMBERED_HEADING = /^[ \t#*]*([1-9])[.)][ \t*]*([^\n]{3,80})$/gm
 const HEADING_LINE = new RegExp(NUMBERED_HEADING.source)
 
 /** Returns the numbers of the summary sections that have a heading in `text`, ascending, each once. */
-export function findSections(text: string): readonly number[] {
+export function findSectionNumbers(text: string): readonly number[] {
   const found = [...text.matchAll(NUMBERED_HEADING)].flatMap(([line]) => readSectionNumber(line) ?? [])
   return [...new Set(found)].sort((one, other) => one - other)
 }

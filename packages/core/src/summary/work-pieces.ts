@@ -5,15 +5,15 @@
 
 import type { AssistantText } from '../facts/model-texts.ts'
 import type { RecordText, SessionFacts } from '../facts/session-facts.ts'
-import { isPassingCommand } from '../facts/shell-commands.ts'
+import { isIncidentalCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
-import { isUndone, type ToolRun } from '../facts/tool-runs.ts'
+import { isUnsuccessful, type ToolRun } from '../facts/tool-runs.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { closeCodeBlock, quoteBlock, quoteCode, removeCodeBlocks } from '../text/code-in-text.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
-import { OLDER_LIST } from './repair-summary.ts'
-import { formatTask, type SummaryPiece } from './summary-pieces.ts'
+import { OLDER_LIST_NOTE } from './repair-summary.ts'
+import { formatPendingTask, type SummaryPiece } from './summary-pieces.ts'
 
 const QUOTE_CHARACTERS = 400
 const SHORT_QUOTE_CHARACTERS = 160
@@ -92,9 +92,9 @@ function quote({ lead, text }: UserPrompt, most: number = QUOTE_CHARACTERS): str
 function conceptPieces({ commands }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
   const used = new Map<string, { readonly times: number; readonly failed: boolean }>()
   for (const { variant, runs, status } of commands.toReversed())
-    used.set(variant, { times: (used.get(variant)?.times ?? 0) + runs, failed: isUndone(status) })
+    used.set(variant, { times: (used.get(variant)?.times ?? 0) + runs, failed: isUnsuccessful(status) })
   const repeated = [...used]
-    .filter(([command, { times }]) => times > 1 && !isPassingCommand(command))
+    .filter(([command, { times }]) => times > 1 && !isIncidentalCommand(command))
     .toSorted(([, one], [, other]) => other.times - one.times)
     .slice(0, MOST_COMMANDS)
   const lines = repeated.map(
@@ -131,9 +131,9 @@ function quoteWhole(title: string, source: RecordText | null, rank: number): rea
 
 function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRanks): readonly WorkPiece[] {
   const open = todos.filter(isOpenTodo)
-  const age = areTodosOlder ? [OLDER_LIST] : []
+  const age = areTodosOlder ? [OLDER_LIST_NOTE] : []
   const none = todos.length === 0 ? 'No list of tasks is on record.' : 'Every task on the list is done.'
-  const lines = open.length > 0 ? [...open.map(formatTask), ...age] : [none]
+  const lines = open.length > 0 ? [...open.map(formatPendingTask), ...age] : [none]
   return lines.map((full) => ({
     section: 7,
     rank: must,

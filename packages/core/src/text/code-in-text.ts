@@ -120,7 +120,7 @@ export interface NamesInText {
   readonly identifiers: ReadonlyMap<string, number>
 }
 
-export function findNames(text: string): NamesInText {
+export function findNamesInText(text: string): NamesInText {
   const files = new Set<string>()
   const identifiers = new Map<string, number>()
   for (const match of text.matchAll(NAME_CHUNKS)) {

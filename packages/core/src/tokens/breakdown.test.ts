@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import {
   type BreakdownOptions,
-  createBreakdown,
+  createBreakdownBuilder,
   findDuplicateReads,
   toBreakdownMetrics,
 } from './breakdown.ts'
@@ -20,7 +20,7 @@ const read = (id: string, path: string): Block => ({
 function told(tell: (builder: SessionBuilder) => void) {
   const builder = new SessionBuilder()
   tell(builder)
-  const account = createBreakdown(rules)
+  const account = createBreakdownBuilder(rules)
   for (const entry of builder.view.entries) account.add(entry.record)
   return account.breakdown
 }
@@ -120,6 +120,8 @@ describe('accounting', () => {
       tool_result_percent: 27,
       other_percent: 11,
     })
-    expect(toBreakdownMetrics(createBreakdown(rules).breakdown)).not.toHaveProperty('human_message_percent')
+    expect(toBreakdownMetrics(createBreakdownBuilder(rules).breakdown)).not.toHaveProperty(
+      'human_message_percent',
+    )
   })
 })

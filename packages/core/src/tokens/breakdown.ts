@@ -79,7 +79,7 @@ interface CountedCall {
   readonly path: string | null
 }
 
-export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
+export function createBreakdownBuilder(rules: BreakdownOptions): BreakdownBuilder {
   const ledger = createEmptyBreakdown()
   const calls = new Map<string, CountedCall>()
   return {
@@ -101,7 +101,7 @@ export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
 
 /** Counts the context as the model sees it: a cleared tool result counts as its placeholder. */
 export function breakDownContext(entries: Iterable<ContextEntry>, rules: BreakdownOptions): TokenBreakdown {
-  const account = createBreakdown(rules)
+  const account = createBreakdownBuilder(rules)
   for (const entry of entries) if (isVisibleToModel(entry)) account.add(toShownRecord(entry))
   return account.breakdown
 }

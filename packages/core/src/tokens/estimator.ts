@@ -189,7 +189,7 @@ function createTextScale(given: TextWeights): TextScale {
 }
 
 function estimateBlock(block: Block, scale: TextScales): number {
-  const parts = splitBlock(block, scale.weights.inputForm)
+  const parts = splitBlockForEstimate(block, scale.weights.inputForm)
   const inner = sumTokens(parts.nestedBlocks.map((held) => estimateBlock(held, scale)))
   return roundTokens(estimateOwnTokens(block, parts, scale) + inner)
 }
@@ -254,7 +254,7 @@ const NO_PARTS = { texts: [], fields: 0, signatureLength: 0, nestedBlocks: [] } 
  * Splits a block into the parts whose tokens are estimated. `inputForm` says how the input of a tool call is counted:
  * as JSON text, or field by field with strings unescaped.
  */
-export function splitBlock(block: Block, inputForm: 'json' | 'fields'): BlockParts {
+export function splitBlockForEstimate(block: Block, inputForm: 'json' | 'fields'): BlockParts {
   if (isTextBlock(block)) return { ...NO_PARTS, kind: 'text', texts: [block.text] }
   if (isToolUse(block)) return { ...NO_PARTS, kind: 'tool-use', ...splitCall(block, inputForm) }
   if (isToolResult(block)) return { ...NO_PARTS, kind: 'tool-result', ...splitContent(block.content) }

@@ -8,10 +8,10 @@ import { buildClearProposal, type ClearInput } from '../clearing/clear-proposal.
 import { findOldResults } from '../clearing/propose-clearing.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { gatherPlanContext, measureContext, measureInSlices } from '../engine/measure-context.ts'
+import { gatherPlanContext, measureContext, measureContextInSlices } from '../engine/measure-context.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { readCalibrationScale } from '../tokens/usage.ts'
-import { applyClearing } from './reduce-context.ts'
+import { appendClearing } from './reduce-context.ts'
 
 export type ClearingResult =
   | { readonly ok: true; readonly results: number; readonly freedTokens: number }
@@ -23,7 +23,7 @@ export async function* clearChosenResults(
   compaction: CompactionServices,
   uuids: readonly string[],
 ): AsyncGenerator<TurnEvent, ClearingResult> {
-  if (!(await measureInSlices(turn, compaction))) return ABORTED_REWRITE
+  if (!(await measureContextInSlices(turn, compaction))) return ABORTED_REWRITE
   const { context, state } = gatherPlanContext(turn.state, turn.host, compaction, 'turn-end')
   turn.state = state
   if (context.tracking.openCalls > 0)
@@ -50,7 +50,7 @@ export async function* clearChosenResults(
     because: 'The user chose it',
   })
   if (proposal === null) return refuseRewrite('invalid', `${why}. Nothing was cleared.`)
-  const failure = yield* applyClearing(turn, compaction, proposal)
+  const failure = yield* appendClearing(turn, compaction, proposal)
   if (failure === null) return { ok: true, results: candidates.length, freedTokens: proposal.freedTokens }
   if (failure.reason === 'port') return refuseRewrite('port', failure.message)
   return refuseRewrite(

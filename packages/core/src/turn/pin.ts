@@ -13,7 +13,7 @@ type PinResult = { readonly ok: true; readonly note?: string } | RefusedRewrite
 const NOT_IN_CONTEXT =
   'The record is no longer among those the model is shown, so there is nothing to keep: the pin counts once it is shown again. Undo the act that took it away.'
 
-export async function* pinRecord(
+export async function* setRecordPin(
   turn: TurnContext,
   target: string,
   pinned: boolean,

@@ -2,7 +2,7 @@
  * Recovers after the provider refused a request or the context window ended the response: drops media, drops thinking
  * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned.
  */
-import { swapInPrepared } from '../background/prepare-summary.ts'
+import { swapInPreparedSummary } from '../background/prepare-summary.ts'
 import { compact } from '../compaction/compact.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { ModelCallResult } from '../engine/call-model.ts'
@@ -18,7 +18,7 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
 import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
 import { listToolCalls } from './run-tools.ts'
-import { rewindTo } from './switch-branch.ts'
+import { rewindBefore } from './switch-branch.ts'
 
 /** How often each remedy was tried for one request, or how often it may be tried. */
 export interface Remedies {
@@ -86,7 +86,7 @@ async function* compactForRoom(
   refused: TokenExcess | undefined,
 ) {
   yield { type: 'reactive-compact' as const, message }
-  if (yield* swapInPrepared(turn, 'reactive', { waits: true })) return { ok: true as const }
+  if (yield* swapInPreparedSummary(turn, 'reactive', { waits: true })) return { ok: true as const }
   return yield* compact(turn, compaction, {
     trigger: 'auto',
     cause: 'reactive',
@@ -222,7 +222,7 @@ export async function* withdrawTooLongPrompts(
   const prompts = listUnansweredPrompts(turn.state)
   const [first] = prompts
   if (first === undefined) return failure
-  const end = yield* rewindTo(turn, compaction, first.uuid, { keepsRewrites: true, isWithdrawal: true })
+  const end = yield* rewindBefore(turn, compaction, first.uuid, { keepsRewrites: true, isWithdrawal: true })
   if (!end.ok) return failure
   const withdrawn = prompts.map(({ message }) => message.content as MessageContent)
   return { ...failure, withdrawn }

@@ -8,7 +8,7 @@ import {
   chooseSwapCause,
   hasCompletedTodo,
   measureTurnGrowth,
-  swapInPrepared,
+  swapInPreparedSummary,
 } from '../background/prepare-summary.ts'
 import {
   countDeletedTokens,
@@ -25,7 +25,7 @@ import {
   gatherPlanContext,
   isJustCompacted,
   measureContext,
-  measureInSlices,
+  measureContextInSlices,
 } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -40,7 +40,7 @@ import {
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
-import { type ContextPlan, hasExpired, makeContextPlan as planNext } from '../planner/context-plan.ts'
+import { type ContextPlan, hasCacheExpired, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import {
   isRequestTooLarge,
@@ -63,7 +63,7 @@ export async function* reduceContext(
   const { host } = turn
   const compaction = host.compaction
   if (compaction === undefined) return null
-  if (!(await measureInSlices(turn, compaction))) return { ok: false, reason: 'aborted' }
+  if (!(await measureContextInSlices(turn, compaction))) return { ok: false, reason: 'aborted' }
   const at = findMoment(turn, moment)
   let { context, state } = gatherPlanContext(turn.state, host, compaction, at)
   turn.state = state
@@ -83,7 +83,7 @@ export async function* reduceContext(
   if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
   const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
   // Once the cache has expired, a summary is prepared only after the next request, which writes the cache again.
-  if (plan.act === 'wait' && needsSummary && !hasExpired(context.cache)) turn.prepared?.prepare()
+  if (plan.act === 'wait' && needsSummary && !hasCacheExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
   if (failure !== null || plan.refusal === null) return failure
   const isWhole = isJustCompacted(turn.state) || !selectSpan(turn.state, {}, { host, compaction }).ok
@@ -128,7 +128,7 @@ async function* executePlan(
   plan: ContextPlan,
   moment: TurnMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  if (plan.clear !== undefined) return yield* applyClearing(turn, compaction, plan.clear)
+  if (plan.clear !== undefined) return yield* appendClearing(turn, compaction, plan.clear)
   const isBlocked = plan.scaled.known && plan.context.expected >= plan.scaled.lines.blocking
   if (yield* swapIfDue(turn, plan, moment, isBlocked)) return null
   if (isTurnAborted(turn)) return { ok: false, reason: 'aborted' }
@@ -191,7 +191,7 @@ async function* swapIfDue(
   // The growth matters at natural breaks only, and measuring it reads the whole turn.
   const growth = moment === 'call' ? 0 : measureTurnGrowth(turn.state)
   const cause = chooseSwapCause(plan, moment, growth)
-  return cause !== null && (yield* swapInPrepared(turn, cause, { waits: isBlocked }))
+  return cause !== null && (yield* swapInPreparedSummary(turn, cause, { waits: isBlocked }))
 }
 
 /**
@@ -214,7 +214,7 @@ export async function* usePauseAfterTurn(turn: TurnContext): AsyncGenerator<Turn
  * Appends the clearing as one record. If tool results are deleted in the provider's cache, also appends the message
  * that deletes them.
  */
-export async function* applyClearing(
+export async function* appendClearing(
   turn: TurnContext,
   compaction: CompactionServices,
   clearing: ClearProposal,

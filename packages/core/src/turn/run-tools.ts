@@ -22,7 +22,12 @@ import type { JsonObject } from '../log/json.ts'
 import type { RecordedUserInput } from '../log/record.ts'
 import type { HookOutput } from '../sources/builtin-sources.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
-import { type CallHooksOutcome, checkResult, createHookRecords, permitCall } from './turn-hooks.ts'
+import {
+  type CallHooksOutcome,
+  createHookRecords,
+  permitToolCall,
+  runPostToolUseHooks,
+} from './turn-hooks.ts'
 
 interface ToolCall {
   readonly call: ToolUseBlock
@@ -104,7 +109,7 @@ async function* runCallGroup(
     hooked.context.push(...end.context)
     if (end.endTurn !== null) hooked.endTurn.push(end.endTurn)
     if (end.result === null) continue
-    const arrived = yield* spillLargeResult(turn, end.call, end.result, end.userInputs)
+    const arrived = yield* createToolResultRecord(turn, end.call, end.result, end.userInputs)
     const failure = yield* appendUnlinkedRecords(turn, [arrived.body])
     if (failure !== null) {
       // Wait until all tools that obey the signal have ended, so that none runs after the turn.
@@ -213,7 +218,7 @@ async function callTool(
     if (problems.length > 0) return finish({ content: describeMisfit(given.name, problems), is_error: true })
     // Hooks and the tool get a copy of the input, because what they change must not change the conversation.
     const own = { ...given, input: copyJson(input as JsonObject) }
-    const { call, refused, ...hooked } = await permitCall(turn, own)
+    const { call, refused, ...hooked } = await permitToolCall(turn, own)
     if (isTurnAborted(turn)) return { ...toCallResult(given, NOT_BEGUN_RESULT), ...hooked }
     const changed = fitToolInput(host.readOfferedPrefix().tools, given.name, call.input)
     if (refused === null && changed.problems.length > 0) {
@@ -228,7 +233,7 @@ async function callTool(
         host.runTool({ ...call, input: changed.input as JsonObject }, signal, report),
       ),
     )
-    const checked = await checkResult(turn, call, result)
+    const checked = await runPostToolUseHooks(turn, call, result)
     return {
       result: checked.result,
       userInputs,
@@ -269,7 +274,7 @@ function toErrorResult(thrown: unknown): ToolResultContent {
  * Creates the record of a tool result. A large result is stored as blobs and shown with its beginning and end only.
  * `userInputs`: the parts of the result that the user typed.
  */
-export async function* spillLargeResult(
+export async function* createToolResultRecord(
   { host }: TurnContext,
   call: ToolUseBlock,
   arrived: ToolResultBlock,

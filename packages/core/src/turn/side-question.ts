@@ -24,7 +24,10 @@ export interface UnansweredQuestion {
   readonly message: string
 }
 
-export async function* askAside(turn: TurnContext, question: string): AsyncGenerator<TurnEvent, SideAnswer> {
+export async function* askSideQuestion(
+  turn: TurnContext,
+  question: string,
+): AsyncGenerator<TurnEvent, SideAnswer> {
   const request = buildSideRequest(turn, question)
   if ('ok' in request) return request
   const { source: forkOf } = turn.host

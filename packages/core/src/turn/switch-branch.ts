@@ -60,7 +60,7 @@ interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
  * Goes back to before the record `uuid`, on whichever branch it is. A record in the middle of a response stands for the
  * whole response, and a tool result for the response that made the call.
  */
-export async function* rewindTo(
+export async function* rewindBefore(
   turn: TurnContext,
   compaction: CompactionServices,
   uuid: string,

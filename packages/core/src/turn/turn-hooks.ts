@@ -23,7 +23,7 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '../log/block.ts'
-import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
+import { type HookOutput, toHookAttachments } from '../sources/builtin-sources.ts'
 
 interface HookRun<Output> {
   /** Outputs of the hooks that returned one, in order. */
@@ -69,13 +69,13 @@ export function createHookRecords(
   const compaction = host.compaction
   if (compaction === undefined) return []
   const { scaled, estimator } = compaction
-  return attachHookOutputs(outputs, { budgets: scaled.budgets, measure: estimator.text }).map(
+  return toHookAttachments(outputs, { budgets: scaled.budgets, measure: estimator.text }).map(
     ({ attachment: { key: _, ...attachment } }) => ({ type: 'attachment' as const, attachment }),
   )
 }
 
 /** Runs the SessionStart hooks and returns the records with their context. */
-export async function* startSession(
+export async function* runSessionStartHooks(
   turn: TurnContext,
   source: SessionStartSource,
 ): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[]> {
@@ -89,7 +89,7 @@ export async function* startSession(
 }
 
 /** Runs the UserPromptSubmit hooks. Returns the records to append after the prompt, or a failure if a hook blocks it. */
-export async function* submitPrompt(
+export async function* runPromptSubmitHooks(
   turn: TurnContext,
   prompt: MessageContent,
 ): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[] | TurnFailure> {
@@ -124,7 +124,7 @@ export interface StopObjection {
  * Runs the Stop hooks: first those that wait for work (`waitsForWork`), then, if that has left nothing to do, the others,
  * so that these run once, at the real end. Returns null if the turn may end.
  */
-export async function* stopTurn(
+export async function* runStopHooks(
   turn: TurnContext,
   { stop, stopReason }: CompletedTurn,
   isContinued: boolean,
@@ -167,7 +167,7 @@ interface PermittedCall extends CallHooksOutcome {
 }
 
 /** Runs the PreToolUse hooks, then the permission check and, if it asks, the PermissionRequest hooks. */
-export async function permitCall(turn: TurnContext, given: ToolUseBlock): Promise<PermittedCall> {
+export async function permitToolCall(turn: TurnContext, given: ToolUseBlock): Promise<PermittedCall> {
   const sessionId = turn.state.id
   const events: TurnEvent[] = []
   const context: HookOutput[] = []
@@ -245,7 +245,7 @@ interface CheckedResult extends CallHooksOutcome {
 }
 
 /** Runs the PostToolUse hooks on a result. Their objections are added to the result. */
-export async function checkResult(
+export async function runPostToolUseHooks(
   turn: TurnContext,
   call: ToolUseBlock,
   result: ToolResultBlock,

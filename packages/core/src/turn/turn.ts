@@ -15,8 +15,8 @@ import {
   findResumeCost,
   type ModelCallResult,
   type PendingModelCall,
+  registerModelCall,
   sendRequest,
-  startModelCall,
 } from '../engine/call-model.ts'
 import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engine/events.ts'
 import type { TurnHost } from '../engine/host.ts'
@@ -50,9 +50,9 @@ import {
   recoverFromRefusal,
   withdrawTooLongPrompts,
 } from './recover-refusal.ts'
-import { applyClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
+import { appendClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
-import { type StopObjection, startSession, stopTurn, submitPrompt } from './turn-hooks.ts'
+import { runPromptSubmitHooks, runSessionStartHooks, runStopHooks, type StopObjection } from './turn-hooks.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
@@ -100,11 +100,11 @@ async function* appendPrompt(
   const calls = listUnansweredCalls(turn.state.flat)
   const last = findLastAnswer(turn.state)
   if (prompt === null && last?.isFinished === true) return NOTHING_TO_ANSWER
-  const hooked = prompt === null ? [] : yield* submitPrompt(turn, prompt)
+  const hooked = prompt === null ? [] : yield* runPromptSubmitHooks(turn, prompt)
   if ('ok' in hooked) return hooked
   if (isTurnAborted(turn)) return ABORTED
   const source = turn.host.startSource?.() ?? null
-  const started = source === null ? [] : yield* startSession(turn, source)
+  const started = source === null ? [] : yield* runSessionStartHooks(turn, source)
   const opening = prompt === null ? [] : yield* collectOpeningRecords(turn)
   const bodies: readonly UnlinkedRecord[] = [
     ...opening,
@@ -148,7 +148,7 @@ async function* runLoop(
     const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
     if (!response.ok) return response
     const { reply } = response
-    const noted = yield* recordResponse(turn, reply)
+    const noted = yield* trackResponse(turn, reply)
     if (noted !== null) return noted
     turn.host.startBackgroundWork?.(turn.state, 'response')
     const toolCalls = listToolCalls(reply)
@@ -165,7 +165,7 @@ async function* runLoop(
         yield { type: 'hook-failed', hook: 'stop', message: STOP_LIMIT_MESSAGE }
         return completed
       }
-      const objection: StopObjection | null = yield* stopTurn(turn, completed, isContinued)
+      const objection: StopObjection | null = yield* runStopHooks(turn, completed, isContinued)
       if (objection === null) return completed
       stopsOverruled += 1
       isContinued ||= objection.isCheck
@@ -261,7 +261,7 @@ export async function* prepareNextRequest(
     const next = await finishTurnSteps(turn, buildNextRequestInSteps(turn.state, current, turn.host))
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
-    return findRefusal(next.request) ?? startModelCall(turn, next)
+    return findRefusal(next.request) ?? registerModelCall(turn, next)
   }
   const isLimited = turn.host.limits !== undefined
   const call = await (isLimited ? startAdmitted(turn, start) : withWriteLock(turn, start))
@@ -292,7 +292,7 @@ async function startAdmitted(
  * Counts the turn after a response, and appends a record of what the provider cleared. The provider reports its
  * clearings with every response, so those that already have a record are skipped.
  */
-export async function* recordResponse(
+export async function* trackResponse(
   turn: TurnContext,
   { message }: Reply,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
@@ -307,7 +307,7 @@ export async function* recordResponse(
   const applied = profile.spelling.readEdits(message, profile)
   const context = measureContext(turn.state, turn.host, compaction)
   const clearing = findAppliedClearing({ register: known.context.register, context }, providerEdits, applied)
-  return clearing === null ? null : yield* applyClearing(turn, compaction, clearing)
+  return clearing === null ? null : yield* appendClearing(turn, compaction, clearing)
 }
 
 type FailureEvent = TurnEvent & { readonly type: 'reply'; readonly event: ReplyFailed }

@@ -37,7 +37,7 @@ export function parseMessage(message: ApiMessage, index: number, report: ReportF
 }
 
 /** Parses the fields of a request around its messages. */
-export function parseFields(request: RawFields, { profile, report }: RuleSet): ParsedRequestFields {
+export function parseRequestFields(request: RawFields, { profile, report }: RuleSet): ParsedRequestFields {
   const { system, betas } = request
   const tools = toArray(request.tools)
   const { thinking, spelling } = profile
@@ -220,7 +220,7 @@ export interface SizeState {
 }
 
 /** Adds a message and its bytes to the counts. */
-export function countMessage(state: SizeState, message: ApiMessage): SizeState {
+export function addMessageSize(state: SizeState, message: ApiMessage): SizeState {
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (countJsonBytes(message) ?? 0) }
 }
 

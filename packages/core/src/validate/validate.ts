@@ -13,14 +13,14 @@ import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { RawFields } from '../policy/provider-spelling.ts'
 import {
+  addMessageSize,
   checkBlock,
   checkImages,
   checkPromptAndTools,
   checkSizeLimits,
-  countMessage,
   type PlacedMarker,
-  parseFields,
   parseMessage,
+  parseRequestFields,
   type SizeState,
 } from './content-rules.ts'
 import { EXPECTATIONS, type Finding, type ReportFinding } from './findings.ts'
@@ -98,7 +98,7 @@ export function checkMessage(state: MessageCheck, message: ApiMessage): MessageC
   for (const item of parsed.blocks) checkBlock(item, parsed.role, rules)
   const next = {
     profile,
-    size: checkImages(countMessage(state.size, message), parsed, rules),
+    size: checkImages(addMessageSize(state.size, message), parsed, rules),
     roles: checkRole(state.roles, parsed, rules),
     system: checkSystemMessage(state.system, parsed, rules),
     calls: checkToolCalls(state.calls, parsed, rules),
@@ -122,7 +122,7 @@ export function finishCheck(
   const { profile, calls } = state
   const found: Finding[] = []
   const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
-  const request = parseFields(fields, rules)
+  const request = parseRequestFields(fields, rules)
   checkPromptAndTools(request, rules)
   checkSizeLimits(state.size, request, placed, rules)
   found.push(...state.findings)

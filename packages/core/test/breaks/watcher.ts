@@ -3,9 +3,9 @@ import { createUsage, type TestUsage } from '@tidemark/core/testing'
 import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
 import {
   type CacheForecast,
-  forecastLoggedRead,
-  updateCacheFromFork,
-  updateCacheFromResponse,
+  forecastLoggedCacheRead,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import {
@@ -15,11 +15,11 @@ import {
   type CacheCheckOutcome,
   type CacheMonitor,
   createCacheMonitor,
-  findForkParent,
+  findForkParentKey,
   recordSentRequest,
   toMonitorKey,
 } from '../../src/cache/cache-monitor.ts'
-import { checkCacheRead } from '../../src/cache/detect-break.ts'
+import { judgeCacheRead } from '../../src/cache/detect-break.ts'
 import type { SentRequest } from '../../src/cache/sent-request.ts'
 import type { TokenUsage } from '../../src/log/model-report.ts'
 import { ProviderCache, type ProviderCacheOptions } from '../provider-cache.ts'
@@ -52,7 +52,7 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
   const underWay = new Map<string, { readonly sent: SentRequest; readonly forecast: CacheForecast }>()
   let watch = createCacheMonitor()
   const modelKey = ({ source, forkOf }: SentRequest): string =>
-    findForkParent(source, forkOf) ?? toMonitorKey(source)
+    findForkParentKey(source, forkOf) ?? toMonitorKey(source)
   const watcher: Watcher = {
     send(sent, said = {}) {
       watcher.record(sent)
@@ -60,7 +60,7 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
       return { outcome: watcher.answer({ ...said, source: sent.source, usage }), usage }
     },
     record(sent) {
-      const forecast = forecastLoggedRead(
+      const forecast = forecastLoggedCacheRead(
         models.get(modelKey(sent)) ?? EMPTY_CACHE_MODEL,
         sent,
         rules.profile,
@@ -69,16 +69,16 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
       watch = recordSentRequest(watch, sent, forecast, rules.policy)
     },
     answer(answer) {
-      const compared = checkCacheRead(watch, answer, rules)
+      const compared = judgeCacheRead(watch, answer, rules)
       watch = compared.monitor
       const call = underWay.get(toMonitorKey(answer.source))
       if (call !== undefined && answer.usage !== null) {
         const key = modelKey(call.sent)
         const model = models.get(key) ?? EMPTY_CACHE_MODEL
-        const isFork = findForkParent(call.sent.source, call.sent.forkOf) !== null
+        const isFork = findForkParentKey(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
-          ? updateCacheFromFork(model, call.forecast, answer.usage)
-          : updateCacheFromResponse(model, call.forecast, answer.usage, compared.isEdited)
+          ? updateCacheModelFromFork(model, call.forecast, answer.usage)
+          : updateCacheModelFromResponse(model, call.forecast, answer.usage, compared.isEdited)
         models.set(key, learnt)
       }
       return compared.outcome

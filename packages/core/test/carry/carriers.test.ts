@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest'
 import { formatAttachmentText } from '../../src/context/context-entry.ts'
 import {
   agentsSource,
-  attachHookOutputs,
   hostSource,
   instructionsSource,
   planModeSource,
   planSource,
   skillsSource,
   todosSource,
+  toHookAttachments,
 } from '../../src/sources/builtin-sources.ts'
 import { collectSources, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
 import {
@@ -286,7 +286,7 @@ describe('what kept messages show', () => {
 
 it('hooks add what they say, bounded, and nothing where they say nothing', () => {
   const { budgets } = createCarryContext(new SessionBuilder())
-  const carried = attachHookOutputs(
+  const carried = toHookAttachments(
     [
       { hook: 'start', text: 'x'.repeat(20_000) },
       { hook: 'quiet', text: ' \n' },

@@ -7,7 +7,7 @@ import type { Deadlines } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { isCompactBoundary, type SessionRecord } from '../../src/log/record.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
-import { pinRecord } from '../../src/turn/pin.ts'
+import { setRecordPin } from '../../src/turn/pin.ts'
 import {
   buildRounds,
   compactNow,
@@ -202,7 +202,7 @@ describe('a compaction', () => {
     const builder = buildRounds()
     const made = await openRounds({}, builder)
     const results = builder.records.filter(({ type }) => type === 'user').slice(1)
-    await perform(made, pinRecord(made.run, results[1]?.uuid ?? '', true))
+    await perform(made, setRecordPin(made.run, results[1]?.uuid ?? '', true))
     await compactNow(made)
     const [event] = eventsOfType(made, 'rewritten')
     const calls = builder.records.flatMap((record) => callsOf(record))

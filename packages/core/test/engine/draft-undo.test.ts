@@ -6,7 +6,7 @@ import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
-import { pinRecord } from '../../src/turn/pin.ts'
+import { setRecordPin } from '../../src/turn/pin.ts'
 import { clearConversation } from '../../src/turn/switch-branch.ts'
 import { undoRewrite } from '../../src/turn/undo.ts'
 import {
@@ -115,7 +115,7 @@ describe('a draft', () => {
     const builder = buildRounds()
     const made = await openRounds({}, builder)
     const draft = await drafted(made)
-    await perform(made, pinRecord(made.run, builder.records[2]?.uuid ?? '', true))
+    await perform(made, setRecordPin(made.run, builder.records[2]?.uuid ?? '', true))
     const { position } = made.run.state
     expect(await committed(made, draft)).toMatchObject({
       ok: false,
@@ -237,22 +237,22 @@ describe('a pin', () => {
     const builder = buildRounds()
     const target = builder.records[2]?.uuid ?? ''
     const made = await openRounds({}, builder)
-    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    expect(await perform(made, setRecordPin(made.run, target, true))).toEqual({ ok: true })
     const position = made.run.state.position
-    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    expect(await perform(made, setRecordPin(made.run, target, true))).toEqual({ ok: true })
     expect(made.run.state.position).toBe(position)
     await compactNow(made)
     const kept = (): boolean =>
       made.run.state.view.entries.toArray().some(({ record }) => record.uuid === target)
     expect(kept()).toBe(true)
-    await perform(made, pinRecord(made.run, target, false))
+    await perform(made, setRecordPin(made.run, target, false))
     await compactNow(made)
     expect(kept()).toBe(false)
   })
 
   it('of a record that is not there is refused', async () => {
     const made = await openRounds()
-    expect(await perform(made, pinRecord(made.run, 'nobody', true))).toMatchObject({
+    expect(await perform(made, setRecordPin(made.run, 'nobody', true))).toMatchObject({
       ok: false,
       reason: 'unknown-record',
     })
@@ -264,9 +264,9 @@ describe('a pin', () => {
     const made = await openRounds({}, builder)
     await compactNow(made)
     const note = expect.stringContaining('no longer')
-    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true, note })
+    expect(await perform(made, setRecordPin(made.run, target, true))).toEqual({ ok: true, note })
     expect((await undoNow(made)).ok).toBe(true)
-    expect(await perform(made, pinRecord(made.run, target, true))).toEqual({ ok: true })
+    expect(await perform(made, setRecordPin(made.run, target, true))).toEqual({ ok: true })
     const end = await compactNow(made)
     expect(end.ok && end.compaction.receipt.kept).toContain(target)
   })
@@ -275,7 +275,7 @@ describe('a pin', () => {
     const builder = buildRounds()
     const [first, last] = [builder.records[2]?.uuid ?? '', builder.records.at(-2)?.uuid ?? '']
     const made = await openRounds({ policy: { compact: { pinTokens: 2_200 } } }, builder)
-    for (const target of [first, last]) await perform(made, pinRecord(made.run, target, true))
+    for (const target of [first, last]) await perform(made, setRecordPin(made.run, target, true))
     const draft = await drafted(made)
     expect(draft.plan.notes).toEqual([expect.stringContaining(first)])
     const end = await committed(made, draft)

@@ -15,8 +15,8 @@ import {
 import type { Block } from '../../src/log/block.ts'
 import { makeContextPlan } from '../../src/planner/context-plan.ts'
 import { reduceContext } from '../../src/turn/reduce-context.ts'
-import { answerHistoryCall, spillLargeResult } from '../../src/turn/run-tools.ts'
-import { recordResponse } from '../../src/turn/turn.ts'
+import { answerHistoryCall, createToolResultRecord } from '../../src/turn/run-tools.ts'
+import { trackResponse } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   compactNow,
@@ -82,7 +82,7 @@ describe('a large result on arrival', () => {
   it('is put aside, and the tool that reads it gives it back', async () => {
     const blobs = createFakeBlobs()
     const made = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
-    const { body } = await perform(made, spillLargeResult(made.run, call('Bash'), result))
+    const { body } = await perform(made, createToolResultRecord(made.run, call('Bash'), result))
     expect(made.events.map(({ type }) => type)).toEqual(['spilled'])
     expect(JSON.stringify(body).length).toBeLessThan(result.content.length / 2)
     const message = { id: 'm-1', role: 'assistant' as const, model: 'model-a', content: [call('Bash')] }
@@ -94,12 +94,14 @@ describe('a large result on arrival', () => {
 
   it('stays whole where there is nowhere to put it, or the place fails', async () => {
     const whole = await open()
-    expect((await perform(whole, spillLargeResult(whole.run, call('Bash'), result))).result).toBe(result)
+    expect((await perform(whole, createToolResultRecord(whole.run, call('Bash'), result))).result).toBe(
+      result,
+    )
     const blobs = { ...createFakeBlobs(), put: () => Promise.reject(new Error('disk full')) }
     const failing = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
-    expect((await perform(failing, spillLargeResult(failing.run, call('Bash'), result))).result.content).toBe(
-      result.content,
-    )
+    expect(
+      (await perform(failing, createToolResultRecord(failing.run, call('Bash'), result))).result.content,
+    ).toBe(result.content)
     expect(failing.events).toEqual([{ type: 'spill-failed', toolUseId: 'c-1', why: 'disk full' }])
   })
 })
@@ -140,7 +142,7 @@ describe('after an answer', () => {
     const made = await open()
     const message = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [] }
     const reply = { message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }
-    for (let turn = 0; turn < 3; turn += 1) await perform(made, recordResponse(made.run, reply))
+    for (let turn = 0; turn < 3; turn += 1) await perform(made, trackResponse(made.run, reply))
     expect(made.run.state.context?.tracking.turns).toBe(3)
     await compactNow(made)
     expect(made.run.state.context?.tracking).toMatchObject({ turns: 0 })

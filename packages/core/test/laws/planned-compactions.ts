@@ -11,7 +11,7 @@ import { buildNextRequest } from '../../src/engine/next-request.ts'
 import type { SessionState } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { toModelCallInput } from '../../src/request/build-request.ts'
-import { pinRecord } from '../../src/turn/pin.ts'
+import { setRecordPin } from '../../src/turn/pin.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
@@ -169,7 +169,7 @@ export async function addWork(made: OpenedSession, asked: PlannedCompaction): Pr
     await perform(made, appendUnlinkedRecords(made.run, largeRecords(String(count), round % 2 === 0)))
   }
   const target = asked.pin === null ? undefined : entryAt(made.run.state, asked.pin)?.record.uuid
-  if (target !== undefined) await perform(made, pinRecord(made.run, target, true))
+  if (target !== undefined) await perform(made, setRecordPin(made.run, target, true))
   const words = Array.from({ length: asked.prompts }, (_, index) => `unanswered ${count} ${index} "q" é`)
   for (const content of words)
     await perform(

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import {
   type FlattenedContext,
-  fitRoles,
+  fitContextToRoles,
   flattenContext,
   listTracedMessages,
   toApiMessages,
@@ -45,7 +45,9 @@ describe('law 2: wire', () => {
           flat = flattenContext(view, flat)
           repaired += flat.tailRepairs.length
           // Before anything is said there is no request.
-          const messages = listTracedMessages(fitRoles(flat, profile.roles)).map(({ message }) => message)
+          const messages = listTracedMessages(fitContextToRoles(flat, profile.roles)).map(
+            ({ message }) => message,
+          )
           if (messages.length > 0) expect(validateRequest({ ...request, messages }, profile)).toEqual([])
         }
       }),

@@ -1,6 +1,6 @@
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
-import { mediaPlaceholder } from '../../src/context/context-entry.ts'
+import { createMediaPlaceholder } from '../../src/context/context-entry.ts'
 import type { Block } from '../../src/log/block.ts'
 import { runAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
@@ -80,7 +80,7 @@ describe('images and bytes', () => {
     const one = drop[0]
     if (one === undefined) throw new Error('nothing dropped')
     expect(before.bytes - after.bytes).toBe(
-      3 * (sent(picture(10, 10_000)) - sent(mediaPlaceholder(one.kind))),
+      3 * (sent(picture(10, 10_000)) - sent(createMediaPlaceholder(one.kind))),
     )
     expect([after.bytes <= 30_000, fits]).toEqual([true, true])
   })

@@ -8,7 +8,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import {
   type CacheForecast,
   forecastCacheRead,
-  updateCacheFromResponse,
+  updateCacheModelFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
@@ -45,9 +45,9 @@ import {
 } from '../../src/request/prefix-snapshot.ts'
 import {
   createSnapshotRecord,
-  diffPrefix,
   type PrefixChange,
   type PrefixUpdateRules,
+  planPrefixChange,
   type RecordBody,
 } from '../../src/request/prefix-updates.ts'
 import type { Finding } from '../../src/validate/findings.ts'
@@ -149,7 +149,7 @@ export class Conversation {
     const payload = toPayload(request)
     const forecast = forecastCacheRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
-    this.lineage = updateCacheFromResponse(this.lineage, forecast, usage)
+    this.lineage = updateCacheModelFromResponse(this.lineage, forecast, usage)
     this.previous = request
     return { request, payload, findings, forecast, usage, changes }
   }
@@ -191,7 +191,7 @@ export class Conversation {
     this.#advance()
     const { told, flat, profile } = this
     if (told.current === null || flat === undefined) throw new Error('no epoch')
-    return diffPrefix({ ...told, current: told.current }, this.present, {
+    return planPrefixChange({ ...told, current: told.current }, this.present, {
       profile,
       volatile: 'delta',
       lateTools: 'announce',

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import {
   forecastCacheRead,
   restoreCacheModel,
-  updateCacheFromFork,
-  updateCacheFromResponse,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
 } from '../../src/cache/cache-forecast.ts'
-import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
+import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
 import { type AssembledRequest, toPayload } from '../../src/request/build-request.ts'
 import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
@@ -65,7 +65,7 @@ describe('what is foreseen', () => {
       ['warm', true],
       ['warm', true],
     ])
-    expect(cacheExpiry(conversation.lineage)).toBe(conversation.now + 5 * MINUTE)
+    expect(findNewestPrefixExpiry(conversation.lineage)).toBe(conversation.now + 5 * MINUTE)
   })
 
   it('nothing before the first request, and nothing without markers', () => {
@@ -121,14 +121,14 @@ describe('what is foreseen', () => {
       defineMessagesProfile({ ...PROFILE, cache: { ...PROFILE.cache, minimumTokens: 100_000 } }),
     )
     expect(asked(conversation)).toEqual({ why: 'first', isRight: true, read: 0 })
-    expect(cacheExpiry(conversation.lineage)).toBe(null)
+    expect(findNewestPrefixExpiry(conversation.lineage)).toBe(null)
   })
 
   it('what the provider dropped on its own is forgotten', () => {
     const conversation = begun()
     const { request, forecast, usage } = conversation.ask()
     const evicted = { ...usage, read: 0, writes: { short: forecast.read + 50, long: 0 } }
-    const lineage = updateCacheFromResponse(conversation.lineage, forecast, evicted)
+    const lineage = updateCacheModelFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
     expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
@@ -208,7 +208,7 @@ describe('a fork', () => {
     round(conversation, 'a')
     conversation.ask()
     const used = conversation.lineage.chains[0]?.prefixes.map(({ blocks, usedAt }) => ({ blocks, usedAt }))
-    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheModelFromFork(conversation.lineage, forecast, usage)
     const kept = conversation.lineage.chains[0]?.prefixes ?? []
     for (const prefix of used ?? [])
       if (prefix.usedAt === conversation.now) expect(kept).toContainEqual(expect.objectContaining(prefix))
@@ -221,7 +221,7 @@ describe('a fork', () => {
     const { forecast, usage } = fork(conversation, request)
     expect([forecast.read, forecast.why]).toEqual([usage.read, 'warm'])
     const strand = conversation.lineage.chains[0]
-    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheModelFromFork(conversation.lineage, forecast, usage)
     expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })
@@ -244,7 +244,7 @@ describe('a session opened again', () => {
     const { markers } = POLICY.cache
     const question = { front, flat: conversation.flat, profile: PROFILE, markers, ttl: '5m', clears: true }
     const recalled = restoreCacheModel({ ...question, edge: conversation.edge }, builder.view)
-    expect(cacheExpiry(recalled)).toBe(prompt + 5 * MINUTE)
+    expect(findNewestPrefixExpiry(recalled)).toBe(prompt + 5 * MINUTE)
     const left = usage.read + usage.writes.short + usage.writes.long
     const warm = forecastCacheRead(recalled, { request, now: prompt + MINUTE, profile: PROFILE })
     expect([warm.read, warm.isCertain, warm.why]).toEqual([left, true, 'warm'])

@@ -7,7 +7,7 @@ import {
   captureForkParent,
   computeCacheReadShare,
   createForkRequest,
-  cutRequest,
+  cutRequestToRecords,
   type ForkMessage,
   type ForkOptions,
   listMessagesAfterRequest,
@@ -150,7 +150,7 @@ describe('the first part of a request', () => {
       conversation.builder.user('stop'),
     ].map(({ uuid }) => uuid)
     const { request } = conversation.ask()
-    const part = cutRequest(request, new Set(uuids.slice(0, count)), PROFILE)
+    const part = cutRequestToRecords(request, new Set(uuids.slice(0, count)), PROFILE)
     return part === null ? null : toPayload(part).messages
   }
 
@@ -165,6 +165,6 @@ describe('the first part of a request', () => {
 
   it('is none where the records are not the first ones', () => {
     const { request } = sent()
-    expect(cutRequest(request, new Set(['another']), PROFILE)).toBe(null)
+    expect(cutRequestToRecords(request, new Set(['another']), PROFILE)).toBe(null)
   })
 })

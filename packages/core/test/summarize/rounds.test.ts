@@ -8,7 +8,7 @@ import { collectJsonStrings } from '../../src/facts/tool-calls.ts'
 import { toBlocks } from '../../src/log/block.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
 import { hasUserPrompt } from '../../src/summary/summary-pieces.ts'
-import { findNames } from '../../src/text/code-in-text.ts'
+import { findNamesInText } from '../../src/text/code-in-text.ts'
 import { redact } from '../../src/text/redact.ts'
 import { CodingSession } from './coding-session.ts'
 import {
@@ -84,8 +84,8 @@ function logText(history: readonly KnownRecord[]): string {
 }
 
 function invented(summary: string, history: readonly KnownRecord[]): readonly string[] {
-  const said = findNames(logText(history))
-  const { files, identifiers } = findNames(summary)
+  const said = findNamesInText(logText(history))
+  const { files, identifiers } = findNamesInText(summary)
   const bases = new Set([...said.files].map((path) => path.split('/').at(-1)))
   return [
     ...[...identifiers.keys()].filter((name) => !said.identifiers.has(name)),

@@ -12,7 +12,7 @@ import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import type { EstimatorWeights } from '@tidemark/core/tokens/estimator'
 import { createPriceFinder, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { createProviderProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
 import { listConversationCalls } from '../inspect/logged-calls.ts'
@@ -50,7 +50,7 @@ export function findLogModel(
     profile: entry === null ? createUnknownModelProfile() : createProviderProfile(entry),
     window: size,
     maxOutput: entry?.maxOutput ?? null,
-    weights: (policy) => estimatorWeights(entry?.tokenizer ?? null, policy),
+    weights: (policy) => createEstimatorWeights(entry?.tokenizer ?? null, policy),
     pricesOf: createPriceFinder(modelCatalogue),
     notes: [...listModelNotes(id, looked.found, size), ...(looked.found ? looked.notes : [])],
   }

@@ -14,7 +14,7 @@ import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
 import {
   type CompactionServices,
   type OfferedPrefix,
-  readHostToolNames,
+  readPolicyToolNames,
   type SeparateSummaryModel,
   type TurnHost,
 } from '@tidemark/core/engine/host'
@@ -107,7 +107,12 @@ export async function openLoggedSession(
     plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
     planWithNotes: async (asked) =>
       choice === null
-        ? planWithLogNotes(run, room, asked, createBranchNotes({ ...cwd, tools: readHostToolNames(policy) }))
+        ? planWithLogNotes(
+            run,
+            room,
+            asked,
+            createBranchNotes({ ...cwd, tools: readPolicyToolNames(policy) }),
+          )
         : null,
     prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
     commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),

@@ -4,17 +4,17 @@
  */
 import {
   type CacheForecast,
-  forecastLoggedRead,
-  updateCacheFromResponse,
+  forecastLoggedCacheRead,
+  updateCacheModelFromResponse,
 } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import { createCacheMonitor, recordSentRequest } from '@tidemark/core/cache/cache-monitor'
-import { checkCacheRead } from '@tidemark/core/cache/detect-break'
+import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
 import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
 import { type CutCall, toLossRecords } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
-import { isHostedTool } from '@tidemark/core/engine/truncated-prompt'
+import { isProviderRunTool } from '@tidemark/core/engine/truncated-prompt'
 import { toBlocks, withoutCacheMarker } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
@@ -52,10 +52,10 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
     },
     noteRequest(request) {
       prefixes = [prefixes[1], JSON.stringify([request.system, request.tools])]
-      isFixed = !(request.tools ?? []).some(isHostedTool)
+      isFixed = !(request.tools ?? []).some(isProviderRunTool)
       const { profile } = session.model.choice
       const sent = toSentRequest(request, { session, source })
-      const forecast = forecastLoggedRead(model, sent, profile)
+      const forecast = forecastLoggedCacheRead(model, sent, profile)
       const { markers, tools } = request
       const system = (request.system ?? []).map((text) => ({ type: 'text', text }))
       const ttl = markers.at(-1)?.ttl ?? profile.cache.defaultTtl
@@ -72,9 +72,9 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
       const { forecast } = pending
       const prices = priceList(message.model, at)
       const rules = { policy: settings.policy.cache.breaks, profile, prices, redact }
-      const checked = checkCacheRead(monitor, { source, usage }, rules)
+      const checked = judgeCacheRead(monitor, { source, usage }, rules)
       monitor = checked.monitor
-      if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, checked.isEdited)
+      if (usage !== null) model = updateCacheModelFromResponse(model, forecast, usage, checked.isEdited)
       pending = null
       const { outcome } = checked
       if (outcome.kind !== 'broke') return

@@ -1,5 +1,5 @@
 /** Refuses requests of a client whose session has reached a limit, in the error format of the client's provider. */
-import { findLoggedFailure } from '@tidemark/core/engine/call-limits'
+import { findLoggedLimitFailure } from '@tidemark/core/engine/call-limits'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createRefusal, LIMIT_STATUS } from '../models/client-error.ts'
@@ -24,7 +24,7 @@ export async function refuseAtLimit(
       UNCOUNTED_STATUS,
       `Tidemark has a limit of dollars for this session, and the price of ${request.model} is not known. Limit turns or tokens instead.`,
     )
-  const failure = await findLoggedFailure(createTurnContext(open))
+  const failure = await findLoggedLimitFailure(createTurnContext(open))
   return failure?.reason === 'limit' ? refuseForLimit(codec, failure.message) : null
 }
 

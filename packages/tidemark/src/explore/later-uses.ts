@@ -5,7 +5,7 @@
 import { collectJsonStrings, describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { KnownRecord } from '@tidemark/core/log/record'
-import { findNames } from '@tidemark/core/text/code-in-text'
+import { findNamesInText } from '@tidemark/core/text/code-in-text'
 import { listEditAnchors } from '../replay/edit-anchors.ts'
 
 /** A response of the model, with the index of its request. */
@@ -48,7 +48,7 @@ const WORDS = /[^\s"'`<>()[\]{}|;,=]+/g
 const END_OF_SENTENCE = /[.:!?]+$/
 
 function addNames(index: RequestIndex, text: string, request: number): void {
-  for (const name of findNames(text).identifiers.keys()) index.add(name, request)
+  for (const name of findNamesInText(text).identifiers.keys()) index.add(name, request)
   for (const [word] of text.matchAll(WORDS)) index.add(word.replace(END_OF_SENTENCE, ''), request)
 }
 

@@ -3,7 +3,7 @@
  * sessions, which detects lost cache reads. `break-causes.ts` then finds the most likely cause of each break.
  */
 import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
-import { forecastLoggedRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
+import { forecastLoggedCacheRead, updateCacheModelFromResponse } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
   announceRewrite,
@@ -13,8 +13,8 @@ import {
   createCacheMonitor,
   recordSentRequest,
 } from '@tidemark/core/cache/cache-monitor'
-import { checkCacheRead } from '@tidemark/core/cache/detect-break'
-import { reportEdits } from '@tidemark/core/clearing/provider-clearing'
+import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
+import { readReportedEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { readLoggedCall } from '@tidemark/core/cost/session-cost'
 import { toBlocks } from '@tidemark/core/log/block'
@@ -135,14 +135,14 @@ function replayConversation(
     if (isForked && last !== null && isFirstForkCall(records[0]?.record, last, now))
       watch = announceRewrite(watch, toCallSource(now.call), { kind: 'restart' })
     const sent = toSentRequest({ ...now, lifetime }, rules.profile)
-    const forecast = forecastLoggedRead(model, sent, rules.profile)
+    const forecast = forecastLoggedCacheRead(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
     const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
-    const edits = reportEdits({ context_management: now.call.contextManagement }, rules.profile)
+    const edits = readReportedEdits({ context_management: now.call.contextManagement }, rules.profile)
     const answer = { source: sent.source, usage, edits }
-    const { outcome, monitor, isEdited } = checkCacheRead(recorded, answer, rules)
+    const { outcome, monitor, isEdited } = judgeCacheRead(recorded, answer, rules)
     watch = monitor
-    if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, isEdited)
+    if (usage !== null) model = updateCacheModelFromResponse(model, forecast, usage, isEdited)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act')

@@ -17,14 +17,14 @@ import { isKnownRecord, type KnownRecord, SYNTHETIC_MODEL } from '@tidemark/core
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { redactBeginning } from '@tidemark/core/text/redact'
 import {
-  createBreakdown,
+  createBreakdownBuilder,
   findDuplicateReads,
   type TokenBreakdown,
   type TokenTally,
 } from '@tidemark/core/tokens/breakdown'
 import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import type { TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter } from '../logs/read-log.ts'
@@ -43,7 +43,7 @@ export function measureContents(
   const known = read.flatMap(({ record, line }) =>
     isKnownRecord(record) && !lines.isDuplicate(record) ? [{ record, line }] : [],
   )
-  const account = createBreakdown({ estimate, readTools: READ_TOOLS })
+  const account = createBreakdownBuilder({ estimate, readTools: READ_TOOLS })
   for (const { record } of known) account.add(record)
   const { breakdown } = account
   const repeated = findDuplicateReads(breakdown)
@@ -219,7 +219,7 @@ export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
     const family = found.found ? found.model.tokenizer : null
     const estimator =
       families.get(family) ??
-      withBlockCache(createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate)))
+      withBlockCache(createEstimator(createEstimatorWeights(family, DEFAULT_POLICY.estimate)))
     families.set(family, estimator)
     models.set(model, estimator)
     return estimator

@@ -8,7 +8,7 @@ import { COMPACTION_SOURCE } from '@tidemark/core/cost/session-cost'
 import type { Block } from '@tidemark/core/log/block'
 import type { AppendList } from '@tidemark/core/log/persistent-collections'
 import { isCompactBoundary } from '@tidemark/core/log/record'
-import { createBreakdown, toShownRecord } from '@tidemark/core/tokens/breakdown'
+import { createBreakdownBuilder, toShownRecord } from '@tidemark/core/tokens/breakdown'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { createPriceFinder } from '@tidemark/wire/catalogue/catalogue'
 import { READ_TOOLS, toTokensByClass } from './context-contents.ts'
@@ -54,7 +54,7 @@ export function createRequestLister(estimate: (block: Block) => number, pricing:
 function createEntryCounter(estimate: (block: Block) => number): {
   readonly count: (entries: AppendList<ContextEntry>) => RequestContent
 } {
-  const start = () => createBreakdown({ estimate, readTools: READ_TOOLS })
+  const start = () => createBreakdownBuilder({ estimate, readTools: READ_TOOLS })
   let builder = start()
   let before: AppendList<ContextEntry> | null = null
   return {

@@ -4,7 +4,7 @@
  */
 import { addCosts, type Cost, ZERO_COST } from '@tidemark/core/cost/prices'
 import {
-  addTokens,
+  addTokensByClass,
   type PricedCall as Billed,
   COMPACTION_SOURCE,
   type FindModelPrices,
@@ -161,7 +161,7 @@ const REPORTED_NAMES: ReadonlyMap<string, string> = new Map([
 export function summarizeCosts(calls: readonly PricedLogCall[]): CostSummary {
   const money = sumCosts(calls)
   const saved = calls.reduce<number | null>((sum, call) => addAmounts(sum, call.saved), 0)
-  const tokens = calls.reduce((sum, call) => addTokens(sum, call.tokens), ZERO_TOKENS)
+  const tokens = calls.reduce((sum, call) => addTokensByClass(sum, call.tokens), ZERO_TOKENS)
   const toClassPrice = (kind: PriceClass) => ({
     tokens: tokens[kind],
     usd: roundDollars(money.byClass[kind]),

@@ -20,7 +20,7 @@ import { renderNotes } from '@tidemark/core/notes/render-notes'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { createLogReader, detectLineFormat } from '@tidemark/wire/readers/log-format'
 import type { LogReader } from '@tidemark/wire/readers/log-reader'
 import { createLineSplitter } from '../storage/split-lines.ts'
@@ -141,7 +141,10 @@ function createNoteTaker(): NoteTaker {
     write() {
       const { sectionTokens, decisionTokens, totalTokens } = DEFAULT_POLICY.notes
       const found = lookUpModel(modelCatalogue, model)
-      const weights = estimatorWeights(found.found ? found.model.tokenizer : null, DEFAULT_POLICY.estimate)
+      const weights = createEstimatorWeights(
+        found.found ? found.model.tokenizer : null,
+        DEFAULT_POLICY.estimate,
+      )
       const { text: countTokens } = createEstimator(weights)
       const limits = { sectionTokens, decisionTokens, totalTokens, countTokens }
       const text = runAtOnce(renderNotes(keeper.read(), { ...limits, title: titles.read() }))

@@ -8,7 +8,7 @@ import {
   modelCatalogue,
 } from '@tidemark/wire/catalogue/catalogue'
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
-import { estimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
+import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import type { ModelEntry, TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
 import { badOptionError } from '../platform/argument-errors.ts'
 import type { ModelChoice } from './model-choice.ts'
@@ -112,7 +112,7 @@ export function describeModel(
     window: entry.window,
     maxOutput: entry.maxOutput,
     priceList: createPriceFinder(catalogue),
-    weights: (policy) => estimatorWeights(entry.tokenizer ?? tokenizer, policy),
+    weights: (policy) => createEstimatorWeights(entry.tokenizer ?? tokenizer, policy),
     hasTokenizerOf: (model) => {
       // Cached, because it is called for every response of a session, and most of them name the same model.
       const known = sameTokenizer.get(model)

@@ -34,10 +34,10 @@ import {
 } from '@tidemark/core/log/record'
 import type { SessionLog } from '@tidemark/core/log/session-log'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
-import { spillLargeResult } from '@tidemark/core/turn/run-tools'
-import { recordResponse } from '@tidemark/core/turn/turn'
+import { createToolResultRecord } from '@tidemark/core/turn/run-tools'
+import { trackResponse } from '@tidemark/core/turn/turn'
 import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
-import { readMessage } from '@tidemark/wire/providers/message'
+import { readMessageReply } from '@tidemark/wire/providers/message'
 import { findCodec } from '../models/providers.ts'
 import { AMBIENT_TYPE } from '../sources/ambient-source.ts'
 import { drainEvents } from './events.ts'
@@ -404,7 +404,11 @@ async function* toUserRecord(
   for (const block of content) {
     if (!isToolResult(block)) blocks.push(block)
     else {
-      const arrived = yield* spillLargeResult(run, findCall(run.state.session, block.tool_use_id), block)
+      const arrived = yield* createToolResultRecord(
+        run,
+        findCall(run.state.session, block.tool_use_id),
+        block,
+      )
       blocks.push(arrived.result)
       spilled.push(...(arrived.body.spilled ?? []))
     }
@@ -448,7 +452,7 @@ async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean
   session.awaited.settle(request)
   session.refusal = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: request.forecast }
-  const halt = yield* recordResponse(run, reply)
+  const halt = yield* trackResponse(run, reply)
   const isTurnEnd = !toBlocks(message.content).some(isToolUse)
   if (halt === null) run.host.startBackgroundWork?.(run.state, isTurnEnd ? 'turn-end' : 'response')
   return halt
@@ -493,7 +497,7 @@ function toReply({ content, ...fields }: Message, id: string, model: string): Re
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   // Copies the response without fields that JSON leaves out.
   const response = JSON.parse(JSON.stringify({ id, model, ...fields, type: 'message', content: blocks }))
-  const reply = readMessage(response as JsonObject)
+  const reply = readMessageReply(response as JsonObject)
   if (reply !== null) return reply
   throw new TidemarkError(
     'bad-record',

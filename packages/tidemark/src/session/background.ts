@@ -4,11 +4,11 @@
  */
 import {
   canStartPreparing,
+  captureEndedPreparation,
   commitPreparedDraft,
-  describeEndedPreparation,
   type EndedPreparation,
-  findReasonOvertaken,
-  PREPARED_COMPACTION,
+  findSummaryDropReason,
+  PREPARED_COMPACTION_OPTIONS,
 } from '@tidemark/core/background/prepare-summary'
 import { countCompactionFailure } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
@@ -111,13 +111,13 @@ function dropPreparation(
   slot: PreparationSlot,
   dropped: Omit<EventOf<'summary-dropped'>, 'type'>,
 ): EventOf<'summary-dropped'> {
-  slot.ended = describeEndedPreparation(session.state)
+  slot.ended = captureEndedPreparation(session.state)
   changeSlot(session, slot, NO_PREPARATION)
   return { type: 'summary-dropped', ...dropped }
 }
 
 function findOvertaken({ state, model }: OpenSession, plan: CompactionPlan, planned: string) {
-  return findReasonOvertaken(plan, state, { planned, current: model.choice.id })
+  return findSummaryDropReason(plan, state, { planned, current: model.choice.id })
 }
 
 function dropIfOvertaken(session: OpenSession, slot: PreparationSlot): void {
@@ -142,9 +142,9 @@ function startPreparation(session: OpenSession, slot: PreparationSlot): boolean 
   const { state, closing, model } = session
   if (slot.current.phase !== 'none' || closing !== null || !canStartPreparing(state, slot.ended)) return false
   const host = createTurnHost(session)
-  const plan = planCompaction(state, PREPARED_COMPACTION, { host, compaction: host.compaction })
+  const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, { host, compaction: host.compaction })
   if (!plan.ok) {
-    slot.ended = describeEndedPreparation(state)
+    slot.ended = captureEndedPreparation(state)
     return false
   }
   const running: RunningPreparation = {
@@ -200,8 +200,8 @@ async function* swapIn(
 ): AsyncGenerator<TurnEvent, boolean> {
   const ready = slot.current
   if (ready.phase !== 'ready') return false
-  const { compaction } = describeEndedPreparation(session.state)
-  const isCommitted = (): boolean => describeEndedPreparation(session.state).compaction !== compaction
+  const { compaction } = captureEndedPreparation(session.state)
+  const isCommitted = (): boolean => captureEndedPreparation(session.state).compaction !== compaction
   // The commit's own rewrite of the context must not be taken for one that makes the summary stale.
   slot.current = NO_PREPARATION
   let next: Preparation = ready

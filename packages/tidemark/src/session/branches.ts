@@ -8,8 +8,8 @@ import type { NewRecord } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { askAside, type UnansweredQuestion } from '@tidemark/core/turn/side-question'
-import { clearConversation, rewindTo, type SwitchResult } from '@tidemark/core/turn/switch-branch'
+import { askSideQuestion, type UnansweredQuestion } from '@tidemark/core/turn/side-question'
+import { clearConversation, rewindBefore, type SwitchResult } from '@tidemark/core/turn/switch-branch'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation, trackWork } from './open-session.ts'
 import { type BusyOutcome, REWRITE_OPTIONS, type RewriteOptions, runRewrite } from './rewrite.ts'
@@ -33,7 +33,7 @@ export async function rewindSession(
     )
   stopNotesUpdate(session)
   return runRewrite(session, 'rewind', options, (run) =>
-    rewindTo(run, createTurnHost(session).compaction, uuid, { keepsRewrites }),
+    rewindBefore(run, createTurnHost(session).compaction, uuid, { keepsRewrites }),
   )
 }
 
@@ -122,7 +122,7 @@ export async function askSession(
   return trackWork(session, async () => {
     const run = createTurnContext(session, { signals: [signal], waitsForReply: true })
     await refreshFromLog(session, run)
-    const answer = await runOperation(session, askAside(run, question))
+    const answer = await runOperation(session, askSideQuestion(run, question))
     if (answer.ok || answer.reason === 'no-answer' || answer.reason === 'nothing-sent')
       return answer as Exclude<AskOutcome, TurnFailure>
     const failure = answer as TurnFailure

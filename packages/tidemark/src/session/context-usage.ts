@@ -16,7 +16,7 @@ import {
   type Thresholds,
 } from '@tidemark/core/policy/scale-policy'
 import {
-  createBreakdown,
+  createBreakdownBuilder,
   type DuplicateRead,
   findDuplicateReads,
   type TokenBreakdown,
@@ -115,7 +115,7 @@ function countContext(
   readonly attachments: ReadonlyMap<string, TokenTally>
 } {
   const { estimator } = model
-  const account = createBreakdown({
+  const account = createBreakdownBuilder({
     estimate: (block) => Math.round(estimator.block(block)),
     readTools: settings.policy.clear.tools.filter((tool) => /read/i.test(tool)),
   })

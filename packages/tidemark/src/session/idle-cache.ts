@@ -11,7 +11,7 @@ import {
   type RenewalInput,
   renewCache,
 } from '@tidemark/core/background/idle-cache'
-import { PREPARED_COMPACTION } from '@tidemark/core/background/prepare-summary'
+import { PREPARED_COMPACTION_OPTIONS } from '@tidemark/core/background/prepare-summary'
 import { hasReadyNotes } from '@tidemark/core/compaction/compact'
 import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
 import { gatherPlanContext } from '@tidemark/core/engine/measure-context'
@@ -91,7 +91,7 @@ function startCheaperSummary(
   const { compaction } = host
   if (!prepare || session.busyWith !== null || prepared?.phase !== 'none') return false
   if (hasReadyNotes(state, host, compaction)) return false
-  const plan = planCompaction(state, PREPARED_COMPACTION, { host, compaction })
+  const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, { host, compaction })
   if (!plan.ok) return false
   const summary = { price: plan.price?.cost ?? null, tokens: plan.before.expected }
   return isSummaryCheaper(renewals, summary) && prepared.prepare()

@@ -13,13 +13,13 @@ import {
 import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
-import { measureContext, measureInSlices } from '@tidemark/core/engine/measure-context'
+import { measureContext, measureContextInSlices } from '@tidemark/core/engine/measure-context'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import type { CompactionForm } from '@tidemark/core/summary/select-span'
 import { type ClearingResult, clearChosenResults } from '@tidemark/core/turn/clear-chosen'
-import { pinRecord } from '@tidemark/core/turn/pin'
+import { setRecordPin } from '@tidemark/core/turn/pin'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
@@ -109,7 +109,7 @@ export async function planSessionCompaction(
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
   const host = createTurnHost(session)
-  await measureInSlices(run, host.compaction)
+  await measureContextInSlices(run, host.compaction)
   return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 
@@ -187,7 +187,7 @@ export async function pinSessionRecord(
   return trackWork(session, async () => {
     const run = createTurnContext(session)
     await refreshFromLog(session, run)
-    return runOperation(session, pinRecord(run, uuid, isPinned))
+    return runOperation(session, setRecordPin(run, uuid, isPinned))
   })
 }
 

@@ -2,11 +2,11 @@
  * Keeps the notes of an open session up to date beside its turns: at most one update at a time, started after a response,
  * never waited for by a turn, and stopped when the session goes back to an earlier message or is closed.
  */
-import { findNewestCompaction } from '@tidemark/core/background/prepare-summary'
+import { findNewestCompactionUuid } from '@tidemark/core/background/prepare-summary'
 import { areNotesBehind, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
 import { keepsNotes } from '@tidemark/core/compaction/compact'
 import type { TurnEvent } from '@tidemark/core/engine/events'
-import { type NotesServices, readHostToolNames } from '@tidemark/core/engine/host'
+import { type NotesServices, readPolicyToolNames } from '@tidemark/core/engine/host'
 import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { omitUndefined } from '@tidemark/core/log/json'
@@ -22,7 +22,7 @@ export function createNotesServices(
 ): NotesServices {
   const { extractor } = policy.notes
   const usesModel = extractor === 'model' || (extractor === 'auto' && notes?.model === true)
-  const local = createBranchNotes({ ...omitUndefined({ cwd }), tools: readHostToolNames(policy) })
+  const local = createBranchNotes({ ...omitUndefined({ cwd }), tools: readPolicyToolNames(policy) })
   return usesModel ? { store, local: null, fallback: local } : { store, local }
 }
 
@@ -119,7 +119,7 @@ export async function updateNotesAtClose(session: OpenSession): Promise<void> {
 }
 
 function isPaused({ notes: { failures }, state }: OpenSession): boolean {
-  return failures.count >= MAX_FAILURES && failures.compaction === findNewestCompaction(state)
+  return failures.count >= MAX_FAILURES && failures.compaction === findNewestCompactionUuid(state)
 }
 
 /** Counts successive failed updates by the model, and marks the failure after which the model is not called again. */
@@ -134,7 +134,7 @@ async function* countFailures<End>(
     const event = step.value
     if (event.type === 'notes-updated') notes.failures = { count: 0, compaction: null }
     if (event.type === 'notes-failed' && event.by === 'model' && event.reason !== 'aborted') {
-      const compaction = findNewestCompaction(session.state)
+      const compaction = findNewestCompactionUuid(session.state)
       const count = compaction === notes.failures.compaction ? notes.failures.count + 1 : 1
       notes.failures = { count, compaction }
       yield count >= MAX_FAILURES ? { ...event, isPaused: true } : event

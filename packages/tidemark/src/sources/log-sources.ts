@@ -12,7 +12,7 @@ import {
   readToolResultText,
   type TextReplacement,
 } from '@tidemark/core/facts/tool-calls'
-import { listPrintedByCall, readRunStatus, splitOutputHead } from '@tidemark/core/facts/tool-runs'
+import { listFilesPrintedByCall, readRunStatus, splitOutputHead } from '@tidemark/core/facts/tool-runs'
 import { type BlobReader, restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import {
   isToolResult,
@@ -123,7 +123,7 @@ function listReadCalls(record: SessionRecord): readonly string[] {
   const calls = toBlocks(record.message.content).filter(isToolUse)
   return calls.flatMap(({ id, name, input }) => {
     const { kind, command } = describeToolCall(name, input)
-    return kind === 'read' || listPrintedByCall({ command, input }).length > 0 ? [id] : []
+    return kind === 'read' || listFilesPrintedByCall({ command, input }).length > 0 ? [id] : []
   })
 }
 
@@ -273,7 +273,7 @@ type Fields = { readonly [field: string]: unknown }
 /** Updates the known text of each file that a tool call read, wrote, edited or deleted. */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
   const { touches, edits: all, command } = describeToolCall(done.call.name, done.call.input)
-  applyPrintedFiles(texts, done, listPrintedByCall({ command, input: done.call.input }))
+  applyPrintedFiles(texts, done, listFilesPrintedByCall({ command, input: done.call.input }))
   for (const { path: given, action, newText, isDeletion = false, edits } of touches) {
     // The recording program does not log a refused patch as an error.
     if (edits !== undefined && !done.hasSucceeded) continue

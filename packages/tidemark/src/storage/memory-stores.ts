@@ -1,6 +1,6 @@
 /** Stores in memory: a journal, blobs and notes. The journal stores JSON text, so callers cannot change stored records. */
 import type { AppendOutcome, BlobStore, Journal, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
-import { isClaimDead } from '@tidemark/core/notes/notes-file'
+import { isNotesClaimExpired } from '@tidemark/core/notes/notes-file'
 import { fromStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {
@@ -91,7 +91,7 @@ export function createMemoryNotes(): NotesStore {
     path: (session) => `${session}/session-memory/summary.md`,
     async claim(session, { now, deadAfterMs }) {
       const running = claims.get(session)
-      if (running !== undefined && !isClaimDead(running.startedAt, now, deadAfterMs)) return null
+      if (running !== undefined && !isNotesClaimExpired(running.startedAt, now, deadAfterMs)) return null
       const mine = { startedAt: now }
       claims.set(session, mine)
       return {

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import type { NotesClaim, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
 import { isObject, parseJson } from '@tidemark/core/log/json'
-import { isClaimDead } from '@tidemark/core/notes/notes-file'
+import { isNotesClaimExpired } from '@tidemark/core/notes/notes-file'
 import { createDraftPath, createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
 import { ensureDirectory, type FileSystem, ioError, nodeFileSystem, readErrorCode } from './file-system.ts'
 import { resolveHome, sessionPaths } from './home-paths.ts'
@@ -119,7 +119,7 @@ async function claimNotes(
   await ensureDirectory(files, folder)
   const mine: ClaimFile = { startedAt: now, token: randomUUID() }
   const bytes = Buffer.from(`${JSON.stringify(mine)}\n`)
-  const isDead = ({ startedAt }: ClaimFile): boolean => isClaimDead(startedAt, now, deadAfterMs)
+  const isDead = ({ startedAt }: ClaimFile): boolean => isNotesClaimExpired(startedAt, now, deadAfterMs)
   for (let attempt = 0; attempt < 2; attempt += 1) {
     if (await createFileAtomic(files, path, bytes)) return { release: () => releaseClaim(files, path, mine) }
     const seen = await readClaimFile(files, path)

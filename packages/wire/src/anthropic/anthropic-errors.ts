@@ -79,7 +79,7 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
 }
 
 /** Returns the error type of a response with this status. */
-export function toErrorType(status: number): string {
+export function toAnthropicErrorType(status: number): string {
   return TYPE_BY_STATUS[status] ?? 'api_error'
 }
 

@@ -25,14 +25,14 @@ import type {
   ReceivedRequest,
   WrittenRequest,
 } from '../providers/provider-codec.ts'
-import { toErrorType } from './anthropic-errors.ts'
+import { toAnthropicErrorType } from './anthropic-errors.ts'
 import { BETA_HEADER, VERSION_HEADER } from './headers.ts'
 import { removeThinking, thinkingFilter } from './hide-thinking.ts'
 import { encodeReplyFrames } from './reply-frames.ts'
 import { encodeResponse } from './response.ts'
 import { anthropicSpelling } from './spelling.ts'
 
-export const messagesClient: ClientCodec = {
+export const messagesClientCodec: ClientCodec = {
   matches(path) {
     if (path.endsWith('/v1/messages')) return 'reply'
     return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
@@ -51,7 +51,7 @@ export const messagesClient: ClientCodec = {
   readConversationNames,
   isSideCall,
   ping: encodeSseFrame({ event: 'ping', data: '{"type": "ping"}' }),
-  refuse: (status, message) => ({ type: 'error', error: { type: toErrorType(status), message } }),
+  refuse: (status, message) => ({ type: 'error', error: { type: toAnthropicErrorType(status), message } }),
   writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: toErrorData(body) }),
   writeReply: (reply, isStream) =>
     isStream ? encodeReplyFrames(reply).map(encodeSseFrame).join('') : encodeResponse(reply),

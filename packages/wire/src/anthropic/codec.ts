@@ -2,7 +2,7 @@
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { ProviderCodec, ReplyDecoder } from '../providers/provider-codec.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'
-import { messagesClient } from './client-codec.ts'
+import { messagesClientCodec } from './client-codec.ts'
 import {
   type ByteStreamState,
   decodeReplyBytes,
@@ -32,5 +32,5 @@ export const anthropicCodec: ProviderCodec = {
   decode,
   decodeBody: decodeResponse,
   toFailure: toAnthropicFailure,
-  client: messagesClient,
+  client: messagesClientCodec,
 }

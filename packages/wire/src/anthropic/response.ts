@@ -10,7 +10,7 @@ import {
   survivesJsonRoundTrip,
 } from '@tidemark/core/log/json'
 import { createFailure } from '../failure/classify-failure.ts'
-import { readMessage } from '../providers/message.ts'
+import { readMessageReply } from '../providers/message.ts'
 import type { DecodedBody } from '../providers/provider-codec.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'
 
@@ -18,7 +18,7 @@ export function decodeResponse(text: string): DecodedBody {
   const body = parseJson(text)
   if (!isObject(body)) return badReply('The response body is not a JSON object')
   if (body.type === 'error') return { ok: false, failure: toAnthropicFailure({ body: text }) }
-  const reply = readMessage(body)
+  const reply = readMessageReply(body)
   return reply === null
     ? badReply('The response body is not a message: it must have id, model and content')
     : { ok: true, reply: { ...reply, rawBlocks: findRawBlocks(text) } }

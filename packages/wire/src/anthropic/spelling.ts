@@ -14,7 +14,7 @@ import type {
   ProviderZone,
 } from '@tidemark/core/policy/provider-spelling'
 import { toTokenCount } from '@tidemark/core/tokens/usage'
-import { requestChecks } from './validate-request.ts'
+import { anthropicFieldChecks } from './validate-request.ts'
 
 type AnthropicSpelling = ProviderSpelling<ProviderProfile>
 
@@ -242,5 +242,5 @@ export const anthropicSpelling: AnthropicSpelling = {
   deleteResults,
   addReference,
   requestSummary,
-  checks: requestChecks,
+  checks: anthropicFieldChecks,
 }

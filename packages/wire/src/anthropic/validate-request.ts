@@ -50,7 +50,7 @@ const START: CheckState = {
   betas: new Map(),
 }
 
-export const requestChecks: ProviderFieldChecks<ProviderProfile> = {
+export const anthropicFieldChecks: ProviderFieldChecks<ProviderProfile> = {
   start: START,
   summaryParameter: 'compaction',
   checkMessage(given, message, rules) {

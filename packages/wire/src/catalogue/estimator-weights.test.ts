@@ -3,7 +3,7 @@ import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { createEstimator, createFixedWeights, type EstimatorWeights } from '@tidemark/core/tokens/estimator'
 import { describe, expect, it } from 'vitest'
 import { FITTED_CONSTANTS } from './estimator-constants.ts'
-import { estimatorWeights } from './estimator-weights.ts'
+import { createEstimatorWeights } from './estimator-weights.ts'
 import type { TokenizerFamily } from './model-entry.ts'
 
 const policy = DEFAULT_POLICY.estimate
@@ -21,7 +21,7 @@ const CODE = `export function sum(values: readonly number[]): number {
 `.repeat(40)
 
 const tokens = (family: TokenizerFamily | null, block: Block): number =>
-  createEstimator(estimatorWeights(family, policy)).block(block)
+  createEstimator(createEstimatorWeights(family, policy)).block(block)
 
 const charactersPerToken = (family: TokenizerFamily | null, block: Block): number =>
   CODE.length / tokens(family, block)
@@ -38,7 +38,7 @@ describe('estimatorWeights', () => {
   it.each(FAMILIES)(
     '%s: no weight of text is negative, so no figure falls when text is appended',
     (family) => {
-      const weights: EstimatorWeights = estimatorWeights(family, policy)
+      const weights: EstimatorWeights = createEstimatorWeights(family, policy)
       const texts = numbersIn([weights.text, weights.toolInput, weights.toolResult])
       expect(texts.every((weight) => weight >= 0)).toBe(true)
       expect(texts.some((weight) => weight > 0)).toBe(true)
@@ -48,14 +48,14 @@ describe('estimatorWeights', () => {
   it('takes the flat figures from the policy', () => {
     const own = { ...policy, imageTokens: 7, documentTokens: 9 }
     for (const family of FAMILIES) {
-      const weights = estimatorWeights(family, own)
+      const weights = createEstimatorWeights(family, own)
       expect([weights.image.flat, weights.document]).toEqual([7, 9])
     }
   })
 
   it('falls back to the fixed rule', () => {
-    expect(estimatorWeights(null, policy)).toEqual(createFixedWeights(policy))
-    expect(estimatorWeights('gemini', policy)).toEqual(createFixedWeights(policy))
+    expect(createEstimatorWeights(null, policy)).toEqual(createFixedWeights(policy))
+    expect(createEstimatorWeights('gemini', policy)).toEqual(createFixedWeights(policy))
     expect(charactersPerToken(null, text)).toBeCloseTo(4, 1)
   })
 

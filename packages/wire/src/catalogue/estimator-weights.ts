@@ -17,7 +17,7 @@ import type { TokenizerFamily } from './model-entry.ts'
  * Returns the token estimator's weights for a tokenizer family; null stands for an unknown tokenizer. The weights of
  * images and documents are taken from `policy`.
  */
-export function estimatorWeights(
+export function createEstimatorWeights(
   family: TokenizerFamily | null,
   policy: TokenEstimatePolicy,
 ): EstimatorWeights {

@@ -10,20 +10,20 @@ import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/p
 import { encodeChatCall } from './chat-request.ts'
 import { CUSTOM_ORIGIN, createChatDecoder, decodeChatBody } from './chat-stream.ts'
 import {
+  createRoleParameter,
   hasAuthorization,
   isSideCall,
-  KEEPS_BYTES,
-  PING,
   readConversationNames,
-  readSystemRole,
-  splitFields,
-  splitList,
-  splitSystem,
+  STREAM_PING,
+  splitClientList,
+  splitRequestFields,
+  splitSystemPrompt,
+  UNCHANGED_STREAM,
   withSystemRole,
-  writeRequest,
+  writeClientRequest,
 } from './client-conversation.ts'
 import { DIALECTS, type Dialect } from './dialects.ts'
-import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
+import { OPENAI_VENDOR, toOpenaiErrorBody, toOpenaiFailure } from './openai-errors.ts'
 import { toCallBlock, withOwnArguments } from './output-blocks.ts'
 
 /** Asks a server to report usage at the end of a stream. Without this field, there is none. */
@@ -58,7 +58,7 @@ function createChatClient(dialect: Dialect): ClientCodec {
     matches: (path) => (path.endsWith('/chat/completions') ? 'reply' : null),
     knowsClient: hasAuthorization,
     readRequest: (given) => readRequest(given, dialect),
-    writeRequest,
+    writeRequest: writeClientRequest,
     writeCount: (body) => body,
     betaHeader: null,
     bodyHeaders: ['content-type', 'accept'],
@@ -66,12 +66,12 @@ function createChatClient(dialect: Dialect): ClientCodec {
     readConversationNames,
     isSideCall,
     mayRefuseInStream: true,
-    ping: PING,
-    refuse: toErrorBody,
+    ping: STREAM_PING,
+    refuse: toOpenaiErrorBody,
     writeErrorEvent: (body) => encodeSseFrame({ data: body.replaceAll('\n', ' ') }),
     writeReply: (reply, isStream) => (isStream ? writeStream(reply) : JSON.stringify(toCompletion(reply))),
     removeThinking: (body) => body,
-    thinkingFilter: KEEPS_BYTES,
+    thinkingFilter: UNCHANGED_STREAM,
   }
 }
 
@@ -82,18 +82,18 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
   if (typeof model !== 'string' || !Array.isArray(messages) || !isToolList) return null
   if (!messages.every(isJsonObject) || (typeof rest.n === 'number' && rest.n > 1)) return null
   const exactCalls = new Map<string, string>()
-  const { system, messages: conversation } = splitSystem(joinSides(messages, exactCalls, dialect))
+  const { system, messages: conversation } = splitSystemPrompt(joinSides(messages, exactCalls, dialect))
   return {
     model,
     system,
     tools: (tools ?? []) as readonly JsonObject[],
     messages: conversation,
-    ...splitFields({ ...rest, ...readSystemRole(messages[0], dialect.system) }),
+    ...splitRequestFields({ ...rest, ...createRoleParameter(messages[0], dialect.system) }),
     isStream: rest.stream === true,
     markers: [],
     ttl: undefined,
     continues: null,
-    list: splitList(messages, system),
+    list: splitClientList(messages, system),
     findExactBlock: ({ id }) => exactCalls.get(String(id)),
   }
 }
@@ -143,7 +143,7 @@ function readPart(part: JsonObject): Block {
   const { type, text, image_url: image } = part
   if (type === 'text' && typeof text === 'string' && Object.keys(part).length === 2)
     return { type: 'text', text }
-  const origin = { vendor: OPENAI, item: part }
+  const origin = { vendor: OPENAI_VENDOR, item: part }
   if (type === 'text' && typeof text === 'string') return { type: 'text', text, origin }
   const url = isJsonObject(image) ? image.url : undefined
   if (type !== 'image_url' || typeof url !== 'string') return { type: PROVIDER_ITEM, origin }

@@ -19,16 +19,16 @@ import { findJsonMember, isJsonObject, isObject, type Json, type JsonObject } fr
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
-import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
-import { FAILED_NOTE, findRole, readFreeText, readOwnItem, toDataUrl } from './input-items.ts'
-import { readNeutralSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
+import { type BodySpelling, encodeOpenaiBody, type RequestFront } from './incremental-body.ts'
+import { FAILED_NOTE, readClientRole, readFreeText, readOwnItem, toDataUrl } from './input-items.ts'
+import { readNeutralSettings, readNeutralTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 export function encodeChatCall(
   call: ModelCall,
   options: EncodeOptions,
   dialect: Dialect,
 ): Steps<EncodedRequest> {
-  return encodeBody(call, options, createSpelling(dialect))
+  return encodeOpenaiBody(call, options, createSpelling(dialect))
 }
 
 function createSpelling(dialect: Dialect): BodySpelling {
@@ -80,7 +80,7 @@ function toNamedChoice(name: string): JsonObject {
 }
 
 function toTool(tool: JsonObject, { name }: Dialect): JsonObject {
-  const parts = readTool(tool)
+  const parts = readNeutralTool(tool)
   if (parts === null) return tool
   return { type: 'function', function: name === 'openai' ? { ...parts, strict: false } : parts }
 }
@@ -95,7 +95,8 @@ function toInputMessages(
   dialect: Dialect,
 ): readonly JsonObject[] {
   const blocks = toBlocks(content)
-  if (role === 'system') return [{ role: findRole(blocks) ?? dialect.system, content: joinTexts(blocks) }]
+  if (role === 'system')
+    return [{ role: readClientRole(blocks) ?? dialect.system, content: joinTexts(blocks) }]
   const results = blocks.filter(isToolResult)
   const parts = [...results.flatMap(listMedia), ...blocks.filter((block) => !isToolResult(block))].map(toPart)
   return [

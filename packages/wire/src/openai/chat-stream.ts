@@ -19,7 +19,7 @@ import { createFailure } from '../failure/classify-failure.ts'
 import { decodeSse, finishSse, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
 import type { DecodedBody, ReplyDecoder } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
-import { OPENAI, toOpenaiFailure } from './openai-errors.ts'
+import { OPENAI_VENDOR, toOpenaiFailure } from './openai-errors.ts'
 import { type DecodedBlock, toCallBlock, withOwnArguments } from './output-blocks.ts'
 import { readChatReport } from './reply-report.ts'
 
@@ -135,7 +135,7 @@ function grow(state: ChatStream, delta: JsonObject, dialect: Dialect): ChatStep 
 
 /** The origin that marks a call of a custom tool, whose input is free text. */
 export const CUSTOM_ORIGIN: { readonly vendor: string; readonly item: JsonObject } = {
-  vendor: OPENAI,
+  vendor: OPENAI_VENDOR,
   item: { type: 'custom' },
 }
 

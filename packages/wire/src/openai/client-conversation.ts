@@ -8,7 +8,7 @@ import type {
   StreamFilter,
   WrittenRequest,
 } from '../providers/provider-codec.ts'
-import { OPENAI } from './openai-errors.ts'
+import { OPENAI_VENDOR } from './openai-errors.ts'
 import { SYSTEM_ROLE } from './request-settings.ts'
 
 /** Fields that belong to one request and are not repeated by later ones. */
@@ -21,7 +21,7 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 /** Splits fields other than model, tools and messages into those of this request only and those of the whole conversation. */
-export function splitFields(rest: JsonObject): Pick<ClientRequest, 'parameters' | 'ownFields'> {
+export function splitRequestFields(rest: JsonObject): Pick<ClientRequest, 'parameters' | 'ownFields'> {
   const fields = Object.entries(rest)
   return {
     parameters: Object.fromEntries(fields.filter(([name]) => !OWN_FIELDS.has(name))),
@@ -30,7 +30,7 @@ export function splitFields(rest: JsonObject): Pick<ClientRequest, 'parameters' 
 }
 
 /** Returns a parameter with the role of the client's system prompt. Empty if the role is the usual one. */
-export function readSystemRole(first: Json | undefined, usual: string): JsonObject {
+export function createRoleParameter(first: Json | undefined, usual: string): JsonObject {
   const role = isJsonObject(first) ? first.role : undefined
   const isOther = (role === 'system' || role === 'developer') && role !== usual
   return isOther ? { [SYSTEM_ROLE]: role } : {}
@@ -41,13 +41,16 @@ export function withSystemRole(blocks: readonly Block[], role: string, usual: st
   if (role === usual) return blocks
   return blocks.map((block) =>
     isTextBlock(block) && block.origin === undefined
-      ? { ...block, origin: { vendor: OPENAI, item: { role } } }
+      ? { ...block, origin: { vendor: OPENAI_VENDOR, item: { role } } }
       : block,
   )
 }
 
 /** Splits a client's list at the end of its system prompt, which has as many items as `system`. Items stay as written. */
-export function splitList(items: readonly JsonObject[] | string, system: readonly string[]): ClientList {
+export function splitClientList(
+  items: readonly JsonObject[] | string,
+  system: readonly string[],
+): ClientList {
   if (typeof items === 'string') return { system: [], items }
   return { system: items.slice(0, system.length), items: items.slice(system.length) }
 }
@@ -56,7 +59,7 @@ export function splitList(items: readonly JsonObject[] | string, system: readonl
  * Splits off the system messages at the beginning as system prompt. Only their text is read. Other content, such as an image or a cache
  * breakpoint, is kept in the client's own list, which is sent.
  */
-export function splitSystem(
+export function splitSystemPrompt(
   messages: readonly ClientMessage[],
 ): Pick<ClientRequest, 'messages'> & { readonly system: readonly string[] } {
   const first = messages.findIndex(({ role }) => role !== 'system')
@@ -88,7 +91,7 @@ export function readConversationNames(headers: HeaderReader, body: JsonObject): 
   ].filter((value): value is string => typeof value === 'string' && value !== '')
 }
 
-export function writeRequest(engine: EncodedRequest, { ownFields }: ClientRequest): WrittenRequest {
+export function writeClientRequest(engine: EncodedRequest, { ownFields }: ClientRequest): WrittenRequest {
   const added = JSON.stringify(ownFields).slice(1, -1)
   return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
 }
@@ -99,7 +102,7 @@ export function hasAuthorization(headers: HeaderReader): boolean {
 }
 
 /** A comment in the stream, which SDKs ignore. An event of an unknown type may make an SDK throw. */
-export const PING = ': ping\n\n'
+export const STREAM_PING = ': ping\n\n'
 
 /** Does not remove reasoning: a client of these APIs decides itself what it sends back. */
-export const KEEPS_BYTES: StreamFilter<null> = { initial: null, step: (state, chunk) => [state, chunk] }
+export const UNCHANGED_STREAM: StreamFilter<null> = { initial: null, step: (state, chunk) => [state, chunk] }

@@ -6,7 +6,7 @@ import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '../providers/client-request.ts'
 import { withSystemRole } from './client-conversation.ts'
-import { OPENAI } from './openai-errors.ts'
+import { OPENAI_VENDOR } from './openai-errors.ts'
 import { toDecodedBlocks } from './output-blocks.ts'
 
 interface ReadItems {
@@ -74,7 +74,7 @@ function readItemType({ type, role }: JsonObject): Json {
 }
 
 function toReference(item: JsonObject, refersTo: string): Block {
-  return { type: PROVIDER_ITEM, origin: { vendor: OPENAI, item, refersTo } }
+  return { type: PROVIDER_ITEM, origin: { vendor: OPENAI_VENDOR, item, refersTo } }
 }
 
 /** Returns true for types of items that the client creates; all others are created by the model. */
@@ -96,7 +96,7 @@ function readParts(content: Json | undefined): readonly Block[] {
 
 /** Reads a content part. A part with fields besides its text is kept whole, so that it is sent again unchanged. */
 function readPart(part: JsonObject): Block {
-  const origin = { origin: { vendor: OPENAI, item: part } }
+  const origin = { origin: { vendor: OPENAI_VENDOR, item: part } }
   const { type, text, image_url: url, file_data: data, filename } = part
   if (typeof text === 'string' && (type === 'input_text' || type === 'output_text')) {
     const isPlain = type === 'input_text' && Object.keys(part).length === 2

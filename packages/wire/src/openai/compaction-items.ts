@@ -19,12 +19,12 @@ export function readCompactedPlace({ type, encrypted_content: content }: JsonObj
 }
 
 /** Returns the id of the response with a compaction item. A client may continue that response by its id alone. */
-export function createCompactionId(place: CompactedPlace): string {
+export function createCompactedResponseId(place: CompactedPlace): string {
   return ID_MARK + writePlace(place)
 }
 
 /** Returns the place that the response id names if Tidemark created it; null for other ids. */
-export function readCompactedId(id: Json | undefined): CompactedPlace | null {
+export function readCompactedResponseId(id: Json | undefined): CompactedPlace | null {
   return readPlace(id, ID_MARK)
 }
 
@@ -65,7 +65,7 @@ export const NO_USAGE: JsonObject = {
 
 /** Returns the response of `/responses/compact`: the user's messages, as the provider keeps them, and the compaction item. */
 export function createCompactionBody({ place, body }: CompactionAnswer): JsonObject {
-  const id = createCompactionId(place)
+  const id = createCompactedResponseId(place)
   const { input } = body
   const items =
     typeof input === 'string' ? [{ role: 'user', content: input }] : Array.isArray(input) ? input : []

@@ -47,7 +47,7 @@ const NOTHING_JOINED: JoinedMessages = { frozen: AppendList.of(), count: 0, text
 const STEP_CHARACTERS = 100_000
 
 /** Encodes a request body. Parts of a client's own list are sent as the client wrote them. */
-export function* encodeBody(
+export function* encodeOpenaiBody(
   call: ModelCall,
   { fields = {}, previous, list = ENGINES }: EncodeOptions,
   spelling: BodySpelling,

@@ -15,7 +15,7 @@ import {
   toBlocks,
 } from '@tidemark/core/log/block'
 import { findJsonMember, isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
-import { OPENAI } from './openai-errors.ts'
+import { OPENAI_VENDOR } from './openai-errors.ts'
 
 /** A message with the exact JSON texts of blocks that parsing and stringifying would change, by block index. */
 interface ExactMessage {
@@ -33,7 +33,7 @@ export function toInputItems(
   marked: ReadonlySet<number> = NO_MARKS,
 ): readonly JsonObject[] {
   if (message.role === 'assistant') return toOutputItems(toBlocks(message.content), raw)
-  const role = message.role === 'system' ? (findRole(toBlocks(message.content)) ?? 'developer') : 'user'
+  const role = message.role === 'system' ? (readClientRole(toBlocks(message.content)) ?? 'developer') : 'user'
   const calls = toBlocks(before?.content ?? []).filter(isToolUse)
   const items: JsonObject[] = []
   let parts: JsonObject[] = []
@@ -149,11 +149,11 @@ function toOwnItem(block: Block): readonly JsonObject[] {
 /** Returns the OpenAI item that a block was read from; null if it has none or came from another provider. */
 export function readOwnItem(block: Block): JsonObject | null {
   const origin = readBlockOrigin(block)
-  return origin?.vendor === OPENAI ? (origin.item ?? null) : null
+  return origin?.vendor === OPENAI_VENDOR ? (origin.item ?? null) : null
 }
 
 /** Returns the role that a client gave a system message; null if it is the usual one. */
-export function findRole(blocks: readonly Block[]): string | null {
+export function readClientRole(blocks: readonly Block[]): string | null {
   const role = blocks[0] === undefined ? undefined : readOwnItem(blocks[0])?.role
   return typeof role === 'string' ? role : null
 }

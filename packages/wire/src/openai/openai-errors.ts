@@ -5,7 +5,7 @@ import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failu
 import type { ErrorBody } from '../failure/error-body.ts'
 
 /** OpenAI's vendor name in the origin of blocks. */
-export const OPENAI = 'openai'
+export const OPENAI_VENDOR = 'openai'
 
 const QUOTA_ERROR = 'insufficient_quota'
 
@@ -43,7 +43,7 @@ const KIND_BY_TYPE: ReadonlyMap<string, ModelFailureKind> = new Map([
   ['server_error', 'server'],
 ])
 
-const OPENAI_ERRORS: ErrorClassifier = { provider: OPENAI, classifyError }
+const OPENAI_ERRORS: ErrorClassifier = { provider: OPENAI_VENDOR, classifyError }
 
 export function toOpenaiFailure(call: FailedCall): ModelFailure {
   return classifyFailure(call, OPENAI_ERRORS)
@@ -64,7 +64,7 @@ const TYPE_BY_STATUS: ReadonlyMap<number, string> = new Map([
 ])
 
 /** Returns an error in the provider's format. Clients recognize an exhausted quota by the code of the error. */
-export function toErrorBody(status: number, message: string): JsonObject {
+export function toOpenaiErrorBody(status: number, message: string): JsonObject {
   const type = TYPE_BY_STATUS.get(status) ?? (status >= 500 ? 'server_error' : 'invalid_request_error')
   return { error: { message, type, param: null, code: type === QUOTA_ERROR ? QUOTA_ERROR : null } }
 }

@@ -14,7 +14,7 @@ import {
   splitJsonObject,
   withJsonMember,
 } from '@tidemark/core/log/json'
-import { OPENAI } from './openai-errors.ts'
+import { OPENAI_VENDOR } from './openai-errors.ts'
 
 /** A block of a reply; see `BlockEnded`. */
 export interface DecodedBlock {
@@ -42,7 +42,7 @@ export function toDecodedBlocks(
 }
 
 function withStoredId({ block, ...decoded }: DecodedBlock, id: string): DecodedBlock {
-  return { ...decoded, block: { ...block, origin: { vendor: OPENAI, ...readBlockOrigin(block), id } } }
+  return { ...decoded, block: { ...block, origin: { vendor: OPENAI_VENDOR, ...readBlockOrigin(block), id } } }
 }
 
 function decodeItem(item: JsonObject, account: string | undefined): readonly DecodedBlock[] {
@@ -61,13 +61,13 @@ function decodeItem(item: JsonObject, account: string | undefined): readonly Dec
 }
 
 function withOrigin(item: JsonObject, account: string | undefined): JsonObject {
-  return { origin: { vendor: OPENAI, ...(account === undefined ? {} : { account }), item } }
+  return { origin: { vendor: OPENAI_VENDOR, ...(account === undefined ? {} : { account }), item } }
 }
 
 /** `phase` tells a remark from the final answer. Models that set it want it sent back. */
 function toTextBlocks({ content, phase }: JsonObject): readonly DecodedBlock[] {
   const parts: Json = typeof content === 'string' ? [{ text: content }] : (content ?? [])
-  const own = typeof phase === 'string' ? { origin: { vendor: OPENAI, item: { phase } } } : {}
+  const own = typeof phase === 'string' ? { origin: { vendor: OPENAI_VENDOR, item: { phase } } } : {}
   return (Array.isArray(parts) ? parts.filter(isJsonObject) : []).map(({ text, refusal }) => {
     const said = text ?? refusal
     return { block: { type: 'text', text: typeof said === 'string' ? said : '', ...own } }
@@ -126,7 +126,7 @@ export function toCallBlock(call: Block, written: string): DecodedBlock {
 /** Keeps arguments that are not a JSON object, so that they are sent back unchanged. */
 export function withOwnArguments(call: Block, written: string): Block {
   if (isJsonObject(parseJson(written))) return call
-  return { ...call, origin: { vendor: OPENAI, item: { arguments: written } } }
+  return { ...call, origin: { vendor: OPENAI_VENDOR, item: { arguments: written } } }
 }
 
 /** Converts a call of a custom tool. Its free text becomes the field `input` of an object. */

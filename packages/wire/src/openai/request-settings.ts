@@ -61,7 +61,7 @@ export function spellToolChoice(choice: JsonObject, name: (tool: string) => Json
 }
 
 /** Returns the parts of a tool definition; null for a definition in OpenAI's form, which is sent unchanged. */
-export function readTool(tool: JsonObject): JsonObject | null {
+export function readNeutralTool(tool: JsonObject): JsonObject | null {
   const { name, description, input_schema: schema, type } = tool
   if (type !== undefined && type !== 'custom') return null
   if (schema === undefined) return null

@@ -8,31 +8,31 @@ import { encodeSseFrame } from '../http/sse.ts'
 import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
 import {
+  createRoleParameter,
   hasAuthorization,
   isSideCall,
-  KEEPS_BYTES,
-  PING,
   readConversationNames,
-  readSystemRole,
-  splitFields,
-  splitList,
-  splitSystem,
-  writeRequest,
+  STREAM_PING,
+  splitClientList,
+  splitRequestFields,
+  splitSystemPrompt,
+  UNCHANGED_STREAM,
+  writeClientRequest,
 } from './client-conversation.ts'
 import { readInputItems } from './client-items.ts'
 import {
+  createCompactedResponseId,
   createCompactionBody,
-  createCompactionId,
   createCompactionItem,
   isCompactionTrigger,
   NO_USAGE,
-  readCompactedId,
   readCompactedPlace,
+  readCompactedResponseId,
 } from './compaction-items.ts'
 import { toInputItems } from './input-items.ts'
-import { OPENAI, toErrorBody, toOpenaiFailure } from './openai-errors.ts'
+import { OPENAI_VENDOR, toOpenaiErrorBody, toOpenaiFailure } from './openai-errors.ts'
 import { encodeResponsesCall } from './responses-request.ts'
-import { createResponsesDecoder, decodeResponseBody } from './responses-stream.ts'
+import { createResponsesDecoder, decodeResponsesBody } from './responses-stream.ts'
 
 const client: ClientCodec = {
   matches(path) {
@@ -42,7 +42,7 @@ const client: ClientCodec = {
   },
   knowsClient: hasAuthorization,
   readRequest,
-  writeRequest,
+  writeRequest: writeClientRequest,
   writeCount({ previous_response_id: _, ...body }, messages) {
     const given = Array.isArray(body.input) ? body.input : []
     const end = given.findIndex((item) => !isSystemMessage(item))
@@ -55,28 +55,28 @@ const client: ClientCodec = {
   isSideCall,
   storesResponses: true,
   mayRefuseInStream: true,
-  ping: PING,
-  refuse: toErrorBody,
+  ping: STREAM_PING,
+  refuse: toOpenaiErrorBody,
   writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: JSON.stringify(toErrorEvent(body)) }),
   writeReply: (reply, isStream) =>
     isStream ? writeEvents(toResponse(reply)) : JSON.stringify(toResponse(reply)),
   writeCompaction(answer) {
     if (answer.kind === 'compact') return JSON.stringify(createCompactionBody(answer))
-    const response = createResponse(createCompactionId(answer.place), String(answer.body.model), [
+    const response = createResponse(createCompactedResponseId(answer.place), String(answer.body.model), [
       createCompactionItem(answer.place),
     ])
     const whole = { ...response, usage: NO_USAGE }
     return answer.body.stream === true ? writeEvents(whole) : JSON.stringify(whole)
   },
   removeThinking: (body) => body,
-  thinkingFilter: KEEPS_BYTES,
+  thinkingFilter: UNCHANGED_STREAM,
 }
 
 /** `account`: name of the account to which encrypted reasoning is bound; without it, only the vendor counts. */
 export function createResponsesCodec(account?: string): ProviderCodec {
   return {
     name: 'openai-responses',
-    vendor: OPENAI,
+    vendor: OPENAI_VENDOR,
     title: 'the Responses API',
     baseUrl: 'https://api.openai.com/v1',
     paths: { reply: '/responses', count: '/responses/input_tokens', compact: '/responses/compact' },
@@ -85,7 +85,7 @@ export function createResponsesCodec(account?: string): ProviderCodec {
     toBody: (payload) => parseJson(runAtOnce(encodeResponsesCall({ payload }, {})).text) as JsonObject,
     toBodyHeaders: () => ({}),
     decode: createResponsesDecoder(account),
-    decodeBody: (text) => decodeResponseBody(text, account),
+    decodeBody: (text) => decodeResponsesBody(text, account),
     toFailure: toOpenaiFailure,
     client,
   }
@@ -106,25 +106,25 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
   const isToolList =
     tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
   if (typeof model !== 'string' || read === null || !isToolList || rest.conversation != null) return null
-  const compacted = readCompactedId(previous)
+  const compacted = readCompactedResponseId(previous)
   const continues = compacted?.record ?? (typeof previous === 'string' ? previous : null)
   const { system, messages } =
-    continues === null ? splitSystem(read.messages) : { system: null, messages: read.messages }
+    continues === null ? splitSystemPrompt(read.messages) : { system: null, messages: read.messages }
   return {
     model,
     system,
     tools: continues !== null && tools === undefined ? null : ((tools ?? []) as readonly JsonObject[]),
     messages,
-    ...splitFields({
+    ...splitRequestFields({
       ...rest,
-      ...readSystemRole(Array.isArray(listed) ? listed[0] : undefined, 'developer'),
+      ...createRoleParameter(Array.isArray(listed) ? listed[0] : undefined, 'developer'),
     }),
     isStream: rest.stream === true,
     markers: [],
     ttl: undefined,
     continues,
     ...(read.namesItems ? { namesItems: true as const } : {}),
-    ...(system === null ? {} : { list: splitList(listed as readonly JsonObject[] | string, system) }),
+    ...(system === null ? {} : { list: splitClientList(listed as readonly JsonObject[] | string, system) }),
     ...(compacted === null ? {} : { compacted }),
     findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
     ...(asks ? { asksCompaction: true as const } : {}),

@@ -5,9 +5,9 @@ import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
-import { type BodySpelling, encodeBody, type RequestFront } from './incremental-body.ts'
+import { type BodySpelling, encodeOpenaiBody, type RequestFront } from './incremental-body.ts'
 import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT, toInputItems, toInputPart } from './input-items.ts'
-import { readNeutralSettings, readTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
+import { readNeutralSettings, readNeutralTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
 
 const RESPONSES_SPELLING: BodySpelling = {
   list: 'input',
@@ -27,7 +27,7 @@ const RESPONSES_SPELLING: BodySpelling = {
 }
 
 export function encodeResponsesCall(call: ModelCall, options: EncodeOptions): Steps<EncodedRequest> {
-  return encodeBody(call, options, RESPONSES_SPELLING)
+  return encodeOpenaiBody(call, options, RESPONSES_SPELLING)
 }
 
 function toFields({ model, parameters, tools }: RequestFront): JsonObject {
@@ -48,6 +48,6 @@ function toNamedChoice(name: string): JsonObject {
 }
 
 function toTool(tool: JsonObject): JsonObject {
-  const parts = readTool(tool)
+  const parts = readNeutralTool(tool)
   return parts === null ? tool : { type: 'function', ...parts, strict: false }
 }

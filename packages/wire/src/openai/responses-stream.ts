@@ -211,7 +211,7 @@ function fail(state: ResponseStream, failure: ModelFailure): StreamStep {
 }
 
 /** Decodes a response that is one JSON body. */
-export function decodeResponseBody(text: string, account?: string): DecodedBody {
+export function decodeResponsesBody(text: string, account?: string): DecodedBody {
   const body = parseJson(text)
   if (!isJsonObject(body) || !Array.isArray(body.output))
     return { ok: false, failure: createFailure('bad-reply', 'The response is no response object') }

@@ -10,7 +10,7 @@ import {
 import { anthropicSpelling } from '../anthropic/spelling.ts'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 import type { Dialect } from '../openai/dialects.ts'
-import { OPENAI } from '../openai/openai-errors.ts'
+import { OPENAI_VENDOR } from '../openai/openai-errors.ts'
 import { chatSpelling, compatibleSpelling, responsesSpelling } from '../openai/spelling.ts'
 
 interface ProviderProfileOptions {
@@ -64,7 +64,7 @@ export function createResponsesProfile(model: ModelEntry, account: string | null
   const rules = openaiProfile(model)
   return defineProviderProfile({
     ...rules,
-    origin: { vendor: OPENAI, account },
+    origin: { vendor: OPENAI_VENDOR, account },
     capabilities: { ...UNSURE, cacheDiagnostics: rules.cache?.kind === 'breakpoints' },
     spelling: responsesSpelling,
   })
@@ -73,7 +73,7 @@ export function createResponsesProfile(model: ModelEntry, account: string | null
 /** Returns the rules of a model called with Chat Completions, at OpenAI or at a compatible server. */
 export function createChatProfile(model: ModelEntry, dialect: Dialect): ProviderProfile {
   const rules = openaiProfile(model)
-  const isOpenai = dialect.name === OPENAI
+  const isOpenai = dialect.name === OPENAI_VENDOR
   return defineProviderProfile({
     ...rules,
     name: `${model.id} (${dialect.title})`,

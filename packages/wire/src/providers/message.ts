@@ -7,7 +7,7 @@ import type { AssistantMessage } from '@tidemark/core/log/record'
 import { hasUsageTotals, readAnthropicReport } from './message-usage.ts'
 
 /** Returns the reply in a message object; null if id, model or content is missing. */
-export function readMessage(value: JsonObject): Reply | null {
+export function readMessageReply(value: JsonObject): Reply | null {
   const head = readMessageHead(value)
   const { content } = value
   if (head === null || !Array.isArray(content) || !content.every(isBlock)) return null

@@ -64,6 +64,10 @@ import {
 } from './explain-break.ts'
 import { classifyMessageDifference, diffRequests, formatRequestDiff } from './request-diff.ts'
 
+/**
+ * Compares the cache read of a response with the forecast for its request. Returns the outcome, and the monitor, in which
+ * a judged request is no longer pending. `isEdited`: the provider's edits differ from those of the request before.
+ */
 export function judgeCacheRead(
   watch: CacheMonitor,
   answer: CacheCheckInput,

@@ -1,7 +1,7 @@
 /**
  * Cached clearing: the provider deletes tool results from its cached prefix while the messages stay unchanged. The
- * deletions are stored in the log and repeated in every later API request until a compaction, or until the cache has
- * expired. Requires the profile capability `cacheEdits`.
+ * deletions are stored in the log and repeated in every later API request until a compaction or an undo, or until the
+ * cache has expired. Requires the profile capability `cacheEdits`.
  */
 
 import type { ContextView } from '../context/context-view.ts'

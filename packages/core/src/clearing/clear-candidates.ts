@@ -133,7 +133,10 @@ function listNewestFileCalls(
   return new Set(newest.values())
 }
 
-/** A tool result is cleared only if it has at least this many times the tokens of its placeholder. */
+/**
+ * A tool result is a candidate only if it has at least this many times the tokens of its placeholder. Smaller ones are
+ * cleared only along with the result that they refer to.
+ */
 const MIN_PLACEHOLDERS = 2
 
 /** Estimated tokens of the placeholder that replaces a large tool call input. */

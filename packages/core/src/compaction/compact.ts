@@ -93,7 +93,10 @@ async function* runSteps(
 /** Refusal reasons that do not count as failures, because a later compaction may succeed. */
 const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
 
-/** Counts a failed automatic compaction, also one that was only being prepared. Emits `breaker-open` if that is one too many. */
+/**
+ * Counts a failed automatic compaction, also one that was only being prepared; an abort, the veto of a hook and "nothing
+ * to compact" are no failures. Emits `breaker-open` when the count reaches the limit of the policy.
+ */
 export function* countCompactionFailure(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -129,7 +132,7 @@ interface NotesPlan {
 }
 
 interface NotesAttempt {
-  /** Null if a summary has to be written instead; an event tells why. */
+  /** Null if a summary has to be written instead; an event tells why, unless notes are not kept or not used for this cause. */
   readonly end: CompactionResult | null
   /** The results of the PreCompact hooks; null if they have not run. They run once for a compaction, even if a summary follows. */
   readonly hooked: PreCompactResult | null

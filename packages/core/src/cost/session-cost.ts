@@ -1,6 +1,6 @@
 /**
- * Computes the cost of a session from its log alone, so that a reopened session knows its cost. Every model call
- * counts, including those of abandoned branches and of subagents, because they were billed.
+ * Computes the cost of a session from the calls in its log and the prices on their days, so that a reopened session knows
+ * its cost. Every call in the log counts, including those of abandoned branches and of subagents, because they were billed.
  */
 import { isObject } from '../log/json.ts'
 import { isTokenUsage, type TokenUsage } from '../log/model-report.ts'

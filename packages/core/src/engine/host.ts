@@ -179,7 +179,7 @@ export interface CompactionServices {
   readonly deadlines: Deadlines
   /** Where the model can read text that is no longer in the context. */
   readonly retrieval: RetrievalPaths
-  /** Stores large tool results. Without it, tool results are never shortened. */
+  /** Stores large tool results. Without it, or if the model has no history tool, tool results are never shortened. */
   readonly blobs?: BlobStore
   readonly sources?: readonly ContextSource[]
   readonly hooks?: SessionHooks

@@ -99,7 +99,7 @@ export interface SessionState {
   readonly monitoredRequest: MonitoredRequest | null
   /** Costs found in the log; null until the first model call or the first call of `withCosts`. */
   readonly costs: SessionCost | null
-  /** uuids of the pinned records, which every compaction and clearing keeps verbatim. */
+  /** uuids of the pinned records. Clearings never change them; a compaction keeps the newest, up to `compact.pinTokens`. */
   readonly pins: PinnedUuids
   /** Data for planning a clearing or a compaction; null until it is first needed. */
   readonly context: ContextState | null

@@ -1,6 +1,6 @@
 /**
- * The texts that agent programs write in the user's place: notices, interruptions, and refusals of tool calls. One
- * table for all programs, so that no program's text counts as typed by the user, and no typed text beside it is lost.
+ * The texts that agent programs write in the user's place: notices, interruptions, and refusals of tool calls. One table
+ * for all known programs: what it lists does not count as typed by the user, and typed text beside it is not lost.
  */
 import { chooseFrameName } from '../text/code-in-text.ts'
 

@@ -1,7 +1,8 @@
 /**
  * Reads what the user typed, however it arrived: as a prompt, while the model worked, when refusing a tool call, in
- * answer to a question of the model, or as a command. Text that a program wrote is never returned as the user's:
- * messages of other agents, and results of a server's tool that read like the user's words, have another author.
+ * answer to a question of the model, or as a command. The notices in `host-texts.ts` and messages with the origin of a program
+ * are left out. Messages of other agents, and results of a server's tool that read like the user's words, have another
+ * author. Any other text counts as the user's.
  */
 import {
   type Block,

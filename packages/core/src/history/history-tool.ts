@@ -26,7 +26,7 @@ stretch of the conversation. Answers are pages; go on with the cursor that a pag
 
 const stringField = (description: string): JsonObject => ({ type: 'string', description })
 
-/** Returns the definition of the history tool, which never varies, since it is part of the cached prefix. */
+/** Returns the definition of the history tool. It depends on nothing but `name`, since it is part of the cached prefix. */
 export function createHistoryTool(name: string = HISTORY_TOOL_NAME): JsonObject {
   return {
     name,

@@ -9,8 +9,8 @@ export interface JsonObject {
 
 /**
  * Maximum nesting depth of a record, counting the record itself as one level. `JSON.parse` accepts any depth, but
- * `JSON.stringify` and other recursive functions overflow the stack after some thousand levels. Every input is checked
- * against this limit.
+ * `JSON.stringify` and other recursive functions overflow the stack after some thousand levels. Log lines are checked
+ * against this limit when they are read, and records before they are appended.
  */
 export const MAX_JSON_DEPTH = 1000
 

@@ -40,7 +40,7 @@ const LOW_WATER_SHARE = 0.75
 interface RequestSizeRules {
   readonly profile: ProviderProfile
   readonly policy: RequestLimitsPolicy
-  /** uuids of pinned records, which every compaction and clearing keeps verbatim. */
+  /** uuids of pinned records, whose images are never dropped. */
   readonly pins?: ReadonlySet<string>
 }
 

@@ -1,4 +1,4 @@
-/** Pins or unpins a record. Every rewrite keeps pinned records verbatim. */
+/** Pins or unpins a record. Rewrites keep pinned records verbatim; a compaction as many of the newest as `compact.pinTokens` allows. */
 
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'

@@ -53,8 +53,8 @@ import {
 import { readCalibrationScale } from '../tokens/usage.ts'
 
 /**
- * Plans how to reduce the context, then clears or compacts. Returns a failure if the turn was aborted or the context is
- * full.
+ * Plans how to reduce the context, then clears or compacts. Returns a failure if the turn was aborted, if records could
+ * not be appended, or if the context is full and no request may be sent.
  */
 export async function* reduceContext(
   turn: TurnContext,
@@ -91,7 +91,7 @@ export async function* reduceContext(
   return refuseFullContext(turn, compaction, plan.refusal, reason)
 }
 
-/** Refusals of a compaction that leave only what every compaction keeps: system prompt, tools, and unanswered prompts. */
+/** Reasons of a refused compaction that mean: nothing is left but what every compaction keeps (system prompt, tools, unanswered prompts). */
 const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
   'empty-conversation',
   'nothing-to-summarise',
@@ -180,7 +180,10 @@ function describePreparation(turn: TurnContext, compaction: CompactionServices) 
   }
 }
 
-/** Swaps in the prepared summary if it is due. At the blocking threshold, waits for one that is being prepared. */
+/**
+ * Swaps in the prepared summary if it is due, and returns true if that replaced the context. At the blocking threshold
+ * (`isBlocked`), waits for a summary that is being prepared.
+ */
 async function* swapIfDue(
   turn: TurnContext,
   plan: ContextPlan,
@@ -267,7 +270,10 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 // Dropping images is a clearing, too: one record lists the dropped images. Later requests leave out the same images,
 // and an undo restores them.
 
-/** Drops the oldest images while the request has more bytes or images than the provider accepts. */
+/**
+ * Drops the oldest images and documents that may be dropped, if the request has more bytes or images than the provider
+ * accepts. Returns a failure only if the record of it could not be appended.
+ */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { sized, size, rules } = await sizeRequest(turn)
   if (!isRequestTooLarge(sized, size.tally, rules)) return null

@@ -56,8 +56,8 @@ export function toAnthropicFailure(call: FailedCall): ModelFailure {
 }
 
 /**
- * Converts a failure to the `error` object of a Messages API error response, for servers that imitate the API. Inverse
- * of `toAnthropicFailure`.
+ * Converts a failure to the `error` object of a Messages API error response, for servers that imitate the API. Kinds for
+ * which the API has no error type become `api_error` if they may be retried, otherwise `invalid_request_error`.
  */
 export function toAnthropicError(failed: ModelFailure): JsonObject {
   const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]

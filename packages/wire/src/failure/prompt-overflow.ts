@@ -1,6 +1,6 @@
 /**
- * Detects that a prompt exceeded the context window, and by how many tokens: from an error response, or from the usage
- * of a call that succeeded.
+ * Detects from an error response that a prompt exceeded the context window, and by how many tokens as far as it says. Also
+ * tells apart errors of a rate limit, whose texts are similar.
  */
 import type { TokenExcess } from '@tidemark/core/engine/reply'
 import { omitUndefined } from '@tidemark/core/log/json'

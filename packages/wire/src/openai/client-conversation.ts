@@ -1,4 +1,7 @@
-/** What the codecs of OpenAI's two APIs share for clients' requests: the names of conversations, and fields of one request. */
+/**
+ * What the codecs of OpenAI's two APIs share for clients' requests: splitting off system prompt and fields of one request, the names of
+ * conversations, side calls, and writing a request back.
+ */
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientList, ClientMessage, ClientRequest } from '../providers/client-request.ts'
@@ -96,7 +99,7 @@ export function writeClientRequest(engine: EncodedRequest, { ownFields }: Client
   return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
 }
 
-/** True with `authorization`, which all clients of these APIs send. Other providers' may, too, so their codecs are asked first. */
+/** True with `authorization`, as clients of these APIs with a key send. Other providers' clients may, too, so their codecs are asked first. */
 export function hasAuthorization(headers: HeaderReader): boolean {
   return (headers.get('authorization') ?? '') !== ''
 }

@@ -1,6 +1,6 @@
 /**
- * Reads `usage` and `stop_reason` as the Messages API and logs have them. A log may contain any value; a value that cannot be a count is
- * read as 0.
+ * Reads `usage` and `stop_reason` as the Messages API and logs have them. A log may contain any value: a usage with a token count that is
+ * not a number is none, and a number that cannot be a count is read as 0.
  */
 import { isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type {

@@ -87,9 +87,9 @@ export interface ClientCodec {
   writeReply(reply: Reply, isStream: boolean): string
   /** Returns the response to a request for a compaction. If absent, clients of the protocol cannot ask for compactions. */
   writeCompaction?(answer: CompactionAnswer): string
-  /** Returns a response body without the model's thinking. */
+  /** Returns a response body without the thinking that a client could not send back; unchanged where clients keep it as they like. */
   removeThinking(body: string): string
-  /** Removes the model's thinking from the bytes of a stream. */
+  /** Removes the same thinking from the bytes of a stream. */
   readonly thinkingFilter: StreamFilter
 }
 

@@ -1,6 +1,6 @@
 /**
  * Converts records between the log and memory. The log keeps the provider's own fields; the neutral form of usage and stop reason is stored
- * only if it cannot be derived from them. So for the Messages API, records have the same bytes as those of Claude Code.
+ * only if it cannot be derived from them. So a response of the Messages API is stored with the fields that Claude Code's logs have.
  */
 import { completeRecord } from '@tidemark/core/log/decode-record'
 import {

@@ -11,7 +11,7 @@ import { findNonJsonPath } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 import type { CompactTargetPolicy } from '../policy/compact-policy.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { TokenCounter } from '../text/truncate-text.ts'
+import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
 import {
   type CollectedSources,
   type CollectSourcesInput,
@@ -19,10 +19,9 @@ import {
   type ContextSource,
   createAttachmentKey,
   findShownAttachments,
-  fitRenderedItem,
   isRenderedItem,
   isSameAttachmentText,
-  NO_LIMIT,
+  type RenderedItem,
   readAttachmentKey,
   readSourceName,
   type ShownAttachment,
@@ -35,6 +34,12 @@ import {
   type SourceKind,
   type SourceLimit,
 } from './context-source.ts'
+
+const NO_LIMIT: SourceLimit = {
+  each: Number.POSITIVE_INFINITY,
+  total: Number.POSITIVE_INFINITY,
+  count: Number.POSITIVE_INFINITY,
+}
 
 export async function collectSources(
   carriers: readonly ContextSource[],
@@ -193,6 +198,42 @@ function fitSourceItem(
   const { source, sheddable = null, isDelta = false } = offer
   const { attachment, tokens } = fitted
   return { carrier: name, kind, key, attachment, source, sheddable, isDelta, tokens }
+}
+
+interface FittedItem {
+  readonly attachment: Attachment
+  readonly tokens: number
+}
+
+/** Returns the attachment of an item, cut to `each` tokens if the item allows it, or the reason why it does not fit. */
+function fitRenderedItem(
+  rendering: RenderedItem,
+  { each, total }: SourceLimit,
+  measure: TokenCounter,
+): FittedItem | string {
+  const { attachment } = rendering
+  const tokens = measure(formatAttachmentText(attachment))
+  const fitted = tokens <= each ? { attachment, tokens } : cutItem(rendering, each, measure)
+  if (fitted === null) return `takes ${tokens} tokens, and one may take ${each}`
+  return fitted.tokens <= total ? fitted : `takes ${fitted.tokens} tokens, and ${total} are left`
+}
+
+function cutItem(
+  { attachment, cutNote }: RenderedItem,
+  each: number,
+  measure: TokenCounter,
+): FittedItem | null {
+  const { content } = attachment
+  if (cutNote === undefined || typeof content !== 'string') return null
+  const withHead = (head: string): Attachment => ({
+    ...attachment,
+    content: `${head.endsWith('\n') ? head : `${head}\n`}${cutNote(head, content)}`,
+    truncated: true,
+  })
+  const measureCut = (head: string): number => measure(formatAttachmentText(withHead(head)))
+  const head = takeHead(content, each, measureCut)
+  const tokens = measureCut(head)
+  return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }
 
 // Dropping of optional attachments if the compacted context is above its target. Most attachments are never dropped.

@@ -12,7 +12,7 @@ import type { SessionLog } from '../log/session-log.ts'
 import type { DroppableSource } from '../policy/compact-policy.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ContentBudgets } from '../policy/scale-policy.ts'
-import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
+import type { TokenCounter } from '../text/truncate-text.ts'
 
 /** The kinds of context sources, in the order in which their attachments are appended. */
 export const SOURCE_KINDS = [
@@ -55,7 +55,7 @@ export type CollectSourcesInput = Omit<SourceContext, 'shown' | 'moment'>
 export type CollectUpdatesInput = Omit<SourceContext, 'kept' | 'moment'>
 
 /** One item of a context source, such as one file, in its current state. */
-interface RenderedItem {
+export interface RenderedItem {
   /** Identifies the item within its source, such as a path or a name; empty if the source has only one item. */
   readonly id: string
   readonly attachment: Attachment
@@ -175,50 +175,6 @@ export function createListSource(given: ListSourceOptions): ContextSource {
     yield* await read(context)
   }
   return { name, kind, tellsChanges, isWhole, limit, render }
-}
-
-// Fits an item into the token limits of its context source.
-
-interface FittedItem {
-  readonly attachment: Attachment
-  readonly tokens: number
-}
-
-export const NO_LIMIT: SourceLimit = {
-  each: Number.POSITIVE_INFINITY,
-  total: Number.POSITIVE_INFINITY,
-  count: Number.POSITIVE_INFINITY,
-}
-
-/** Returns the attachment of an item, cut to `each` tokens if the item allows it, or the reason why it does not fit. */
-export function fitRenderedItem(
-  rendering: RenderedItem,
-  { each, total }: SourceLimit,
-  measure: TokenCounter,
-): FittedItem | string {
-  const { attachment } = rendering
-  const tokens = measure(formatAttachmentText(attachment))
-  const fitted = tokens <= each ? { attachment, tokens } : cutItem(rendering, each, measure)
-  if (fitted === null) return `takes ${tokens} tokens, and one may take ${each}`
-  return fitted.tokens <= total ? fitted : `takes ${fitted.tokens} tokens, and ${total} are left`
-}
-
-function cutItem(
-  { attachment, cutNote }: RenderedItem,
-  each: number,
-  measure: TokenCounter,
-): FittedItem | null {
-  const { content } = attachment
-  if (cutNote === undefined || typeof content !== 'string') return null
-  const withHead = (head: string): Attachment => ({
-    ...attachment,
-    content: `${head.endsWith('\n') ? head : `${head}\n`}${cutNote(head, content)}`,
-    truncated: true,
-  })
-  const measureCut = (head: string): number => measure(formatAttachmentText(withHead(head)))
-  const head = takeHead(content, each, measureCut)
-  const tokens = measureCut(head)
-  return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }
 
 // Index of the attachments in the context, which need not be attached again.

@@ -21,7 +21,6 @@ import {
   formatRecordPointer,
   toOneLine,
   truncateEnd,
-  truncateFirstLine,
   truncateMiddle,
   truncateStart,
 } from '../text/truncate-text.ts'
@@ -117,6 +116,16 @@ function describeState({ names, newestText, linesRead, fate, isDeleted, edits }:
       : `${linesRead} line${linesRead === 1 ? '' : 's'} when last read`,
   ]
   return parts.map((part) => (part === '' ? '' : `; ${part}`)).join('')
+}
+
+/** Matches a line with a word or a number, in any language, unlike a lone brace. */
+const SAYING = /[\p{L}\p{N}]{2}|[\p{Lo}\p{N}]/u
+
+/** Returns the first line with a word or a number, or else the first that is not blank, cut to `most` characters. */
+function truncateFirstLine(text: string, most: number): string {
+  const lines = text.split('\n').filter((given) => given.trim() !== '')
+  const line = lines.find((given) => SAYING.test(given)) ?? lines[0] ?? ''
+  return truncateEnd(line.trim(), most)
 }
 
 function formatTimes(verb: string, count: number): string {

@@ -17,16 +17,6 @@ export function truncateStart(text: string, most: number): string {
   return `${ELLIPSIS}${sliceText(text, text.length - most)}`
 }
 
-/** Matches a line with a word or a number, in any language, unlike a lone brace. */
-const SAYING = /[\p{L}\p{N}]{2}|[\p{Lo}\p{N}]/u
-
-/** Returns the first line with a word or a number, or else the first that is not blank, cut to `most` characters. */
-export function truncateFirstLine(text: string, most: number): string {
-  const lines = text.split('\n').filter((given) => given.trim() !== '')
-  const line = lines.find((given) => SAYING.test(given)) ?? lines[0] ?? ''
-  return truncateEnd(line.trim(), most)
-}
-
 /** Returns the words by which a shortened text refers to the record that holds it whole. */
 export function formatRecordPointer(id: string): string {
   return `in full in record ${id}`

@@ -192,11 +192,6 @@ async function* continueCutAnswer(turn: TurnContext): AsyncGenerator<TurnEvent, 
   return findLastAnswer(turn.state) === null ? null : yield* continueAnswer(turn, 1)
 }
 
-/** Returns how often an answer that the output limit ended is continued. */
-export function countAllowedContinuations({ policy, switches = NO_SWITCHES }: TurnHost): number {
-  return findMechanismStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
-}
-
 /** The failure of a request whose last message is a finished answer. The request would be paid for, and there is nothing to answer. */
 export const NOTHING_TO_ANSWER: TurnFailure = {
   ok: false,

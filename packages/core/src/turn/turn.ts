@@ -37,10 +37,10 @@ import { TidemarkError } from '../errors.ts'
 import { createUserInputs } from '../facts/user-input.ts'
 import { isTextBlock, type MessageContent, readStopWord, toBlocks } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
   continueAnswer,
-  countAllowedContinuations,
   createContinuation,
   createInterruptionNotice,
   isRecoverableFailure,
@@ -286,6 +286,11 @@ async function startAdmitted(
   } finally {
     if (started === null) admitted.end()
   }
+}
+
+/** Returns how often an answer that the output limit ended is continued. */
+function countAllowedContinuations({ policy, switches = NO_SWITCHES }: TurnHost): number {
+  return findMechanismStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
 }
 
 /**

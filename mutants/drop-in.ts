@@ -111,6 +111,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['test/drop-in/compacted-client.test'],
   },
   {
+    name: 'reminders-beside-a-clients-own-summary-not-pinned',
+    law: 'what a client says again in one message with its own summary and the prompt stays verbatim',
+    file: 'packages/tidemark/src/dropin/take.ts',
+    find: 'const isFront = answer === -1 || index < answer',
+    replace: 'const isFront = index < 0',
+    tests: ['test/drop-in/compacted-client.test'],
+  },
+  {
     name: 'responses-in-a-clients-list-counted-as-calls',
     law: 'a client that joins with a history brings no calls',
     file: 'packages/tidemark/src/session/append.ts',

@@ -430,6 +430,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/facts/user-input'],
   },
   {
+    name: 'instructions-of-several-agents-count-as-those-of-one',
+    law: 'that several agents asked for in one message are each its own, not the user’s',
+    file: 'packages/core/src/notes/user-sections.ts',
+    find: 'typed.filter(({ author }) => author.name === name)',
+    replace: 'typed.filter(() => name !== null)',
+    tests: ['packages/core/src/notes/work-sections'],
+  },
+  {
     name: 'field-of-another-type-kept',
     law: 'with a field of another type is still read',
     file: 'packages/core/src/log/decode-record.ts',

@@ -84,6 +84,28 @@ it('after the own compaction of a client, its environment and its reminders stay
   expect(last.filter(({ role }) => role === 'system')).toMatchObject([{ content: environment }])
 })
 
+it('what a client says again in one message with its own summary and the prompt stays verbatim', async () => {
+  const world = createDropInWorld({ window: 20_000, turns: 60, resultTokens: 600 })
+  const { tide, coder, sent, upstream, events } = world
+  const host = new ClientAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder)
+  host.messages.push({ role: 'user', content: 'Fix the sums.' })
+  for (let step = 0; step < 6; step += 1) await host.step()
+  const texts = [
+    'This session is being continued. Summary: the sums are being fixed.',
+    '<system-reminder>\nWorking directory: /shop. Deferred tools: mcp__db__query.\n</system-reminder>',
+    'Now the taxes.',
+  ]
+  host.messages = [
+    { role: 'user', content: texts.map((text) => ({ type: 'text', text })) },
+    ...host.messages.slice(-2),
+  ]
+  while (await host.step());
+  expect(events.filter(({ type }) => type === 'compact').length).toBeGreaterThan(0)
+  const last = listSent(sent).at(-1) ?? []
+  expect(last.length).toBeLessThan(host.messages.length)
+  for (const text of texts) expect(JSON.stringify(last)).toContain(JSON.stringify(text).slice(1, -1))
+})
+
 it('a client that joins with a long history is still compacted', async () => {
   const direct = createDropInWorld({ turns: 160, resultTokens: 1_500 })
   const before = new ClientAgent(direct.upstream, direct.coder)

@@ -334,7 +334,9 @@ class BranchFacts implements FactsKeeper {
     this.#texts.endTurn(time)
     this.#texts.beginTurn(prompt.isCorrection)
     const { sender, inputs } = prompt
-    const text = sender === 'user' ? prompt.text : inputs.map((input) => input.text.trim()).join('\n')
+    const own = inputs.filter(({ author }) => author.kind === prompt.author.kind)
+    const isUsers = sender === 'user' && own.length === inputs.length
+    const text = isUsers ? prompt.text : own.map((input) => input.text.trim()).join('\n')
     this.#worklog.beginStep(time, { sender, text })
     if (prompt.instructions.length === 0) return
     this.#latest = message

@@ -38,7 +38,7 @@ export interface UserPromptText {
   readonly context: readonly string[]
   /** Whose words the message has. If it has words of several authors: the user, otherwise an agent. */
   readonly author: InputAuthor
-  /** `user`, or the name of the agent that sent the whole message. */
+  /** `user` if any of the message is the user's, otherwise the names of the agents that sent it. */
   readonly sender: string
   /** True if it is the first message after the user interrupted or refused, which indicates a change of course. */
   readonly isCorrection: boolean
@@ -242,13 +242,11 @@ function formatAuthorName({ kind, name }: InputAuthor): string {
 
 const NAME_CHARACTERS = 60
 
-/** Returns the name of the agent that all inputs are from; else `user`. */
+/** Returns the names of the agents that the inputs are from; `user` if any is the user's, or none an agent's. */
 function nameSender(inputs: readonly UserInput[]): string {
-  const senders = new Set(
-    inputs.map(({ author }) => (author.kind === 'agent' ? formatAuthorName(author) : 'user')),
-  )
-  const [sender = 'user'] = senders
-  return senders.size === 1 ? sender : 'user'
+  if (pickAuthor(inputs).kind !== 'agent') return 'user'
+  const agents = inputs.flatMap(({ author }) => (author.kind === 'agent' ? [formatAuthorName(author)] : []))
+  return [...new Set(agents)].join(' and ')
 }
 
 /** Describes whose words a text has that is not the user's. */

@@ -105,8 +105,8 @@ function listRequests(message: UserPrompt): readonly UserRequest[] {
   // What the user typed comes before what an agent sent in the same message.
   const own = instructions.filter(({ author }) => author.kind === 'user')
   const typed = own.length === 0 ? instructions : own
-  const [first] = typed
-  const text = typed.map((input) => input.text).join('\n')
+  const listFrom = (name: string) => typed.filter(({ author }) => author.name === name)
+  const firsts = typed.filter((input) => listFrom(input.author.name)[0] === input)
   const others = inputs.filter(
     (input) => !typed.includes(input) && input.author.kind !== 'tool' && REQUEST_LABELS.has(input.kind),
   )
@@ -118,7 +118,10 @@ function listRequests(message: UserPrompt): readonly UserRequest[] {
     isInstruction,
   })
   return [
-    ...(first === undefined ? [] : [toRequest(first, text, true)]),
+    ...firsts.map((first) => {
+      const texts = listFrom(first.author.name).map(({ text }) => text)
+      return toRequest(first, texts.join('\n'), true)
+    }),
     ...others.map((input) => toRequest(input, input.text, false)),
   ]
 }

@@ -202,6 +202,23 @@ describe('commands', () => {
     expect(section(session, 'worklog')).not.toContain('user')
   })
 
+  it('that several agents asked for in one message are each its own, not the user’s', () => {
+    const session = new CodingSession()
+    const sent = (from: string, text: string) =>
+      `<teammate-message teammate_id="${from}">\n${text}\n</teammate-message>`
+    session.says(`${sent('lead', 'Test the discounts.')}\n${sent('tester', 'Test 7 fails.')}`)
+    session.calls('Bash', { command: 'npm test' }, 'ok')
+    session.says(`${sent('lead', 'Test the taxes.')}\nNo, wait for me.`)
+    const worklog = section(session, 'worklog')
+    expect(worklog).toContain('teammate lead and teammate tester: "Test the discounts. Test 7 fails."')
+    expect(worklog).toContain('user: "No, wait for me."')
+    const requests = section(session, 'task')
+    expect(requests).toContain('First request, from teammate lead, not the user:\n> Test the discounts.')
+    expect(requests).toContain('from teammate tester, not the user: "Test 7 fails."')
+    expect(requests).toContain('from teammate lead, not the user: "Test the taxes."')
+    expect(section(session, 'state')).toContain('Latest instruction:\n> No, wait for me.')
+  })
+
   it('that begin alike are told apart if one of them failed', () => {
     const session = new CodingSession()
     const start = `cd ${'x'.repeat(130)}`

@@ -370,10 +370,12 @@ function listRecordsToPin(
   const opening = new Set(start === 'opening' ? news.slice(0, answer === -1 ? news.length : answer) : [])
   const { estimator } = createTurnContext(session).host.compaction ?? {}
   let left = session.settings.policy.dropIn.pinTokens
-  return news.flatMap((record) => {
+  return news.flatMap((record, index) => {
     if (record.type !== 'user') return []
     if (record.message.role === 'system' || opening.has(record)) return [record.uuid]
-    if (start !== 'compacted' || !isProgramText(record.message.content)) return []
+    // In front of the first response, one message may have the summary, the program's texts and the prompt.
+    const isFront = answer === -1 || index < answer
+    if (start !== 'compacted' || !hasProgramText(record.message.content, isFront)) return []
     const tokens = estimator?.content(record.message.content) ?? 0
     if (tokens > left) return []
     left -= tokens
@@ -397,10 +399,12 @@ function findStart(
   return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
 }
 
-/** True if a message has texts and all were written by a program, so that it is neither a prompt nor a summary. */
-function isProgramText(content: MessageContent): boolean {
-  const texts = toBlocks(content).filter(isTextBlock)
-  return texts.length > 0 && texts.every(({ text }) => isHostNotice(text))
+/** True if all texts of a message were written by a program, so that it is neither a prompt nor a summary. `oneIsEnough`: or one of them was. */
+function hasProgramText(content: MessageContent, oneIsEnough: boolean): boolean {
+  const notices = toBlocks(content)
+    .filter(isTextBlock)
+    .map(({ text }) => isHostNotice(text))
+  return notices.includes(true) && (oneIsEnough || !notices.includes(false))
 }
 
 function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch | RequestNotTaken {

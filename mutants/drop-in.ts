@@ -114,8 +114,8 @@ export const mutants: readonly Mutant[] = [
     name: 'reminders-beside-a-clients-own-summary-not-pinned',
     law: 'what a client says again in one message with its own summary and the prompt stays verbatim',
     file: 'packages/tidemark/src/dropin/take.ts',
-    find: 'const isFront = answer === -1 || index < answer',
-    replace: 'const isFront = index < 0',
+    find: 'return hasNotice ? ',
+    replace: 'return hasNotice && index < 0 ? ',
     tests: ['test/drop-in/compacted-client.test'],
   },
   {

@@ -85,25 +85,28 @@ it('after the own compaction of a client, its environment and its reminders stay
 })
 
 it('what a client says again in one message with its own summary and the prompt stays verbatim', async () => {
-  const world = createDropInWorld({ window: 20_000, turns: 60, resultTokens: 600 })
+  const policy = { dropIn: { pinTokens: 1_000 } }
+  const world = createDropInWorld({ window: 20_000, turns: 60, resultTokens: 600, policy })
   const { tide, coder, sent, upstream, events } = world
   const host = new ClientAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder)
   host.messages.push({ role: 'user', content: 'Fix the sums.' })
   for (let step = 0; step < 6; step += 1) await host.step()
-  const texts = [
-    'This session is being continued. Summary: the sums are being fixed.',
-    '<system-reminder>\nWorking directory: /shop. Deferred tools: mcp__db__query.\n</system-reminder>',
-    'Now the taxes.',
-  ]
-  host.messages = [
-    { role: 'user', content: texts.map((text) => ({ type: 'text', text })) },
-    ...host.messages.slice(-2),
-  ]
+  const summary = `This session is being continued. ${'The sums are being fixed. '.repeat(400)}`
+  const environment = '<system-reminder>\nFolder: /shop. Deferred tools: mcp__db__query.\n</system-reminder>'
+  const files = `<system-reminder>\n${'const sum = 1\n'.repeat(1_500)}</system-reminder>`
+  const content = [summary, environment, 'Now the taxes.', files].map((text) => ({ type: 'text', text }))
+  host.messages = [{ role: 'user', content }, ...host.messages.slice(-2)]
+  await host.step()
+  expect(listSent(sent).at(-1)?.[0]).toMatchObject({ role: 'user', content })
   while (await host.step());
   expect(events.filter(({ type }) => type === 'compact').length).toBeGreaterThan(0)
   const last = listSent(sent).at(-1) ?? []
   expect(last.length).toBeLessThan(host.messages.length)
-  for (const text of texts) expect(JSON.stringify(last)).toContain(JSON.stringify(text).slice(1, -1))
+  const texts = last.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+  expect(texts).toContainEqual({ type: 'text', text: environment })
+  expect(JSON.stringify(texts)).toContain('Now the taxes.')
+  // More than `dropIn.pinTokens` of them together do not stay, and neither does the client's own summary.
+  for (const text of [summary, files]) expect(texts).not.toContainEqual({ type: 'text', text })
 })
 
 it('a client that joins with a long history is still compacted', async () => {

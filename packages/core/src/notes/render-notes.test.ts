@@ -175,7 +175,7 @@ describe('corrections by the user', () => {
     const task = section(session, 'task')
     expect(task).toContain('- before a change of cache.ts:\n> 我改用 SQLite。')
     expect(task).toContain(
-      '- before a change of cache.ts, which the user corrected then:\n> 我用 Redis 存储会话。',
+      '- before a change of cache.ts, in a turn that the user corrected:\n> 我用 Redis 存储会话。',
     )
     expect(section(session, 'errors')).toContain('- After "我用 Redis 存储会话。":\n> 用 SQLite')
     expect(section(session, 'title')).toBe('缓存太慢，请修复')

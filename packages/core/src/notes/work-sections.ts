@@ -171,7 +171,7 @@ export function writeDecisionsSection(
 }
 
 function formatPlaced({ where, isCorrected }: PlacedText, text: string): string {
-  return `- ${where}${isCorrected ? ', which the user corrected then' : ''}:\n${quoteBlock(text)}`
+  return `- ${where}${isCorrected ? ', in a turn that the user corrected' : ''}:\n${quoteBlock(text)}`
 }
 
 // Files.

@@ -263,12 +263,9 @@ async function followClientList(
   const asked = { ...client, repeatedUntil: findRepeated(session, request, before), history: null }
   session.client = asked
   const written = session.state.session.records.length
-  if (match.news.length > 0)
-    await writeMessages(
-      session,
-      withKnownUsage(session, match.news, before.divergesAt),
-      createExactSearch(session, request),
-    )
+  const added = start === 'compacted' ? separateNotices(match.news) : match.news
+  const news = withKnownUsage(session, added, before.divergesAt)
+  if (news.length > 0) await writeMessages(session, news, createExactSearch(session, request))
   if (request.continues === null)
     session.client = { ...asked, history: toKnownHistory(session.state, request.messages, match) }
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
@@ -370,12 +367,10 @@ function listRecordsToPin(
   const opening = new Set(start === 'opening' ? news.slice(0, answer === -1 ? news.length : answer) : [])
   const { estimator } = createTurnContext(session).host.compaction ?? {}
   let left = session.settings.policy.dropIn.pinTokens
-  return news.flatMap((record, index) => {
+  return news.flatMap((record) => {
     if (record.type !== 'user') return []
     if (record.message.role === 'system' || opening.has(record)) return [record.uuid]
-    // In front of the first response, one message may have the summary, the program's texts and the prompt.
-    const isFront = answer === -1 || index < answer
-    if (start !== 'compacted' || !hasProgramText(record.message.content, isFront)) return []
+    if (start !== 'compacted' || !isProgramText(record.message.content)) return []
     const tokens = estimator?.content(record.message.content) ?? 0
     if (tokens > left) return []
     left -= tokens
@@ -399,12 +394,21 @@ function findStart(
   return isSamePart(first, listGivenParts(messages).find(isResponse)) ? 'opening' : 'compacted'
 }
 
-/** True if all texts of a message were written by a program, so that it is neither a prompt nor a summary. `oneIsEnough`: or one of them was. */
-function hasProgramText(content: MessageContent, oneIsEnough: boolean): boolean {
-  const notices = toBlocks(content)
-    .filter(isTextBlock)
-    .map(({ text }) => isHostNotice(text))
-  return notices.includes(true) && (oneIsEnough || !notices.includes(false))
+/** True if a message has texts and all were written by a program, so that it is neither a prompt nor a summary. */
+function isProgramText(content: MessageContent): boolean {
+  const texts = toBlocks(content).filter(isTextBlock)
+  return texts.length > 0 && texts.every(({ text }) => isHostNotice(text))
+}
+
+/** Splits messages before the first response that have a program's text, so that it can be pinned without the summary and prompt beside it. */
+function separateNotices(messages: readonly ClientMessage[]): readonly ClientMessage[] {
+  const answer = messages.findIndex(({ role }) => role === 'assistant')
+  return messages.flatMap((message, index) => {
+    const blocks = toBlocks(message.content)
+    const isFront = message.role === 'user' && (answer === -1 || index < answer)
+    const hasNotice = isFront && blocks.some((block) => isProgramText([block]))
+    return hasNotice ? blocks.map((block) => ({ ...message, content: [block] })) : [message]
+  })
 }
 
 function findMatch(session: OpenSession, request: ClientRequest): HistoryMatch | RequestNotTaken {

@@ -155,6 +155,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/wire/src/readers/log-format.test'],
   },
   {
+    name: 'system-prompt-counts-as-notes-of-a-compaction',
+    law: 'shows parts that add up to the sizes, with a target and without, also with a system prompt',
+    file: 'packages/cli/src/pages/compact-page.ts',
+    find: "return format === 'tidemark' ?",
+    replace: "return format === 'codex' ?",
+    tests: ['packages/cli/test/plain-output'],
+  },
+  {
     name: 'given-paths-are-not-sorted',
     law: 'are listed newest first, whatever the order of the paths',
     file: 'packages/tidemark/src/inspect/inspect-files.ts',

@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSimulator } from '@tidemark/simulator'
+import { anthropic, createTidemark } from 'tidemark'
 import { afterAll, describe, expect, it } from 'vitest'
 import { main } from '../src/commands/main.ts'
 import { SAMPLE_PATH } from '../src/sample-session.ts'
@@ -208,19 +210,43 @@ describe('the page of a compaction', () => {
     expect(out).not.toMatch(/toolu_|compacted before/)
   })
 
-  it('shows parts that add up to the sizes, with a target and without', async () => {
-    for (const target of [[], ['--target', '9000']]) {
-      const { out: page } = await run(['compact', writePlannedLog(), '--dry-run', ...target])
+  /** A session of ours, whose sizes include a long system prompt. */
+  async function writeOwnSession(): Promise<string> {
+    const { fetch } = createSimulator({
+      script: () => ({ blocks: [{ type: 'text', text: 'Done. '.repeat(900) }] }),
+    })
+    const model = anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch })
+    const tide = createTidemark({
+      model,
+      home: folder,
+      env: {},
+      system: 'Amounts are in cents. '.repeat(900),
+    })
+    const session = await tide.open('own')
+    for (const prompt of ['Build it.', 'Test it.', 'Ship it.', 'Say so.', 'Thanks.', 'Bye.'])
+      await session.run(prompt).outcome
+    await tide.close()
+    return join(folder, 'sessions', 'own.jsonl')
+  }
+
+  it('shows parts that add up to the sizes, with a target and without, also with a system prompt', async () => {
+    const planned = writePlannedLog()
+    const own = await writeOwnSession()
+    for (const args of [[planned], [planned, '--target', '9000'], [own]]) {
+      const { out: page } = await run(['compact', ...args, '--dry-run'])
       const [out = ''] = page.split('\nDraft ')
       const parts = [
         ...out.matchAll(
-          /^ {2}(summarized|kept|unanswered|notes|summary|re-attached) +(?:\d+ +)?([\d.]+k?)(?: |$)/gm,
+          /^ {2}(summarized|kept|unanswered|system, tools|notes|summary|re-attached) +(?:\d+ +)?([\d.]+k?)(?: |$)/gm,
         ),
       ]
       const [before = 0, after = 0] = readTokens(/^ {2}(\S+) → (\S+) tokens/m.exec(out)?.slice(1) ?? [])
       const sizes = new Map(parts.map(([, name, size = '']) => [name, readTokens([size])[0] ?? 0]))
-      const stays = (sizes.get('kept') ?? 0) + (sizes.get('unanswered') ?? 0)
+      const whole = (sizes.get('kept') ?? 0) + (sizes.get('unanswered') ?? 0)
+      const stays = whole + (sizes.get('system, tools') ?? 0)
       const text = sizes.get('notes') ?? sizes.get('summary') ?? 0
+      expect(sizes.has('system, tools')).toBe(args[0] === own)
+      expect(text).toBeLessThan((sizes.get('summarized') ?? 0) / 2)
       // Each figure is rounded to three digits.
       expect(Math.abs((sizes.get('summarized') ?? 0) + stays - before)).toBeLessThan(before / 50)
       expect(Math.abs(text + stays + (sizes.get('re-attached') ?? 0) - after)).toBeLessThan(after / 50)

@@ -84,6 +84,7 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
     ...(plan.unanswered.records > 0
       ? renderPlanRow('unanswered', plan.unanswered, 'kept, moved to the end', screen)
       : []),
+    ...renderPrefix(measurePrefix(preview), screen),
     ...renderNotEstimated(plan.notEstimated, screen),
     ...renderPlanLine(text, alignRight(formatTokens(measureSummary(preview)), 17), 'new', screen),
     ...renderPlanRow('re-attached', plan.comesBack, describeReattached(preview), screen),
@@ -95,8 +96,18 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
 }
 
 /** Returns the tokens of the result that are neither kept nor attached again, so that the parts add up to its size. */
-function measureSummary({ tokensAfter, plan }: CompactionPreview): number {
-  return Math.max(0, tokensAfter - plan.stays.tokens - plan.unanswered.tokens - plan.comesBack.tokens)
+function measureSummary(preview: CompactionPreview): number {
+  const { plan, tokensAfter } = preview
+  const rest = plan.stays.tokens + plan.unanswered.tokens + plan.comesBack.tokens + measurePrefix(preview)
+  return Math.max(0, tokensAfter - rest)
+}
+
+/** Returns the tokens of system prompt and tools, which only sessions of ours have in their sizes. */
+function measurePrefix({ format, plan, tokensBefore }: CompactionPreview): number {
+  const { goes, stays, unanswered } = plan
+  return format === 'tidemark'
+    ? Math.max(0, tokensBefore - goes.tokens - stays.tokens - unanswered.tokens)
+    : 0
 }
 
 const PLAN_FORMS = { full: 'whole conversation', from: 'from a record on', up_to: 'up to a record' } as const
@@ -135,6 +146,12 @@ function renderPlanRow(
 ): readonly string[] {
   const figures = alignRight(formatInteger(records), 8) + alignRight(formatTokens(tokens), 9)
   return renderPlanLine(name, figures, records === 0 ? '' : aside, screen)
+}
+
+function renderPrefix(tokens: number, screen: Screen): readonly string[] {
+  return tokens === 0
+    ? []
+    : renderPlanLine('system, tools', alignRight(formatTokens(tokens), 17), 'stay', screen)
 }
 
 /** Renders the tokens that the provider counted in addition; nothing for so few that they may be rounding errors. */

@@ -95,10 +95,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-line-like-a-heading-ends-a-file',
     law: 'nothing where a line like the heading stands in one of the files',
-    file: 'packages/tidemark/src/sources/log-sources.ts',
+    file: 'packages/tidemark/src/sources/log-texts.ts',
     find: '    if (heading !== null && lines.filter(isStart).length > headings) return []\n',
     replace: '',
-    tests: ['packages/tidemark/src/sources/log-sources.test'],
+    tests: ['packages/tidemark/src/sources/log-texts.test'],
   },
   {
     name: 'several-files-printed-are-none',
@@ -106,7 +106,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/facts/shell-commands.ts',
     find: 'const isApart = last === undefined || heading !== null ||',
     replace: 'const isApart = last === undefined ||',
-    tests: ['packages/tidemark/src/sources/log-sources.test'],
+    tests: ['packages/tidemark/src/sources/log-texts.test'],
   },
   {
     name: 'lines-round-a-patch-stay-away',

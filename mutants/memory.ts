@@ -3,7 +3,6 @@ import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const FILES = 'packages/tidemark/src/sources/memory-reader.ts'
 const SOURCE = 'packages/tidemark/src/sources/memory-source.ts'
-const AMBIENT = 'packages/tidemark/src/sources/ambient-source.ts'
 const FOLDER_TESTS = ['test/library/memory-files.test']
 const REMINDER_TESTS = ['test/library/memory-reminder.test']
 
@@ -102,7 +101,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'change-rewrites-the-reminder',
     law: 'keeps its bytes when a file changes',
-    file: AMBIENT,
+    file: 'packages/tidemark/src/sources/reminder-source.ts',
     find: 'const isShown = context.shown.byKey.has(REMINDER_KEY)',
     replace: "const isShown = context.moment === 'compaction' && context.shown.byKey.has(REMINDER_KEY)",
     tests: REMINDER_TESTS,
@@ -118,7 +117,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'appended-change-survives-the-compaction',
     law: 'leaves one current copy',
-    file: AMBIENT,
+    file: 'packages/tidemark/src/sources/reminder-source.ts',
     find: 'isWhole: true',
     replace: 'isWhole: false',
     tests: REMINDER_TESTS,
@@ -126,7 +125,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'short-rule-cut-with-the-long-file',
     law: 'takes at most its budget',
-    file: AMBIENT,
+    file: 'packages/tidemark/src/sources/reminder-source.ts',
     find: 'if (size > share) return share',
     replace: 'if (size > 0) return Math.min(share, 10)',
     tests: REMINDER_TESTS,

@@ -2,11 +2,19 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createCoder, createSimulator, loadScenario, type Script, withSummaries } from '@tidemark/simulator'
+import {
+  createCoder,
+  createManualClock,
+  createSimulator,
+  loadScenario,
+  type Script,
+  withSummaries,
+} from '@tidemark/simulator'
 import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions'
 import type { ResponseInputItem } from 'openai/resources/responses/responses'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Block, JsonObject } from '../src/protocol/api.ts'
+import type { Clock } from '../src/protocol/clock-and-ids.ts'
 import type { ScriptRequest } from '../src/scripts/script.ts'
 import { postMessage } from './ask.ts'
 import { CLIENT_STYLES, createClientTools } from './client-tools.ts'
@@ -33,6 +41,42 @@ function listen(): {
 }
 
 const arguments_ = '{"path":"a"}'
+
+/** Returns the pauses before the chunks of a streamed chat completion, in milliseconds. */
+async function listPauses(blocks: readonly Block[]): Promise<readonly number[]> {
+  const pauses: number[] = []
+  const manual = createManualClock()
+  const clock: Clock = {
+    ...manual,
+    sleep: async (ms) => {
+      pauses.push(ms)
+    },
+  }
+  const delays = { blockMs: 100, pieceMs: 1 }
+  const simulator = createSimulator({
+    script: () => ({ blocks, delays }),
+    clock,
+    deltaSize: 100,
+    openai: { dialect: 'deepseek' },
+  })
+  await postChat(simulator, { messages: [{ role: 'user', content: 'hi' }], stream: true })
+  return pauses
+}
+
+describe('the delay between blocks in Chat Completions', () => {
+  const text = { type: 'text', text: 'I read.' }
+  const call = { type: 'tool_use', id: 'call_1', name: 'read', input: { path: 'a' } }
+
+  it('comes before each block but the first: a call after text waits, a call alone does not', async () => {
+    expect(await listPauses([text, call])).toEqual([1, 100, 1])
+    expect(await listPauses([call])).toEqual([1])
+    expect(await listPauses([call, { ...call, id: 'call_2' }])).toEqual([1, 100, 1])
+  })
+
+  it('comes before a text after thinking', async () => {
+    expect(await listPauses([{ type: 'thinking', thinking: 'Read first.' }, text])).toEqual([1, 101])
+  })
+})
 
 describe('a script', () => {
   it('sees the same conversation on all three APIs', async () => {

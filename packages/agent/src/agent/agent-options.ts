@@ -58,13 +58,13 @@ export interface AgentOptions {
   /** Limits of one run of a subagent. Default: those of the settings, else 500 turns. */
   readonly subagentLimits?: Limits
   /** What a subagent inherits from the agent that starts it. Absent for the main conversation. */
-  readonly inherited?: InheritedOptions
+  readonly inherited?: SubagentInheritance
   /** Further options of the engine, for tests and the tour. */
   readonly engine?: Partial<TidemarkOptions>
 }
 
 /** What a subagent inherits from the agent that starts it. */
-export interface InheritedOptions {
+export interface SubagentInheritance {
   readonly definition: AgentDefinition
   /** Depth of the subagent; 1 if the main conversation started it. */
   readonly depth: number

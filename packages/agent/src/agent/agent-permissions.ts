@@ -12,9 +12,9 @@ import {
   type Agent,
   type AgentOptions,
   createCommandEnvironment,
-  type InheritedOptions,
   isOffered,
   type PermissionDenial,
+  type SubagentInheritance,
 } from './agent-options.ts'
 import { formatTrustItem } from './folder-trust.ts'
 import { listGitPrograms } from './git-programs.ts'
@@ -141,7 +141,7 @@ function createRuleCleanup(forgetRules: () => void): NonNullable<TidemarkOptions
  */
 async function inheritPermissions(
   options: AgentOptions,
-  { context: starter, isPlanning }: InheritedOptions,
+  { context: starter, isPlanning }: SubagentInheritance,
   { folder, log, ownFolder }: SessionPlace,
 ): Promise<OpenPermissions> {
   const readableFolders = [...(starter.readableFolders ?? []), ownFolder, log]
@@ -176,7 +176,7 @@ async function inheritPermissions(
 
 function openPrompts(options: AgentOptions, context: PermissionContext): Promise<PromptCommands> {
   return openPromptCommands({
-    places: createPromptPlaces(options, context),
+    places: createPromptFilePlaces(options, context),
     env: createCommandEnvironment(options),
     context,
     isTrusted: options.settings.isItemTrusted ?? (() => false),
@@ -185,7 +185,7 @@ function openPrompts(options: AgentOptions, context: PermissionContext): Promise
 }
 
 /** Returns where skills, slash commands and agents are, and which of the project's may be read. */
-export function createPromptPlaces({ env }: AgentOptions, context: PermissionContext): PromptFilePlaces {
+export function createPromptFilePlaces({ env }: AgentOptions, context: PermissionContext): PromptFilePlaces {
   const { folder } = context
   return {
     home: env.HOME ?? homedir(),

@@ -49,8 +49,8 @@ function readValue(text: string): string {
   return bare.replaceAll(/\\(.)|"/g, '$1').trim()
 }
 
-/** The files of configuration in a folder of Git. */
-export function listConfigFiles(gitFolder: string): readonly string[] {
+/** Returns the paths of a Git folder's own configuration files, which need not exist. */
+export function listGitConfigPaths(gitFolder: string): readonly string[] {
   return [join(gitFolder, 'config'), join(gitFolder, 'config.worktree')]
 }
 

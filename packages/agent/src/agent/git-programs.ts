@@ -12,7 +12,7 @@ import {
   findRepository,
   followGitConfig,
   isRepository,
-  listConfigFiles,
+  listGitConfigPaths,
   listGitFolders,
   listLinkedRepositories,
   readText,
@@ -120,7 +120,7 @@ function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   const items: TrustItem[] = []
   const hooks = new Set([join(gitFolder, 'hooks')])
   // Configuration in the home folder is the user's own, so it is not followed.
-  for (const { file, entries } of followGitConfig(listConfigFiles(gitFolder), null)) {
+  for (const { file, entries } of followGitConfig(listGitConfigPaths(gitFolder), null)) {
     if (entries === null) return [createUntrustable(toShownPath(file, root))]
     for (const entry of entries)
       if (entry.key === 'core.hookspath') hooks.add(resolve(findWorkTree(place), entry.value))

@@ -25,7 +25,7 @@ import {
   readCommand,
   suggestCommandPatterns,
 } from './command-rules.ts'
-import { findProtectedPath, isProtectedName, isProtectedTarget } from './protected-paths.ts'
+import { findProtectedPath, isProtectedName, isReachedByProtectedName } from './protected-paths.ts'
 
 export interface PermissionRules {
   readonly allow: readonly string[]
@@ -187,7 +187,8 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
     const { pattern } = rule
     const named = resolvePattern(pattern, context)
     // A rule such as Edit(**) matches the path without naming it, so it is no exception.
-    if (named !== found && !isProtectedName(named, place) && !isProtectedTarget(named, place)) return false
+    if (named !== found && !isProtectedName(named, place) && !isReachedByProtectedName(named, place))
+      return false
     return access.paths.every((path) => matchesPath(pattern, path, context))
   })
   return isNamed ? undefined : found

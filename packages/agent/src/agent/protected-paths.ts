@@ -8,7 +8,7 @@ import { isFile, isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
 import {
   findRepository,
   followGitConfig,
-  listConfigFiles,
+  listGitConfigPaths,
   listGitFolders,
   resolveConfigPath,
 } from './git-config.ts'
@@ -104,8 +104,11 @@ export function findProtectedPath(paths: readonly string[], place: ProtectedPlac
   return paths.find((path) => targets.some((target) => isPathWithin(path, target)))
 }
 
-/** Returns true if a protected name leads to the path, by a symbolic link or by Git's configuration. */
-export function isProtectedTarget(path: string, place: ProtectedPlace): boolean {
+/**
+ * Returns true if something with a protected name refers to the path: a symbolic link, or Git's configuration. Does not check the names in
+ * the path itself; `findProtectedPath` checks everything.
+ */
+export function isReachedByProtectedName(path: string, place: ProtectedPlace): boolean {
   return listTargets(place).some((target) => isPathWithin(path, target))
 }
 
@@ -280,7 +283,7 @@ export function listGitTargets(folder: string, home: string): readonly string[] 
   const own = root === null ? [] : listGitFolders(join(root, '.git'))
   // Each has its own limit, so that a repository cannot keep the user's own configuration from being read.
   const ofUser = [join(home, '.gitconfig'), join(home, '.config/git/config')]
-  const ofRepository = own.flatMap(listConfigFiles)
+  const ofRepository = own.flatMap(listGitConfigPaths)
   const read = [ofUser, ofRepository].flatMap((files) => [...followGitConfig(files, home)])
   const targets = new Set<string>()
   for (const { file, entries } of read) {

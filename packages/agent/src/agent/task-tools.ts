@@ -14,7 +14,7 @@ import {
 import { type AgentDefinition, readAgentDefinitions } from './agent-definitions.ts'
 import { NOTHING_SPENT, readSpending } from './agent-limits.ts'
 import { type AgentOptions, isOffered, type SubagentTeam } from './agent-options.ts'
-import { createPromptPlaces } from './agent-permissions.ts'
+import { createPromptFilePlaces } from './agent-permissions.ts'
 import { openSubagentRecords, type SubagentRecord } from './subagent-records.ts'
 import {
   createSubagents,
@@ -46,7 +46,7 @@ export async function openSubagents(
   const team = inherited?.team ?? (await createTeam(join(parts.ownFolder, 'subagents'), parts.findSession))
   if (!mayStartSubagents(options) || !isOffered(options, 'Task'))
     return { subagents: null, taskTools: {}, team, listDefinitions: async () => [] }
-  const places = createPromptPlaces(options, parts.context)
+  const places = createPromptFilePlaces(options, parts.context)
   const read = () => readAgentDefinitions(places, settings.isItemTrusted ?? (() => false))
   const { definitions, unread, problems } = await read()
   for (const file of unread) onUnread?.('definition of an agent', file)

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import type { Agent } from '../agent/agent-options.ts'
-import { findNearestNames } from '../tools/file-content.ts'
+import { pickSimilarNames } from '../tools/file-content.ts'
 import type { ChatContext } from './chat-context.ts'
 import { type ChatState, startRunning } from './chat-state.ts'
 import { findCommand, listCommands } from './slash-commands.ts'
@@ -140,7 +140,7 @@ async function describeUnknownCommand(prompt: string, agent: Agent): Promise<str
   const files = (await agent.listPromptFiles()).filter(({ isForUser }) => isForUser)
   if (files.some((file) => file.name === name || file.name.endsWith(`:${name}`))) return null
   const names = [...listCommands(), ...files].map((command) => command.name)
-  const near = findNearestNames(name, names).map((each) => `/${each}`)
+  const near = pickSimilarNames(name, names).map((each) => `/${each}`)
   const hint = near.length === 0 ? '/help lists them.' : `Did you mean ${near.join(' or ')}?`
   return `There is no command /${name}; nothing was sent. ${hint} With a space before it, it is sent as a prompt.`
 }

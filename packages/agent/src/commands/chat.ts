@@ -25,7 +25,7 @@ import { findRuleProblem, type PermissionMode, PLAN_TOOL } from '../agent/permis
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
 import type { ScreenDevice, UndoInChat } from '../chat/chat-context.ts'
 import { startWatchdog } from '../threads/watchdog.ts'
-import { findNearestNames } from '../tools/file-content.ts'
+import { pickSimilarNames } from '../tools/file-content.ts'
 import { offerTrust } from './trust.ts'
 
 export interface ChatCommandOptions {
@@ -300,7 +300,7 @@ async function runPrompt(
 
 async function describeUnknownCommand(name: string, agent: Agent): Promise<string> {
   const names = (await agent.listPromptFiles()).filter(({ isForUser }) => isForUser).map((file) => file.name)
-  const near = findNearestNames(name, names).map((each) => `/${each}`)
+  const near = pickSimilarNames(name, names).map((each) => `/${each}`)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
   return `there is no command /${name} for -p; nothing was sent.${hint} With a space before it, it is sent as a prompt.`
 }

@@ -16,11 +16,11 @@ type CheckedHost =
 export interface DomainProxy {
   /** Accepts connections by `listen`, or single ones by its event `connection`. */
   readonly server: Server
-  /** Reasons for refused hosts, each once. */
+  /** Reasons for refused hosts, each once; no more than the first `MAX_REFUSALS`. */
   readonly refusals: ReadonlySet<string>
 }
 
-/** Maximum reasons that are kept, because a command may try any number of hosts. */
+/** Maximum number of reasons for refusals that are kept, because a command may try any number of hosts. */
 const MAX_REFUSALS = 20
 
 export function createDomainProxy(checkHost: CheckHost): DomainProxy {

@@ -7,7 +7,7 @@ import { type DiffLine, listLineStarts } from './line-diff.ts'
 import { paintTone, type ScreenTheme } from './theme.ts'
 import {
   describeCallSubject,
-  describeExit,
+  formatExitCode,
   isCommand,
   listTodos,
   viewChange,
@@ -140,7 +140,7 @@ function drawCall(item: CallItem, width: number, options: DrawOptions): readonly
     item.state === 'done' ? colors.green : item.state === 'failed' ? colors.red : colors.yellow
   const subject = describeCallSubject(item.name, item.input, folder)
   const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))}`
-  const end = describeExit(item)
+  const end = formatExitCode(item)
   const room = Math.max(1, width - visibleWidth(mark) - visibleWidth(end) - 1)
   // The end of a path is more informative than its beginning.
   const isPath = /^\S*\/\S*$/.test(subject)

@@ -85,7 +85,7 @@ export function isCommand({ name }: Pick<CallItem, 'name'>): boolean {
 const FAILED_COMMAND = /^Exit code: (\d+)\nOutput:\n?/
 
 /** Returns the exit code of a command for the title of its call; empty if it is 0, and for other calls. */
-export function describeExit({ name, result }: Pick<CallItem, 'name' | 'result'>): string {
+export function formatExitCode({ name, result }: Pick<CallItem, 'name' | 'result'>): string {
   const code = COMMANDS.has(name) ? FAILED_COMMAND.exec(result ?? '')?.[1] : undefined
   return code === undefined ? '' : ` · exit code ${code}`
 }

@@ -31,8 +31,9 @@ interface SplitItem {
   readonly item: TranscriptItem
   readonly width: number
   readonly isFolded: boolean
-  /** Number of its lines that have scrolled away, and of the letters in them. */
+  /** Number of lines of the item that have scrolled away. */
   readonly lines: number
+  /** Number of letters and digits in those lines, with which the place is found again at another width. */
   readonly letters: number
   /** After a change of the width: columns of the first remaining line that have also scrolled away. */
   readonly columns: number

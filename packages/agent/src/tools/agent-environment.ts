@@ -43,7 +43,7 @@ export interface AgentEnvironment {
    * links. Default: no file is hidden.
    */
   readonly isHidden?: (tool: 'Grep' | 'Glob', file: string, root: string) => boolean
-  /** The permitted real path of each writing call, by the id of the call. */
+  /** By the id of a writing call: the real path for which its permission was decided. The tool refuses to write to another path. */
   readonly permittedWrites?: Map<string, string>
   /** Maximum bytes of a text file that one call of Read shows. Default: 80,000. */
   readonly readLimitBytes?: number

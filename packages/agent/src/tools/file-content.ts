@@ -52,11 +52,11 @@ const MAX_NEAR_NAMES = 3
 
 /** Returns similar names in the same folder. */
 async function findNearNames(path: string): Promise<readonly string[]> {
-  return findNearestNames(basename(path), await readdir(dirname(path)).catch(() => []))
+  return pickSimilarNames(basename(path), await readdir(dirname(path)).catch(() => []))
 }
 
 /** Returns up to three names that are similar to the wanted name, most similar first. */
-export function findNearestNames(name: string, names: readonly string[]): readonly string[] {
+export function pickSimilarNames(name: string, names: readonly string[]): readonly string[] {
   const wanted = name.toLowerCase()
   return names
     .map((each) => ({ name: each, distance: measureNameDistance(wanted, each.toLowerCase()) }))

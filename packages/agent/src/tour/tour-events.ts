@@ -4,9 +4,9 @@ import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numb
 import type { SessionEvent } from 'tidemark'
 import { createTourAct, createTourLine, formatMoney, type TourStep } from './tour-steps.ts'
 
-export interface EventTeller {
+export interface EventDescriber {
   /** Returns the steps for an event; none if the tour does not show it. `requests`: number of answered requests so far. */
-  tell(event: SessionEvent, requests: number): readonly TourStep[]
+  describe(event: SessionEvent, requests: number): readonly TourStep[]
   /** Returns one sentence with the numbers of shown events. */
   summarize(): string
 }
@@ -14,7 +14,7 @@ export interface EventTeller {
 type EventOf<Type extends SessionEvent['type']> = Extract<SessionEvent, { readonly type: Type }>
 
 /** Creates the describer of one run. It joins related events, such as a clearing and its cost. */
-export function createEventTeller(): EventTeller {
+export function createEventDescriber(): EventDescriber {
   let price: EventOf<'act-paid'>['act'] | null = null
   let restored: readonly string[] = []
   let tests = ''
@@ -58,7 +58,7 @@ export function createEventTeller(): EventTeller {
     }
   }
   return {
-    tell(event, requests) {
+    describe(event, requests) {
       const step = toStep(event)
       if (event.type === 'microcompact' || event.type === 'compact') price = null
       if (step === null) return []

@@ -14,7 +14,7 @@ import { type PlainRun, runPlainLoop } from './plain-loop.ts'
 import { openTidemarkRun, type TidemarkRun, type TourSession } from './tidemark-run.ts'
 import type { RunBill } from './tour-bill.ts'
 import { checkSurvivors } from './tour-checks.ts'
-import { createEventTeller, type EventTeller } from './tour-events.ts'
+import { createEventDescriber, type EventDescriber } from './tour-events.ts'
 import { FIRST_PROMPT, type JobSettings, TOUR_SETTINGS } from './tour-job.ts'
 import {
   createKeepableFolder,
@@ -57,7 +57,7 @@ export async function* playTour(signal?: AbortSignal, trial?: TourTrial): AsyncG
     const stopped = yield* playWithoutTidemark(folder, settings)
     const project = await (keepable ?? folder).copyProject('with')
     run = await openTidemarkRun(project, settings)
-    const teller = createEventTeller()
+    const teller = createEventDescriber()
     const isFinished = yield* playWithTidemark({ run, teller }, project)
     yield* showSurvivors({ run, teller, stopped }, project)
     const large = await folder.copyProject('large')
@@ -128,7 +128,7 @@ async function* playWithTidemark(
     if (news.type === 'failed') {
       isFinished = false
       yield createTourAct(`The run stopped: ${news.message}`)
-    } else if (news.type === 'event') yield* teller.tell(news.event, run.bill().requests)
+    } else if (news.type === 'event') yield* teller.describe(news.event, run.bill().requests)
     else if (news.minutesBefore > 0) {
       yield createTourHeading(`3. Lunch: ${news.minutesBefore} minutes pass, then the user is back`)
       yield createTourLine(`The user: "${news.text}"`)
@@ -158,7 +158,7 @@ interface TourRuns {
   readonly run: TidemarkRun
   /** False if the run with Tidemark ended before the job did. */
   readonly isFinished: boolean
-  readonly teller: EventTeller
+  readonly teller: EventDescriber
   readonly stopped: PlainRun
   /** The plain loop on a window that is large enough for the job. */
   readonly plain: PlainRun

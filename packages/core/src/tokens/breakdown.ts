@@ -38,6 +38,19 @@ export interface TokenBreakdown {
   readonly reads: ReadonlyMap<string, TokenTally>
 }
 
+/** Returns the tokens of tool calls and their results together, by tool name. A call and its result count as one. */
+export function sumToolTallies({
+  toolRequests,
+  toolResults,
+}: Pick<TokenBreakdown, 'toolRequests' | 'toolResults'>): ReadonlyMap<string, TokenTally> {
+  const all = new Map(toolRequests)
+  for (const [name, { count, tokens }] of toolResults) {
+    const known = all.get(name)
+    all.set(name, { count: Math.max(count, known?.count ?? 0), tokens: tokens + (known?.tokens ?? 0) })
+  }
+  return all
+}
+
 export interface BreakdownOptions {
   readonly estimate: (block: Block) => number
   /** Names of the tools whose calls count as reading a file. */

@@ -1,6 +1,6 @@
 /**
- * What a team spent, by key, team, model and day, and what it lost to cache breaks, by cause. All sums are made in SQL. Spending is summed
- * from the accounts, so that it equals the bill; losses come from the stored reports of logs.
+ * What the keys that a viewer may see spent, by key, team, model and day, and what they lost to cache breaks, by cause. Spending is summed
+ * in SQL from the settled calls with which keys are charged, so that it equals the bill; losses come from the stored reports of logs.
  */
 import type { SpendingRow, TeamFigures, TeamKey, TeamLoss } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'

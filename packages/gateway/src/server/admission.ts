@@ -14,10 +14,10 @@ import { containsGatewayKey, findKey, type GatewayKey } from '../keys/keys.ts'
 import { type CallAccounts, createMeteredSend } from '../spending/metered-send.ts'
 import {
   type CallerCredentials,
+  createProviderHeaders,
   hideCredential,
   KEY_HEADER,
   readCredentials,
-  writeCredentials,
 } from './credentials.ts'
 import { type Tenants, toOwnScope } from './tenants.ts'
 
@@ -60,7 +60,7 @@ export function createAdmission(options: AdmissionOptions): Admit {
       ok: true,
       caller: known.name,
       url,
-      headers: writeCredentials(headers, caller, codec, credential),
+      headers: createProviderHeaders(headers, caller, codec, credential),
       answer: (address, init) =>
         options.tenants.run(async (readFailure) => {
           const fetch = hideCredential(sendUpstream, caller.isOwn ? null : credential, codec)
@@ -90,7 +90,7 @@ function admitWithoutKey(
 ): AdmittedRequest | RefusedRequest {
   const secret = headers.get('x-api-key') ?? headers.get('authorization')
   if (secret === null) return refuse(401, 'The request has no credential in x-api-key or authorization.')
-  const sent = writeCredentials(headers, { key: '', isOwn: true }, PROVIDERS[0].codec, null)
+  const sent = createProviderHeaders(headers, { key: '', isOwn: true }, PROVIDERS[0].codec, null)
   const tide = tenants.find(toOwnScope(secret))
   return {
     ok: true,

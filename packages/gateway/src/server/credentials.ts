@@ -40,7 +40,7 @@ function stripBearer(text: string): string {
 }
 
 /** Returns the headers for the provider: without keys of the gateway, and with `secret` unless the caller sends a credential. */
-export function writeCredentials(
+export function createProviderHeaders(
   headers: Headers,
   { isOwn }: CallerCredentials,
   codec: ProviderCodec,

@@ -53,7 +53,10 @@ export interface SettledCall {
   readonly isWarning: boolean
 }
 
-/** Replaces a reservation by the cost of the call. Repeated calls change nothing. */
+/**
+ * Replaces a reservation by the cost of the call. May be called again for the same id: the newest cost counts, once. Null if there is no
+ * such call.
+ */
 export async function settleCall(
   pool: Pick<Database, 'query'>,
   id: string,

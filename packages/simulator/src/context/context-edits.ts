@@ -81,7 +81,7 @@ function applyThinkingEdit(
   input: EditInput,
 ): AppliedEditResult | null {
   const byDefault = input.model.keepsThinking ? 'all' : 1
-  const keep = keepsAllThinking(edit.keep) ? 'all' : (readAmount(edit.keep) ?? byDefault)
+  const keep = isKeepAll(edit.keep) ? 'all' : (readAmount(edit.keep) ?? byDefault)
   const cleared = clearThinking(pieces, keep)
   if (cleared.turns === 0) return null
   const tokens = input.measure(pieces) - input.measure(cleared.pieces)
@@ -114,7 +114,7 @@ function findLastPrompt(pieces: readonly RequestBlock[]): number {
 }
 
 /** Checks whether `keep` of `clear_thinking_20251015` is `all`, written as a string or as `{type: "all"}`. */
-export function keepsAllThinking(keep: unknown): boolean {
+export function isKeepAll(keep: unknown): boolean {
   return keep === 'all' || (isObject(keep) && keep.type === 'all')
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../protocol/answer.ts'
 import { isObject, type MessageParam, type MessagesBody } from '../protocol/api.ts'
 import { listContextEdits } from '../validation/edit-rules.ts'
-import { keepsAllThinking } from './context-edits.ts'
+import { isKeepAll } from './context-edits.ts'
 
 const THREAD_LIFETIME_MS = 300_000
 
@@ -129,9 +129,7 @@ function joinThread(kept: MessagesBody, body: MessagesBody): MessagesBody {
 
 function listUnsupportedFields(body: MessagesBody): readonly string[] {
   const edits = listContextEdits(body)
-  const harmless = edits.every(
-    (edit) => edit.type === 'clear_thinking_20251015' && keepsAllThinking(edit.keep),
-  )
+  const harmless = edits.every((edit) => edit.type === 'clear_thinking_20251015' && isKeepAll(edit.keep))
   return [
     ...(harmless && !isObject(body.compaction) ? [] : ['context_management']),
     ...(body.fallbacks == null ? [] : ['fallbacks']),

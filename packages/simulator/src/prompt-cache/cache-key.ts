@@ -27,7 +27,7 @@ export function isSameAccount(one: Account, other: Account): boolean {
  * Selects the request settings that are part of the cache key, where the provider's documentation does not specify
  * it.
  */
-export interface CacheKeySettings {
+export interface CacheKeyRules {
   /**
    * Include `speed` in the cache key at the `system` level. Some reports say that only the beta header of `speed`
    * counts.
@@ -49,7 +49,7 @@ export interface CacheKeySettings {
   readonly ttl: boolean
 }
 
-export const DEFAULT_CACHE_KEY_SETTINGS: CacheKeySettings = {
+export const DEFAULT_CACHE_KEY_RULES: CacheKeyRules = {
   speed: true,
   outputFormat: true,
   betas: true,
@@ -76,7 +76,7 @@ interface CacheKeyInput {
   readonly body: MessagesBody
   readonly pieces: readonly RequestBlock[]
   readonly betas: ReadonlySet<string>
-  readonly settings: CacheKeySettings
+  readonly settings: CacheKeyRules
 }
 
 const CACHE_LEVELS: readonly CacheLevel[] = ['tools', 'system', 'messages']

@@ -3,7 +3,7 @@
  * `chain` is a hash of the whole prefix up to that block. A request that extends an earlier request hashes only its
  * new blocks.
  */
-import { type Block, isObject, readTextField } from '../protocol/api.ts'
+import { type Block, isObject, isSameValue, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 
 export interface PromptTree {
@@ -242,17 +242,4 @@ function toContentBlocks(content: unknown): unknown {
 
 function isSameItem(one: unknown, other: unknown): boolean {
   return isObject(one) && isObject(other) ? isSameBlock(one, other) : isSameValue(one, other)
-}
-
-/** Checks deep equality of two values. The keys of objects must be in the same order. */
-function isSameValue(one: unknown, other: unknown): boolean {
-  if (one === other) return true
-  if (Array.isArray(one)) return Array.isArray(other) && isSameList(one, other)
-  if (!isObject(one) || !isObject(other)) return false
-  const names = Object.keys(one)
-  return isSameList(names, Object.keys(other)) && names.every((name) => isSameValue(one[name], other[name]))
-}
-
-function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, index) => isSameValue(item, other[index]))
 }

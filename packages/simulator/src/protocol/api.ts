@@ -43,6 +43,19 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Returns true if two JSON values are equal. The keys of objects must be in the same order. */
+export function isSameValue(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (Array.isArray(one)) return Array.isArray(other) && isSameList(one, other)
+  if (!isObject(one) || !isObject(other)) return false
+  const names = Object.keys(one)
+  return isSameList(names, Object.keys(other)) && names.every((name) => isSameValue(one[name], other[name]))
+}
+
+function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((item, index) => isSameValue(item, other[index]))
+}
+
 /** Converts message content to blocks. A string becomes one text block; null and undefined become an empty list. */
 export function toBlocks(content: string | readonly Block[] | null | undefined): readonly Block[] {
   if (content === null || content === undefined) return []

@@ -22,7 +22,7 @@ const CODER_OPTIONS: readonly string[] = [...COUNT_OPTIONS, ...TEXT_OPTIONS]
 export function findNamedScript(reference: string): LoadScenarioResult {
   const [name = '', query = ''] = reference.split('?', 2)
   const parameters = new URLSearchParams(query)
-  if (isAdversaryName(name)) return scriptWithoutOptions(BAD_SUMMARIZERS[name], name, parameters)
+  if (isBadSummarizerName(name)) return scriptWithoutOptions(BAD_SUMMARIZERS[name], name, parameters)
   if (name === 'summariser') return scriptWithoutOptions(summarizer, name, parameters)
   if (name !== 'echo' && name !== 'coder')
     return scriptFailure(`there is no script "${name}"; there are ${joinNames(SCRIPT_NAMES)}`)
@@ -46,7 +46,7 @@ function scriptWithoutOptions(script: Script, name: string, parameters: URLSearc
 function addSummaries(script: Script, summaries: string): LoadScenarioResult {
   if (summaries === 'none') return { ok: true, script }
   if (summaries === 'good') return { ok: true, script: withSummaries(script) }
-  if (isAdversaryName(summaries))
+  if (isBadSummarizerName(summaries))
     return { ok: true, script: withSummaries(script, BAD_SUMMARIZERS[summaries]) }
   return scriptFailure(
     `summaries must be good, none, or one of ${joinNames(BAD_SUMMARIZER_NAMES)}, not "${summaries}"`,
@@ -74,7 +74,7 @@ function isValidCount(name: string, value: string): boolean {
   return (name === 'turns' && value === 'Infinity') || (/^\d{1,9}$/.test(value) && Number(value) >= least)
 }
 
-function isAdversaryName(name: string): name is BadSummarizerName {
+function isBadSummarizerName(name: string): name is BadSummarizerName {
   return Object.hasOwn(BAD_SUMMARIZERS, name)
 }
 

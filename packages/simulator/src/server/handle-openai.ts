@@ -287,10 +287,11 @@ function listChunks(
   }))
 }
 
-function findDelay(kind: 'start' | 'block' | 'piece' | 'none', delays: ReplyDelays): number {
-  if (kind === 'start') return delays.startMs ?? 0
-  if (kind === 'block') return delays.blockMs ?? 0
-  return kind === 'piece' ? (delays.pieceMs ?? 0) : 0
+function findDelay(
+  kind: 'start' | 'block' | 'piece' | 'block-piece' | 'none',
+  { startMs = 0, blockMs = 0, pieceMs = 0 }: ReplyDelays,
+): number {
+  return { start: startMs, block: blockMs, piece: pieceMs, 'block-piece': blockMs + pieceMs, none: 0 }[kind]
 }
 
 function createStream(exchange: OpenaiExchange, chunks: readonly BodyChunk[]): HttpAnswer {

@@ -3,7 +3,7 @@ import { TidemarkError } from '@tidemark/core/errors'
 import type { BindingSettings } from '../context/thinking-binding.ts'
 import type { DialectName } from '../openai/dialects.ts'
 import { createOpenaiModelTable, type OpenaiModelTable } from '../openai/openai-models.ts'
-import { type CacheKeySettings, DEFAULT_CACHE_KEY_SETTINGS } from '../prompt-cache/cache-key.ts'
+import { type CacheKeyRules, DEFAULT_CACHE_KEY_RULES } from '../prompt-cache/cache-key.ts'
 import { type Clock, systemClock } from '../protocol/clock-and-ids.ts'
 import { createModelTable, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
 import type { RequestRecord } from '../request-log/request-log.ts'
@@ -32,7 +32,7 @@ export interface SimulatorOptions {
    * Selects the request settings that are part of the cache key, where the provider's documentation does not specify
    * it.
    */
-  readonly cacheKey?: Partial<CacheKeySettings>
+  readonly cacheKey?: Partial<CacheKeyRules>
   /** How strictly thinking blocks are checked when a client sends them back. */
   readonly binding?: Partial<BindingSettings>
   /** Validation rules that the provider's documentation does not specify. */
@@ -89,7 +89,7 @@ export interface SimulatorSettings
   readonly window: number | undefined
   readonly accounts: AccountsByKey | undefined
   readonly limits: RateLimits
-  readonly cacheKey: CacheKeySettings
+  readonly cacheKey: CacheKeyRules
   readonly binding: BindingSettings
   readonly rules: RuleSettings
   /** Seed for ids. Signatures do not depend on it, so that a restarted server accepts its earlier signatures. */
@@ -111,7 +111,7 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
     idSeed: options.seed ?? DEFAULT_SEED,
     accounts: options.accounts,
     limits: { ...DEFAULT_RATE_LIMITS, ...options.limits },
-    cacheKey: { ...DEFAULT_CACHE_KEY_SETTINGS, ...options.cacheKey },
+    cacheKey: { ...DEFAULT_CACHE_KEY_RULES, ...options.cacheKey },
     binding: { enforced: true, editedText: 'error', foreignSignatures: 'error', ...options.binding },
     rules: { firstRole: 'user', ...options.rules },
     cachedClearing: options.cachedClearing ?? false,

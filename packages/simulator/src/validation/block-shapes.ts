@@ -225,7 +225,7 @@ const hasCompaction = (features: ApiFeatures): boolean =>
   features.betas.has(BETA_NAMES.thresholdCompaction) || features.betas.has(BETA_NAMES.onDemandCompaction)
 const hasMcp = (features: ApiFeatures): boolean => hasBetaFamily(features.betas, 'mcp-client-')
 
-/** Shapes of the blocks in messages, by block type. `role-rules.ts` checks which role may contain which block. */
+/** Shapes of the blocks in messages, by block type. `message-rules.ts` checks which role may contain which block. */
 export const BLOCK_SHAPES: Readonly<Record<string, UnionMember>> = {
   text: { shape: textBlockShape },
   image: { shape: imageBlock },

@@ -26,6 +26,20 @@ import {
   checkMarkerOrder,
 } from './marker-and-image-rules.ts'
 import {
+  checkBlockRoles,
+  checkClearAtRole,
+  checkContentNotEmpty,
+  checkFirstRole,
+  checkMessageCount,
+  checkMessageEffort,
+  checkNoFinalThinking,
+  checkOutputConfigRole,
+  checkPrefill,
+  checkSystemPlacement,
+  checkTextNotEmpty,
+  checkTurnScopedMessages,
+} from './message-rules.ts'
+import {
   checkCacheWarming,
   checkDeferredToolCount,
   checkOutputLength,
@@ -41,20 +55,6 @@ import {
   checkTurnStartsWithThinking,
 } from './parameter-rules.ts'
 import { countTokensBodyShape, messagesBodyShape } from './request-shape.ts'
-import {
-  checkBlockRoles,
-  checkClearAtRole,
-  checkContentNotEmpty,
-  checkFirstRole,
-  checkMessageCount,
-  checkMessageEffort,
-  checkNoFinalThinking,
-  checkOutputConfigRole,
-  checkPrefill,
-  checkSystemPlacement,
-  checkTextNotEmpty,
-  checkTurnScopedMessages,
-} from './role-rules.ts'
 import { CHARACTERS_PER_BLOCK, groupTurns, type RequestRule, type RuleContext } from './rule.ts'
 import { type ApiFeatures, formatShapeError } from './shape.ts'
 import {

@@ -9,7 +9,7 @@ import type { JsonObject } from '@tidemark/core/log/json'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { toModelCallInput } from '@tidemark/core/request/build-request'
 import type { ClientList, ClientRequest } from '@tidemark/wire/providers/client-request'
-import type { ClientCodec, EncodedRequest, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import type { EncodedRequest, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { readClientError } from '../models/client-error.ts'
 import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
@@ -376,63 +376,4 @@ function recordResponse(
     // What came of it is in the log once the client sends it back; what it cost is, now.
     onCut: (reply, cause) => conversation.recordCut(reply, cause),
   })
-}
-
-/**
- * Returns the response when it arrives. If that takes longer than `afterMs`, for example during a compaction, a stream of pings begins, so
- * that clients do not give up; an error then comes as an event of the stream.
- */
-export async function withPings(
-  answer: Promise<Response>,
-  client: ClientCodec,
-  afterMs: number,
-  everyMs: number,
-): Promise<Response> {
-  const first = await waitAtMost(answer, afterMs)
-  if (first !== null) return first
-  return new Response(ReadableStream.from(streamWithPings(answer, client, everyMs)), {
-    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
-  })
-}
-
-async function* streamWithPings(
-  answer: Promise<Response>,
-  client: ClientCodec,
-  everyMs: number,
-): AsyncGenerator<Uint8Array> {
-  const encoder = new TextEncoder()
-  const settled = answer.then(
-    (response) => ({ response }),
-    (thrown: unknown) => ({ thrown }),
-  )
-  let isPassedOn = false
-  try {
-    for (;;) {
-      yield encoder.encode(client.ping)
-      const end = await waitAtMost(settled, everyMs)
-      if (end === null) continue
-      isPassedOn = true
-      if ('thrown' in end) throw end.thrown
-      const { response } = end
-      if (response.ok && response.body !== null) yield* response.body
-      else yield encoder.encode(client.writeErrorEvent(await response.text()))
-      return
-    }
-  } finally {
-    // The client stopped reading before the response came.
-    if (!isPassedOn) answer.then(({ body }) => body?.cancel()).catch(() => {})
-  }
-}
-
-/** Waits for a promise, but not longer than so many milliseconds; null if it is not settled by then. */
-async function waitAtMost<T>(promise: Promise<T>, ms: number): Promise<T | null> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

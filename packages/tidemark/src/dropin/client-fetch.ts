@@ -30,10 +30,10 @@ import {
   exchangeObserved,
   type Fetch,
   refuseCompacted,
-  withPings,
 } from './client-exchange.ts'
 import { matchRequest } from './client-history.ts'
 import { refuseAtLimit, refuseUncounted } from './client-limits.ts'
+import { withPings } from './client-response.ts'
 
 /** Options of `tidemark.fetch`. `session` is here the open session, where the public option has the `Session` object. */
 export interface ClientFetchOptions {

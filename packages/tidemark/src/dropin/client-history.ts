@@ -38,14 +38,14 @@ export interface HistoryMatch {
   /** How the client changed its history; null if it only added messages. */
   readonly change: HistoryChange | null
   /**
-   * uuid of the first record that the client's list no longer has. Null if no branch is needed, because the model is no longer shown the
-   * changed part.
+   * uuid of the first record that the client's list does not have, or has in another version: the new branch begins before it. Null if no
+   * branch is needed: the client only added messages, or the model is no longer shown what it changed.
    */
   readonly divergesAt: string | null
   /**
-   * Set if the client has another version of a message, such as other inputs of calls or no thinking. The conversation counts as unchanged,
-   * but the client's version is sent from then on. `newest`: a version of the newest response. `hidden`: of a message that the model is no
-   * longer shown.
+   * Set if the client has another version of a message, such as other inputs of calls or no thinking; a branch continues with that version.
+   * `newest`: of the newest response, which alone is not reported as a change. `earlier`, `hidden`: of an older message, reported as
+   * `edited`; the model is no longer shown a `hidden` one.
    */
   readonly amends: 'newest' | 'earlier' | 'hidden' | null
   /** Returns true if the client's list still has, in some version, everything that the compaction left in the context. */

@@ -1,10 +1,10 @@
 /**
- * Passes the response to a client's request on as it arrives, and hands its reply to the caller. Of a response that broke off, the part
- * that arrived is handed over, because the provider bills it.
+ * Passes the response to a client's request on as it arrives, with pings while it is awaited, and hands its reply to the caller. Of a
+ * response that broke off, the part that arrived is handed over, because the provider bills it.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import { createFailure } from '@tidemark/wire/failure/classify-failure'
-import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
+import type { ClientCodec, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 interface ResponseReader {
   readonly codec: ProviderCodec
@@ -101,5 +101,64 @@ async function* passChunks(
     // The client stopped reading, or the connection broke.
     for (const event of isOver ? [] : decode.finish(state))
       if (event.type === 'reply-failed') await onCut(event.reply, event.failure)
+  }
+}
+
+/**
+ * Returns the response when it arrives. If that takes longer than `afterMs`, for example during a compaction, a stream of pings begins, so
+ * that clients do not give up; an error then comes as an event of the stream.
+ */
+export async function withPings(
+  answer: Promise<Response>,
+  client: ClientCodec,
+  afterMs: number,
+  everyMs: number,
+): Promise<Response> {
+  const first = await waitAtMost(answer, afterMs)
+  if (first !== null) return first
+  return new Response(ReadableStream.from(streamWithPings(answer, client, everyMs)), {
+    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
+  })
+}
+
+async function* streamWithPings(
+  answer: Promise<Response>,
+  client: ClientCodec,
+  everyMs: number,
+): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  const settled = answer.then(
+    (response) => ({ response }),
+    (thrown: unknown) => ({ thrown }),
+  )
+  let isPassedOn = false
+  try {
+    for (;;) {
+      yield encoder.encode(client.ping)
+      const end = await waitAtMost(settled, everyMs)
+      if (end === null) continue
+      isPassedOn = true
+      if ('thrown' in end) throw end.thrown
+      const { response } = end
+      if (response.ok && response.body !== null) yield* response.body
+      else yield encoder.encode(client.writeErrorEvent(await response.text()))
+      return
+    }
+  } finally {
+    // The client stopped reading before the response came.
+    if (!isPassedOn) answer.then(({ body }) => body?.cancel()).catch(() => {})
+  }
+}
+
+/** Waits for a promise, but not longer than so many milliseconds; null if it is not settled by then. */
+async function waitAtMost<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
   }
 }

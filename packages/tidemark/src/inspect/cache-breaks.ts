@@ -43,7 +43,7 @@ import { findClearingActor } from './context-curve.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
-  isLoggedTogether,
+  lacksCallTimes,
   type ReplayedRequest,
   type ReplayedSession,
   readCacheTtl,
@@ -131,7 +131,7 @@ function replayConversation(
       rules.isDescribed ? rules.profile.cache : null,
       before?.lifetime ?? null,
     )
-    const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: isLoggedTogether(last, now) }
+    const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: lacksCallTimes(last, now) }
     if (isForked && last !== null && isFirstForkCall(records[0]?.record, last, now))
       watch = announceRewrite(watch, toCallSource(now.call), { kind: 'restart' })
     const sent = toSentRequest({ ...now, lifetime }, rules.profile)

@@ -277,9 +277,9 @@ export function readWriteLifetimes(cache: ProviderProfile['cache'] | null): {
 export const MIN_RESPONSE_GAP_MS = 1_000
 
 /**
- * Checks whether two successive requests have almost the same time. If so, both times are the time of logging, not of
- * the API call.
+ * Returns true if the logged times of two successive requests are less than a second apart. They are then the times of logging, and nobody
+ * knows when the calls were made.
  */
-export function isLoggedTogether(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
+export function lacksCallTimes(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
   return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }

@@ -131,7 +131,8 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
 /**
  * Prices a logged call. Claude Code often logs the usage from the start of the stream, with too few output tokens. If
  * it has less than half of the output tokens estimated from the response's blocks, the estimate is priced instead.
- * Usage that was logged with a stop reason or with the runs of the call is final and never replaced.
+ * Usage that was logged with a stop reason or with the runs of the call is final and never replaced. The result is stored in `priced`, if
+ * given, and returned from there the next time.
  */
 export function priceLogCall(
   call: LoggedCall,

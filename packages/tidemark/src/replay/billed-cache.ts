@@ -1,6 +1,7 @@
 /**
  * Bills a replay by the documented rules of prompt caching. It is independent of the engine's own cache model, to check it. An entry exists
- * only where a marker was, is found by looking back from a marker, and has the lifetime of its marker.
+ * only where a marker was, and is found by looking back from a marker. It has the lifetime of the marker that wrote it, also after a later
+ * request has read it with other markers.
  */
 import { createHash } from 'node:crypto'
 import type { TokenRates } from '@tidemark/core/cost/prices'

@@ -39,7 +39,7 @@ import { trackResponse } from '@tidemark/core/turn/turn'
 import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
 import { readMessageReply } from '@tidemark/wire/providers/message'
 import { findCodec } from '../models/providers.ts'
-import { AMBIENT_TYPE } from '../sources/ambient-source.ts'
+import { REMINDER_TYPE } from '../sources/reminder-source.ts'
 import { drainEvents } from './events.ts'
 import { type AttachmentInput, checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
@@ -231,7 +231,7 @@ async function writeWithRetries(session: OpenSession, write: () => Writing): Pro
 }
 
 /** Types of the attachments that the engine adds to the caller's messages. */
-const ENGINE_TYPES: ReadonlySet<unknown> = new Set([UNDO_NOTICE_TYPE, AMBIENT_TYPE])
+const ENGINE_TYPES: ReadonlySet<unknown> = new Set([UNDO_NOTICE_TYPE, REMINDER_TYPE])
 
 /** Returns the uuids of the caller's messages, without those of records that the engine added. */
 function messageUuids(records: readonly SessionRecord[]): readonly string[] {

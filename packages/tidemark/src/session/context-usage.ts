@@ -19,6 +19,7 @@ import {
   createBreakdownBuilder,
   type DuplicateRead,
   findDuplicateReads,
+  sumToolTallies,
   type TokenBreakdown,
   type TokenTally,
   toShownRecord,
@@ -73,7 +74,7 @@ export function measureBreakdown(session: OpenSession): ContextBreakdown {
   return {
     total: { tokens: expected, source },
     classes: [...classes, difference].filter(({ tokens }) => tokens > 0),
-    tools: scaleTokens(toShares(addTallies(account.toolRequests, account.toolResults)), scale),
+    tools: scaleTokens(toShares(sumToolTallies(account)), scale),
     files: scaleTokens(toShares(account.reads), scale),
     carriers: scaleTokens(toShares(attachments), scale),
     messages: scaleTokens(messageShares(session, entries), scale),
@@ -170,22 +171,6 @@ function messageShares({ model }: OpenSession, entries: readonly ContextEntry[])
     tokens: Math.round(model.estimator.entry(entry)),
   })
   return entries.map(toShare).filter(({ tokens }) => tokens > 0)
-}
-
-/**
- * Adds token counts by name, such as those of tool calls and tool results by tool. A tool call and its result count as
- * one item.
- */
-function addTallies(
-  one: ReadonlyMap<string, TokenTally>,
-  other: ReadonlyMap<string, TokenTally>,
-): ReadonlyMap<string, TokenTally> {
-  const all = new Map(one)
-  for (const [name, { count, tokens }] of other) {
-    const known = all.get(name)
-    all.set(name, { count: Math.max(count, known?.count ?? 0), tokens: tokens + (known?.tokens ?? 0) })
-  }
-  return all
 }
 
 function toShares(tallies: ReadonlyMap<string, TokenTally>): readonly ContextShare[] {

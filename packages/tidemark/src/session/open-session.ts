@@ -129,7 +129,7 @@ export interface OpenSession {
   prepared: PreparedSummary | null
   /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
-  /** Promises of work beside the turns, such as an update of the notes. Closing the session stops it and waits for it. */
+  /** Running updates of the notes, which do not count as operations in progress. Closing the session stops them and waits for them. */
   readonly backgroundWork: Set<Promise<unknown>>
   readonly notes: KnownNotes
   /** Called after each response, to start background work; each function returns at once. */

@@ -65,7 +65,10 @@ export interface TidemarkOptions {
    * all calls run.
    */
   readonly canUseTool?: PermissionCheck
-  /** Functions that run when the context is rewritten, to drop caches that depend on it. */
+  /**
+   * Run after a compaction, clearing, undo or move has been appended, so that the host drops caches that depend on the context. Each runs
+   * only for its `scope`.
+   */
   readonly cleanups?: readonly RewriteCleanup[]
   /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string

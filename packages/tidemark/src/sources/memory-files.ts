@@ -14,7 +14,6 @@ import { sliceText } from '@tidemark/core/text/truncate-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock } from '../platform/node-ports.ts'
 import { readErrorCode } from '../storage/file-system.ts'
-import { type AmbientPart, ambientSource } from './ambient-source.ts'
 import { createDiskFileReader } from './disk-sources.ts'
 import { parseFrontMatter, readMatterList } from './front-matter.ts'
 import {
@@ -22,10 +21,11 @@ import {
   type LoadedMemoryFile,
   type MemoryDisk,
   type MemoryFiles,
-  type MemoryPlaces,
   MemoryReader,
+  type MemorySearch,
 } from './memory-reader.ts'
 import { memorySource } from './memory-source.ts'
+import { type ReminderPart, reminderSource } from './reminder-source.ts'
 
 interface MemoryFilesOptions {
   /** The working directory, an absolute path. */
@@ -101,7 +101,7 @@ export function memoryFiles(options: MemoryFilesOptions): readonly ContextSource
   const readOthers = async (tellsChanges: boolean): Promise<readonly ContextRead[]> =>
     Promise.all(others.filter((one) => (one.tellsChanges ?? false) === tellsChanges).map(readContext))
   return [
-    ambientSource({
+    reminderSource({
       async read(context) {
         const found = await createReader(context).readRoot()
         const told = await readOthers(true)
@@ -147,7 +147,7 @@ function checkMemoryOptions(options: MemoryFilesOptions): void {
 }
 
 /** Resolves links in the folders once, because permissions apply to paths without links. */
-function findPlaces(options: MemoryFilesOptions): MemoryPlaces {
+function findPlaces(options: MemoryFilesOptions): MemorySearch {
   const { home, excludes = [], isTrusted = true } = options
   const cwd = resolveLinks(options.cwd)
   const given = isTrusted ? resolveLinks(options.project ?? findProject(cwd)) : cwd
@@ -244,7 +244,7 @@ function createReport({ onRead }: MemoryFilesOptions): ReportMemoryFiles {
 
 // The parts of the reminder.
 
-function toPart({ path, text, origin }: LoadedMemoryFile): AmbientPart {
+function toPart({ path, text, origin }: LoadedMemoryFile): ReminderPart {
   return { heading: nameFile(path, origin), text, place: path }
 }
 
@@ -254,7 +254,7 @@ function nameFile(path: string, origin: LoadedMemoryFile['origin']): string {
 
 function listContext(
   { gitStatus = true, isTrusted = true, context = [] }: MemoryFilesOptions,
-  { cwd }: MemoryPlaces,
+  { cwd }: MemorySearch,
 ): readonly AmbientContext[] {
   // Git is not run before the user trusts the project, because a repository's settings can name programs that Git runs.
   const hasStatus = gitStatus && isTrusted
@@ -264,7 +264,7 @@ function listContext(
   ]
 }
 
-type ContextRead = AmbientPart | { readonly path: string; readonly why: string } | null
+type ContextRead = ReminderPart | { readonly path: string; readonly why: string } | null
 
 /** Reads a part within a time limit. A part that fails or hangs is left out, so that the other instructions are still read. */
 async function readContext({ heading, read }: AmbientContext): Promise<ContextRead> {
@@ -280,7 +280,7 @@ async function readContext({ heading, read }: AmbientContext): Promise<ContextRe
 const CONTEXT_SECONDS = 5
 const deadlines = createDeadlines(systemClock)
 
-function listRead(read: readonly ContextRead[]): readonly AmbientPart[] {
+function listRead(read: readonly ContextRead[]): readonly ReminderPart[] {
   return read.filter((one) => one !== null).filter((one) => 'heading' in one)
 }
 

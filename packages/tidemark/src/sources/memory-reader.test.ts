@@ -1,6 +1,6 @@
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { describe, expect, it } from 'vitest'
-import { findImports, isInFolder, type MemoryDisk, type MemoryPlaces, MemoryReader } from './memory-reader.ts'
+import { findImports, isInFolder, type MemoryDisk, MemoryReader, type MemorySearch } from './memory-reader.ts'
 
 describe('imports', () => {
   it.each<[string, readonly string[]]>([
@@ -45,9 +45,9 @@ function createDisk(files: Readonly<Record<string, string>>): MemoryDisk {
 
 function createReader(
   files: Readonly<Record<string, string>>,
-  places: Partial<MemoryPlaces> = {},
+  places: Partial<MemorySearch> = {},
 ): MemoryReader {
-  const all: MemoryPlaces = {
+  const all: MemorySearch = {
     ...{ cwd: '/p/src', project: '/p', home: '/me', excludes: [], followsImports: true },
     isPermitted: (path) => isInFolder(path, '/p'),
     ...places,

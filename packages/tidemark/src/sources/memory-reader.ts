@@ -30,8 +30,8 @@ type RuleText =
     }
   | { readonly ok: false; readonly why: string }
 
-/** Folders that are searched for memory files. All paths are absolute and have no symbolic links. */
-export interface MemoryPlaces {
+/** Where memory files are searched for, and which may be read. All folders are absolute and have no symbolic links. */
+export interface MemorySearch {
   readonly cwd: string
   /** The folder of the whole project: `cwd` or a folder above it. */
   readonly project: string
@@ -94,14 +94,14 @@ const MAX_FILES = 200
  */
 export class MemoryReader {
   readonly #disk: MemoryDisk
-  readonly #places: MemoryPlaces
+  readonly #places: MemorySearch
   readonly #policy: MemoryPolicy
   readonly #reads = new Map<string, Promise<ReadMemory>>()
   readonly #lists = new Map<string, Promise<readonly string[]>>()
   readonly #unread = new Map<string, UnreadMemoryFile>()
   readonly #skippedImports = new Map<string, UnreadMemoryFile>()
 
-  constructor(disk: MemoryDisk, places: MemoryPlaces, policy: MemoryPolicy) {
+  constructor(disk: MemoryDisk, places: MemorySearch, policy: MemoryPolicy) {
     this.#disk = disk
     this.#places = places
     this.#policy = policy

@@ -1,6 +1,6 @@
 /**
  * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores its lines only if
- * the session has as many lines as the writer expects. A writer that lost its lock is therefore refused.
+ * the session has as many lines as the writer expects. A writer that lost its lock is therefore refused if another has written since.
  */
 import { setTimeout } from 'node:timers/promises'
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OpenFile } from './file-system.ts'
-import { createLineSplitter, type ReadLinesResult, readLines, type SplitLine } from './split-lines.ts'
+import { createLineSplitter, type LinesEnd, readLines, type SplitLine } from './split-lines.ts'
 
 /** A file that returns at most `most` bytes per read. */
 function fileOf(bytes: Uint8Array, most: number): OpenFile {
@@ -19,7 +19,7 @@ function fileOf(bytes: Uint8Array, most: number): OpenFile {
   }
 }
 
-interface Read extends ReadLinesResult {
+interface Read extends LinesEnd {
   readonly lines: readonly SplitLine[]
 }
 

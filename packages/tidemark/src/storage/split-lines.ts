@@ -61,7 +61,8 @@ function describeTooLong(sizeBytes: number, maxLineBytes: number): string {
   return `the line is ${sizeBytes} bytes long, more than the ${maxLineBytes} that are allowed; it is left out`
 }
 
-export interface ReadLinesResult {
+/** How the lines of a file ended. */
+export interface LinesEnd {
   /** The text after the last newline. */
   readonly rest: SplitLine
   readonly sizeBytes: number
@@ -78,7 +79,7 @@ export async function readLines(
   file: OpenFile,
   limit: number,
   visit: (lines: readonly SplitLine[]) => void,
-): Promise<ReadLinesResult> {
+): Promise<LinesEnd> {
   const chunk = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, limit)))
   const splitter = createLineSplitter()
   let sizeBytes = 0

@@ -111,7 +111,8 @@ export function createCompletionBody(completion: Completion): JsonFields {
 
 interface CompletionChunk {
   readonly data: JsonFields
-  readonly delay: 'start' | 'block' | 'piece' | 'none'
+  /** Which delay of the reply comes before the chunk. `block-piece`: a piece with which a block begins, so both delays. */
+  readonly delay: 'start' | 'block' | 'piece' | 'block-piece' | 'none'
 }
 
 /** Lists the chunks of a response. Usage has a separate chunk, sent only if the request asked for usage. */
@@ -150,23 +151,34 @@ function listDeltas(message: ChatMessage, deltaSize: number): readonly MessageDe
   const texts = ['reasoning_content', 'reasoning', 'content', 'refusal'].flatMap((field) => {
     const text = message[field]
     if (typeof text !== 'string') return []
-    return splitText(text, deltaSize).map(
-      (part): MessageDelta => ({ delta: { [field]: part }, delay: 'piece' }),
-    )
+    return splitText(text, deltaSize).map((part, at) => ({ field, part, isStart: at === 0 }))
+  })
+  const deltas = texts.map(({ field, part, isStart }, index): MessageDelta => {
+    const delay = isStart && index > 0 ? 'block-piece' : 'piece'
+    return { delta: { [field]: part }, delay }
   })
   return [
-    ...texts,
-    ...(message.tool_calls ?? []).flatMap((call, index) => listCallDeltas(call, index, deltaSize)),
+    ...deltas,
+    ...(message.tool_calls ?? []).flatMap((call, index) =>
+      listCallDeltas(call, { index, deltaSize, isFirstBlock: index === 0 && texts.length === 0 }),
+    ),
   ]
 }
 
-function listCallDeltas(call: JsonFields, index: number, deltaSize: number): readonly MessageDelta[] {
+function listCallDeltas(
+  call: JsonFields,
+  {
+    index,
+    deltaSize,
+    isFirstBlock,
+  }: { readonly index: number; readonly deltaSize: number; readonly isFirstBlock: boolean },
+): readonly MessageDelta[] {
   const isCustom = call.type === 'custom'
   const [field, argument] = isCustom ? (['custom', 'input'] as const) : (['function', 'arguments'] as const)
   const named = isObject(call[field]) ? call[field] : {}
   const first = { index, id: call.id, type: call.type, [field]: { name: named.name, [argument]: '' } }
   return [
-    { delta: { tool_calls: [first] }, delay: index === 0 ? 'none' : 'block' },
+    { delta: { tool_calls: [first] }, delay: isFirstBlock ? 'none' : 'block' },
     ...splitText(String(named[argument] ?? ''), deltaSize).map(
       (part): MessageDelta => ({
         delta: { tool_calls: [{ index, [field]: { [argument]: part } }] },

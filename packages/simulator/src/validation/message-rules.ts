@@ -2,7 +2,6 @@
  * Validation rules for message roles: their order, the blocks each may contain, empty content, prefill, and system
  * messages.
  */
-
 import { type ApiError, invalidRequest } from '../protocol/answer.ts'
 import {
   type Block,

@@ -1,7 +1,7 @@
 /**
- * The ambient source: one reminder in front of the conversation, with instructions of user and project, the state of the repository and
- * other texts of the host, each under a heading. The reminder does not change until a compaction writes a new one; changes before that are
- * appended.
+ * The source of the reminder in front of the conversation: instructions of user and project, the state of the repository and other texts of
+ * the host, each under a heading. The reminder does not change until a compaction writes a new one; changes before that are appended. Its
+ * kind in records and policies is `ambient`.
  */
 import { isObject } from '@tidemark/core/log/json'
 import type { Attachment } from '@tidemark/core/log/record'
@@ -14,7 +14,7 @@ import type {
 import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import { type TokenCounter, takeHead } from '@tidemark/core/text/truncate-text'
 
-export interface AmbientPart {
+export interface ReminderPart {
   /** Heading of the part, which also identifies it. */
   readonly heading: string
   readonly text: string
@@ -22,24 +22,24 @@ export interface AmbientPart {
   readonly place?: string
 }
 
-interface AmbientParts {
-  readonly parts: readonly AmbientPart[]
+interface ReminderParts {
+  readonly parts: readonly ReminderPart[]
   /** Headings of parts that could not be read now. If the context shows them, they count as unchanged. */
   readonly unread: readonly string[]
 }
 
-export const AMBIENT_TYPE = 'ambient_context'
+export const REMINDER_TYPE = 'ambient_context'
 const SOURCE_NAME = 'ambient'
 const REMINDER_KEY = `${SOURCE_NAME}:`
 
-interface AmbientSourceOptions {
+interface ReminderSourceOptions {
   /** Returns the parts whose changes are appended, as they are now. Called before each request. */
-  readonly read: (context: SourceContext) => Promise<AmbientParts>
+  readonly read: (context: SourceContext) => Promise<ReminderParts>
   /** Returns the parts that appear only in the reminder. Called when the reminder is written. */
-  readonly readSnapshots: (context: SourceContext) => Promise<readonly AmbientPart[]>
+  readonly readSnapshots: (context: SourceContext) => Promise<readonly ReminderPart[]>
 }
 
-export function ambientSource({ read, readSnapshots }: AmbientSourceOptions): ContextSource {
+export function reminderSource({ read, readSnapshots }: ReminderSourceOptions): ContextSource {
   return {
     name: SOURCE_NAME,
     kind: 'ambient',
@@ -58,14 +58,14 @@ export function ambientSource({ read, readSnapshots }: AmbientSourceOptions): Co
 }
 
 /** Returns the parts that are not empty. Tags that would end the reminder, even in a file name, are disarmed. */
-function cleanParts(parts: readonly AmbientPart[]): readonly AmbientPart[] {
+function cleanParts(parts: readonly ReminderPart[]): readonly ReminderPart[] {
   const said = parts.filter(({ text }) => text.trim() !== '')
   return said.map((part) => ({ ...part, text: defuseReminderTags(part.text) }))
 }
 
 function* renderReminder(
-  parts: readonly AmbientPart[],
-  snapshots: readonly AmbientPart[],
+  parts: readonly ReminderPart[],
+  snapshots: readonly ReminderPart[],
   { budgets, measure }: SourceContext,
 ): Generator<SourceItem> {
   const said = [...parts, ...snapshots]
@@ -73,7 +73,7 @@ function* renderReminder(
   const sections = Object.fromEntries(fitParts(said, budgets.ambient, measure))
   const headings = snapshots.map(({ heading }) => heading)
   const attachment = {
-    type: AMBIENT_TYPE,
+    type: REMINDER_TYPE,
     sections,
     ...(headings.length === 0 ? {} : { snapshots: headings }),
   }
@@ -95,7 +95,7 @@ function readShownParts({ byKey }: ShownAttachments): ReadonlyMap<string, string
   return shown
 }
 
-function* renderChanges({ parts, unread }: AmbientParts, context: SourceContext): Generator<SourceItem> {
+function* renderChanges({ parts, unread }: ReminderParts, context: SourceContext): Generator<SourceItem> {
   const shown = readShownParts(context.shown)
   const changed = parts.filter(({ heading, text }) => !isShowing(shown.get(heading), text))
   const fitted = new Map(fitParts(changed, context.budgets.ambient, context.measure))
@@ -103,7 +103,7 @@ function* renderChanges({ parts, unread }: AmbientParts, context: SourceContext)
   const gone = [...shown.keys()].filter((heading) => !present.has(heading))
   const news = [...fitted, ...gone.map((heading) => [heading, null] as const)]
   for (const [heading, text] of news) {
-    const attachment: Attachment = { type: AMBIENT_TYPE, sections: { [heading]: text }, update: true }
+    const attachment: Attachment = { type: REMINDER_TYPE, sections: { [heading]: text }, update: true }
     yield { id: heading, attachment, source: 'host' }
   }
   // Parts that are listed as skipped still exist.
@@ -129,7 +129,7 @@ const FRAME_TOKENS = 60
 const NOTE_TOKENS = 60
 
 function fitParts(
-  parts: readonly AmbientPart[],
+  parts: readonly ReminderPart[],
   budget: number,
   measure: TokenCounter,
 ): readonly (readonly [string, string])[] {

@@ -1,7 +1,8 @@
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { expect, it } from 'vitest'
-import { collectLogTexts, createLogReader } from './log-sources.ts'
+import { createLogReader } from './log-sources.ts'
+import { collectLogTexts } from './log-texts.ts'
 
 interface Step {
   readonly tool: string

@@ -154,8 +154,8 @@ export const mutants: readonly Mutant[] = [
     name: 'requests-aborted-before-an-answer-not-counted',
     law: 'since the client aborted its request is counted',
     file: 'packages/tidemark/src/dropin/client-exchange.ts',
-    find: 'if (isSent && signal?.aborted === true) await conversation.recordCut(null, ABORTED)',
-    replace: 'if (!isSent && signal?.aborted === true) await conversation.recordCut(null, ABORTED)',
+    find: 'if (isSent && signal?.aborted === true) await conversation.recordCut(null, CLIENT_ABORTED)',
+    replace: 'if (!isSent && signal?.aborted === true) await conversation.recordCut(null, CLIENT_ABORTED)',
     tests: ['test/drop-in/client-totals.test'],
   },
   {
@@ -170,8 +170,8 @@ export const mutants: readonly Mutant[] = [
     name: 'broken-off-responses-not-counted',
     law: 'an answer that the client stops reading is counted',
     file: 'packages/tidemark/src/dropin/client-conversation.ts',
-    find: 'await keepRecording(own, countCutCall(open, request, reply, cause))',
-    replace: 'await keepRecording(own, countCutCall(open, request, null, cause))',
+    find: 'await keepRecording(own, recordCutCallCost(open, request, reply, cause))',
+    replace: 'await keepRecording(own, recordCutCallCost(open, request, null, cause))',
     tests: ['test/drop-in/client-totals.test'],
   },
   {
@@ -242,7 +242,7 @@ export const mutants: readonly Mutant[] = [
     name: 'refused-request-not-sent-as-the-client-wrote-it',
     law: 'what the provider takes directly is answered',
     file: 'packages/tidemark/src/dropin/client-exchange.ts',
-    find: 'return retryUnchanged(conversation, call, failure, withText(response, text))',
+    find: 'return retryUnchanged(conversation, call, failure, withBodyText(response, text))',
     replace: 'return abandon(conversation, response, text)',
     tests: ['test/drop-in/client-fetch.test'],
   },
@@ -290,8 +290,8 @@ export const mutants: readonly Mutant[] = [
     name: 'bound-thinking-given-to-a-client',
     law: 'is open on a model that binds thinking to its context',
     file: 'packages/tidemark/src/dropin/hidden-thinking.ts',
-    find: 'return findHidingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY',
-    replace: 'return findHidingStart(state, model.choice.profile) === -1',
+    find: 'return findFirstDifferencePosition(state, model.choice.profile) !== Number.POSITIVE_INFINITY',
+    replace: 'return findFirstDifferencePosition(state, model.choice.profile) === -1',
     tests: ['test/drop-in/client-fetch.test'],
   },
   {
@@ -386,9 +386,9 @@ export const mutants: readonly Mutant[] = [
     name: 'delta-of-a-client-taken-twice',
     law: 'is recovered from an overflow that was not foreseen',
     file: 'packages/tidemark/src/dropin/client-history.ts',
-    find: 'return end === undefined ? null : matchLater(state, messages, end)',
+    find: 'return end === undefined ? null : matchMessagesAfter(state, messages, end)',
     replace:
-      'return end === undefined ? null : { ...matchLater(state, messages, end), news: messages, divergesAt: null, change: null }',
+      'return end === undefined ? null : { ...matchMessagesAfter(state, messages, end), news: messages, divergesAt: null, change: null }',
     tests: ['test/drop-in/compacted-client.test'],
   },
   {

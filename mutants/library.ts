@@ -166,7 +166,7 @@ export const mutants: readonly Mutant[] = [
     name: 'given-paths-are-not-sorted',
     law: 'are listed newest first, whatever the order of the paths',
     file: 'packages/tidemark/src/inspect/inspect-files.ts',
-    find: '[...logs.values()].toSorted(newestFirst)',
+    find: '[...logs.values()].toSorted(compareNewestFirst)',
     replace: '[...logs.values()]',
     tests: ['packages/cli/src/commands/inspect.test'],
   },

@@ -8,8 +8,8 @@
 import { type Block, isTextBlock, isToolUse } from '@tidemark/core/log/block'
 import {
   type BilledRequest,
+  collectTextLines,
   listEditAnchors,
-  listLines,
   listRequestBlocks,
   listStrings,
   type RecordedSession,
@@ -75,7 +75,10 @@ export class FidelityMeter {
     this.#totals = totals
     this.#used = session.steps.map(({ kind, blocks }) => (kind === 'response' ? listUsed(blocks) : NOTHING))
     for (const [index, { blocks, isPrompt }] of session.steps.entries())
-      for (const name of blocks.flatMap((block) => [...indexBlock(block).names, ...listLines(block)])) {
+      for (const name of blocks.flatMap((block) => [
+        ...indexBlock(block).names,
+        ...collectTextLines(block),
+      ])) {
         if (!this.#first.has(name)) this.#first.set(name, index)
         if (isPrompt && !this.#firstByUser.has(name)) this.#firstByUser.set(name, index)
       }
@@ -113,7 +116,9 @@ export class FidelityMeter {
     add(this.#totals.paths, list('paths'), isShown)
     add(this.#totals.identifiers, list('identifiers'), isShown)
     add(this.#totals.needCommands, list('commands'), isRun)
-    add(this.#totals.linesToEdit, list('lines'), (line) => blocks.some((block) => listLines(block).has(line)))
+    add(this.#totals.linesToEdit, list('lines'), (line) =>
+      blocks.some((block) => collectTextLines(block).has(line)),
+    )
   }
 
   #listEarlier(names: readonly string[], step: number): readonly string[] {

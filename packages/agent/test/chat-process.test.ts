@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { findUserSettings } from '../src/agent/settings.ts'
+import { findUserSettingsPath } from '../src/agent/settings.ts'
 import { type ChatWorld, createChatWorld, playSteps } from './chat-world.ts'
 import { TIDEMARK_COMMAND } from './simulate-process.ts'
 
@@ -118,7 +118,7 @@ describe.skipIf(process.platform !== 'linux')('commands', () => {
 
 it('a session that cannot be opened ends the program, although an MCP server hangs', async () => {
   const world = await createChatWorld(playSteps('Done.'))
-  const path = findUserSettings(world.env)
+  const path = findUserSettingsPath(world.env)
   mkdirSync(dirname(path), { recursive: true })
   const hangs = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'] }
   writeFileSync(path, JSON.stringify({ policy: { nonsense: 1 }, mcpServers: { hangs } }))

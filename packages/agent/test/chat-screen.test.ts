@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { findUserSettings } from '../src/agent/settings.ts'
+import { findUserSettingsPath } from '../src/agent/settings.ts'
 import { createChatWorld, playSteps } from './chat-world.ts'
 import { EMPTY_INPUT } from './screen-world.ts'
 import { createVirtualScreen } from './virtual-screen.ts'
@@ -58,7 +58,7 @@ describe('the screen', () => {
     await see(EMPTY_INPUT)
     await send('/exit')
     await see('EXIT 0')
-    const settings = findUserSettings(env)
+    const settings = findUserSettingsPath(env)
     mkdirSync(dirname(settings), { recursive: true })
     writeFileSync(settings, JSON.stringify({ promptHistory: false }))
     restart()

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createSummarizer, type Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { findUserSettings } from '../src/agent/settings.ts'
+import { findUserSettingsPath } from '../src/agent/settings.ts'
 import { type ChatWorld, playSteps, type Step } from './chat-world.ts'
 import { testServer } from './mcp-world.ts'
 import { EMPTY_INPUT } from './screen-world.ts'
@@ -82,7 +82,7 @@ describe('slash commands', () => {
       columns: 120,
       rows: 40,
       prepare(world) {
-        const path = findUserSettings(world.env)
+        const path = findUserSettingsPath(world.env)
         mkdirSync(dirname(path), { recursive: true })
         const hook = { matcher: 'Bash', hooks: [{ type: 'command', command: 'true' }] }
         const hooks = { PreToolUse: [hook] }

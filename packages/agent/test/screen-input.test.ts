@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Script } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { findUserSettings } from '../src/agent/settings.ts'
+import { findUserSettingsPath } from '../src/agent/settings.ts'
 import { createVirtualScreen } from './virtual-screen.ts'
 
 /** Answers slowly to a prompt with "slow". */
@@ -89,7 +89,7 @@ describe('the input', () => {
   it('has a prompt again that was interrupted before it was in the log', async () => {
     const { see, send, press, home } = await createVirtualScreen(script, {
       prepare({ env }) {
-        const path = findUserSettings(env)
+        const path = findUserSettingsPath(env)
         mkdirSync(dirname(path), { recursive: true })
         const hooks = { UserPromptSubmit: [{ hooks: [{ type: 'command', command: 'sleep 30' }] }] }
         writeFileSync(path, JSON.stringify({ hooks }))

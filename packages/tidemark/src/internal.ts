@@ -5,14 +5,14 @@
 
 export { redactStrings } from '@tidemark/core/text/redact'
 export { DIALECT_NAMES, type DialectName } from '@tidemark/wire/openai/dialects'
-export { explainUnknownRecord } from './compact/compact-log.ts'
+export { findRecordIdProblem } from './compact/compact-log.ts'
 export type {
   CompactionPreview,
   CompactLogRefusal,
-  RecordsSize,
+  RecordsAndTokens,
   WrittenLog,
 } from './compact/compact-report.ts'
-export { explainBadOutput, writeSession } from './compact/write-log.ts'
+export { findOutputProblem, writeSession } from './compact/write-log.ts'
 export { withoutAddedUsage, withUsageAsked } from './dropin/added-usage.ts'
 export { copyHead, isEventStream } from './dropin/client-response.ts'
 export {
@@ -62,9 +62,9 @@ export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { BlobCopyReport } from './logs/log-blobs.ts'
 export { createLogNotes, followLogNotes, type LogNotes } from './logs/log-notes.ts'
-export { findSessionPath, hasSession, type SessionInfo } from './logs/own-sessions.ts'
+export { hasSession, resolveLogPath, type SessionInfo } from './logs/own-sessions.ts'
 export { readLogText } from './logs/read-log.ts'
-export { createRefusal, LIMIT_STATUS } from './models/client-error.ts'
+export { createRefusalResponse, LIMIT_STATUS } from './models/client-error.ts'
 export { createHttpModel } from './models/http-model.ts'
 export { createModelOfClient, findRouteByPath, PROVIDERS } from './models/providers.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
@@ -80,7 +80,7 @@ export {
 } from './proxy/client-host.ts'
 export { serveLoopbackProxy } from './proxy/loopback-proxy.ts'
 export { countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
-export { listEditAnchors, listLines, listStrings } from './replay/edit-anchors.ts'
+export { collectTextLines, listEditAnchors, listStrings } from './replay/edit-anchors.ts'
 export { createEnginePolicy, SUMMARY_TOKENS } from './replay/engine-policy.ts'
 export type { PolicyReplay } from './replay/policy-replay.ts'
 export { type RecordedSession, readRecordedSession } from './replay/recorded-session.ts'
@@ -105,7 +105,7 @@ export {
   replaySession,
   type TooLongRequest,
 } from './replay/replay-session.ts'
-export { copyBlobBytes, createBlobId } from './storage/blob-folder.ts'
+export { computeBlobId, copyBlobBytes } from './storage/blob-folder.ts'
 export { createSingleLogJournal } from './storage/file-journal.ts'
 export { type FileSystem, nodeFileSystem, type OpenFile } from './storage/file-system.ts'
 export { isSessionId, sessionPaths, tidemarkHome } from './storage/home-paths.ts'

@@ -4,7 +4,7 @@ import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAllRecords } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readFileAtomic } from '../src/storage/atomic-file.ts'
+import { readFileSnapshot } from '../src/storage/atomic-file.ts'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 import { createSystemError } from '../src/testing/crash-file-node.ts'
 import {
@@ -119,7 +119,7 @@ function wholeBatches({ tried }: History, marks: readonly string[]): readonly st
 
 /** Lines of the log other than headers. */
 async function recordLines(files: CrashFileSystem): Promise<number> {
-  const text = Buffer.from((await readFileAtomic(files, LOG))?.bytes ?? []).toString()
+  const text = Buffer.from((await readFileSnapshot(files, LOG))?.bytes ?? []).toString()
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('{"type":"tidemark"')).length
 }
 

@@ -177,7 +177,7 @@ function describeDefinition(file: FoundPromptFile, project: string): TrustItem {
 }
 
 /** Lists the definitions of a project, for the user to trust. */
-export async function listDefinitionItems(folder: string, home: string): Promise<readonly TrustItem[]> {
+export async function listAgentTrustItems(folder: string, home: string): Promise<readonly TrustItem[]> {
   const project = resolveRealPath(folder)
   // In the home folder, these files are the user's own.
   if (project === resolveRealPath(home)) return []

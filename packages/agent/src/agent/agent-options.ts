@@ -177,7 +177,7 @@ export interface Agent {
 }
 
 /** False for `AskUser` if nobody can answer, for a tool not in `toolNames` or the definition, or that the starting agent lacks. */
-export function isOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
+export function isToolOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
   if (name === 'AskUser' && askUser === undefined) return false
   if (inherited === undefined) return toolNames?.includes(name) ?? true
   return inherited.isOffered(name) && isToolOfAgent(inherited.definition, name)

@@ -12,7 +12,7 @@ import {
   type Agent,
   type AgentOptions,
   createCommandEnvironment,
-  isOffered,
+  isToolOffered,
   type PermissionDenial,
   type SubagentInheritance,
 } from './agent-options.ts'
@@ -22,7 +22,7 @@ import { mayReadUnasked } from './memory-sources.ts'
 import {
   decidePermission,
   formatAllowedTools,
-  hasSearchLimits,
+  hasRulesOnReading,
   type PermissionContext,
   PLAN_TOOL,
   REFUSED_BY_USER,
@@ -30,7 +30,7 @@ import {
 import { openPlanMode } from './plan-mode.ts'
 import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
 import { openSessionSandbox } from './sandbox-session.ts'
-import { findUserSettings } from './settings.ts'
+import { findUserSettingsPath } from './settings.ts'
 
 interface SessionPlace {
   /** The working directory. */
@@ -75,7 +75,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     folder,
     readableFolders,
     guardedPaths: settings.hookFiles ?? [],
-    protectedFolders: [home, dirname(findUserSettings(options.env))].map((path) => resolveRealPath(path)),
+    protectedFolders: [home, dirname(findUserSettingsPath(options.env))].map((path) => resolveRealPath(path)),
     ownRules: settings.ownRules ?? [],
     findGitProgram: createGitCheck(settings, folder),
     get sandbox() {
@@ -103,7 +103,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     context,
     sandbox,
     promptTools,
-    sources: [plan.source, ...(isOffered(options, 'Skill') ? prompts.sources : [])],
+    sources: [plan.source, ...(isToolOffered(options, 'Skill') ? prompts.sources : [])],
     expandPrompt,
     switchMode: plan.switchTo,
     listPromptFiles: prompts.list,
@@ -166,7 +166,7 @@ async function inheritPermissions(
     context,
     sandbox: null,
     promptTools: skills === null ? {} : { skills },
-    sources: isOffered(options, 'Skill') ? sources : [],
+    sources: isToolOffered(options, 'Skill') ? sources : [],
     expandPrompt: async (prompt) => ({ prompt, notices: [] }),
     switchMode: async () => {},
     listPromptFiles: list,
@@ -198,7 +198,7 @@ export function createPromptFilePlaces({ env }: AgentOptions, context: Permissio
  * Returns options with which questions to the user come one at a time, although several agents may ask. If an agent is stopped while its
  * question waits, the question is dropped.
  */
-export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
+export function withQueuedQuestions(options: AgentOptions): AgentOptions {
   let last: Promise<unknown> = Promise.resolve()
   const waitInTurn = <Answer>(ask: () => Promise<Answer>): Promise<Answer> => {
     const answer = last.then(ask)
@@ -229,8 +229,8 @@ export function withQuestionsInTurn(options: AgentOptions): AgentOptions {
 }
 
 /** Hides files from searches in a folder around them, if a rule denies reading them or requires a question. */
-export function createHiding(context: PermissionContext): Pick<AgentEnvironment, 'isHidden'> {
-  if (!hasSearchLimits(context.rules)) return {}
+export function createHiddenFileCheck(context: PermissionContext): Pick<AgentEnvironment, 'isHidden'> {
+  if (!hasRulesOnReading(context.rules)) return {}
   const decide = (tool: string, path: string) =>
     decidePermission(tool, { kind: 'read', paths: [path] }, context).decision
   return {
@@ -246,7 +246,7 @@ export function createHiding(context: PermissionContext): Pick<AgentEnvironment,
  * Returns the permission check, and the hook that asks the user, as session options. The hook runs after the hooks of the settings, so it
  * only gets calls that these have not decided.
  */
-export function createPermissions(
+export function createPermissionOptions(
   { askPermission }: AgentOptions,
   context: PermissionContext,
   {

@@ -33,15 +33,15 @@ import {
   type AgentOptions,
   createCommandEnvironment,
   type InheritedServers,
-  isOffered,
+  isToolOffered,
   type SubagentTeam,
 } from './agent-options.ts'
 import {
-  createHiding,
-  createPermissions,
+  createHiddenFileCheck,
+  createPermissionOptions,
   type OpenPermissions,
   openPermissions,
-  withQuestionsInTurn,
+  withQueuedQuestions,
 } from './agent-permissions.ts'
 import {
   createMemoryHooks,
@@ -60,7 +60,7 @@ import { openSubagents } from './task-tools.ts'
 export async function openAgent(given: AgentOptions): Promise<Agent> {
   const { sessionId, home, inherited } = given
   // A subagent asks through the agent that started it, whose questions already come one at a time.
-  const options = inherited === undefined ? withQuestionsInTurn(given) : given
+  const options = inherited === undefined ? withQueuedQuestions(given) : given
   const folder = realpathSync(options.folder)
   const { log, folder: ownFolder } = sessionPaths(home, sessionId)
   const scratchFolder = join(ownFolder, 'scratch')
@@ -112,7 +112,7 @@ async function openSession(
   const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
   const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp, team })
   const asked = { denials, isReadOnly, shells, permittedWrites }
-  const { hooks, canUseTool } = createPermissions(options, context, asked)
+  const { hooks, canUseTool } = createPermissionOptions(options, context, asked)
   session = await tidemark.open(sessionId, {
     ...createServerTools(options, tools, mcp),
     canUseTool,
@@ -166,7 +166,7 @@ function attachFiles(
   options: AgentOptions,
   parts: Parameters<typeof readNamedFiles>[1],
 ): Agent['expandPrompt'] {
-  if (options.inherited !== undefined || !isOffered(options, 'Read')) return expandPrompt
+  if (options.inherited !== undefined || !isToolOffered(options, 'Read')) return expandPrompt
   return async (prompt, signal) =>
     withPromptFiles(await expandPrompt(prompt, signal), await readNamedFiles(prompt, parts))
 }
@@ -192,7 +192,7 @@ function createServerTools(
   own: Tools,
   mcp: McpServers | null,
 ): { readonly tools: Tools | (() => Tools); readonly findTool?: McpServers['findTool'] } {
-  const isKept = (name: string): boolean => isOffered(options, name)
+  const isKept = (name: string): boolean => isToolOffered(options, name)
   const servers = options.inherited?.servers ?? mcp
   if (servers === null) return { tools: own }
   const findTool = async (name: string) => (isKept(name) ? await servers.findTool(name) : null)
@@ -227,13 +227,13 @@ function offerTools(
     cwd: context.folder,
     env: createCommandEnvironment(options),
     now: Date.now,
-    ...createHiding(context),
+    ...createHiddenFileCheck(context),
     ...(context.sandbox === undefined ? {} : { sandbox: context.sandbox }),
     ...(options.model.hideKey === undefined ? {} : { hideKey: options.model.hideKey }),
     ...(options.askUser === undefined ? {} : { askUser: options.askUser }),
   })
   const all = { ...own, ...taskTools }
-  return Object.fromEntries(Object.entries(all).filter(([name]) => isOffered(options, name)))
+  return Object.fromEntries(Object.entries(all).filter(([name]) => isToolOffered(options, name)))
 }
 
 /** Events at which hooks also run in a subagent. Its start and end are events of the main conversation. */

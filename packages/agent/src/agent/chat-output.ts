@@ -6,7 +6,7 @@
 import { describeEvent } from '@tidemark/terminal/render/describe-event'
 import { formatCost } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
-import { sanitizeLines, sanitizeText, showExactly } from '@tidemark/terminal/render/text'
+import { formatExactly, sanitizeLines, sanitizeText } from '@tidemark/terminal/render/text'
 import { createColors, type Terminal } from '@tidemark/terminal/terminal'
 import type { RunOutcome, SessionEvent } from 'tidemark'
 import type { Agent } from './agent-options.ts'
@@ -78,7 +78,7 @@ function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agen
   else terminal.warn(`tidemark: ${sanitizeText(outcome.message)}\n`)
   // A rule with characters that a terminal hides cannot be copied from there, so it is left out.
   const rules = [...new Set(denials.flatMap(({ suggestions }) => suggestions))].filter(
-    (rule) => showExactly(rule) === rule,
+    (rule) => formatExactly(rule) === rule,
   )
   if (denials.length === 0) return
   const isPlanWaiting = isPlanning() && denials.some(({ tool }) => tool === PLAN_TOOL)

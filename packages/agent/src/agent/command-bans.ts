@@ -4,16 +4,16 @@
  */
 import { basename } from 'node:path'
 import { compileGlob } from 'tidemark/tools'
-import { type LaunchedPart, matchesCommand, type ReadCommand, readCommand } from './command-rules.ts'
-import { INTERPRETERS, isRunner, NEUTRAL_OPTIONS, PLACE_VARIABLES, SHELLS } from './command-table.ts'
-import { findNamedRow, isTableUse } from './command-use.ts'
+import { type AnalyzedCommand, analyzeCommand, type LaunchedPart, matchesCommand } from './command-rules.ts'
+import { HARMLESS_VARIABLES, INTERPRETERS, isRunner, NEUTRAL_OPTIONS, SHELLS } from './command-table.ts'
+import { findLongestRow, isTableUse } from './command-use.ts'
 import { type CommandWord, joinWords, splitWord, trimCommand } from './command-words.ts'
 
 /** `covers`: the command runs what the rule names. `hides`: its words do not show whether it does. */
 export type BanVerdict = 'covers' | 'hides' | null
 
 /** Compares a command with the pattern of an ask or deny rule. */
-export function judgeBan(pattern: string, read: ReadCommand): BanVerdict {
+export function compareWithBan(pattern: string, read: AnalyzedCommand): BanVerdict {
   if (matchesCommand(pattern, trimCommand(read.command))) return 'covers'
   const verdicts = read.parts.map((part) => judgePart(pattern, part))
   if (verdicts.includes('covers')) return 'covers'
@@ -106,7 +106,7 @@ function hidesShellText(name: string, rest: readonly CommandWord[], depth: numbe
   if (/sh$/.test(name) && name !== 'ssh' && runsFile(rest)) return false
   const text = joinWords(rest.filter((word) => !word.text.startsWith('-')))
   if (text === '' || UNREAD_FILE.test(text) || depth >= MOST_TEXTS) return true
-  const { parts, isPlain } = readCommand(text)
+  const { parts, isPlain } = analyzeCommand(text)
   return !isPlain || parts.some((part) => hidesWhatItRuns(part, depth + 1))
 }
 
@@ -134,11 +134,11 @@ function mayMean(pattern: string, part: LaunchedPart): boolean {
   const program = launch.own[0]
   if (mentionsWords(pattern, part)) return true
   if (
-    findNamedRow(launch.own) === null &&
+    findLongestRow(launch.own) === null &&
     words.some((word) => word !== program && isRunner(basename(word.text)))
   )
     return true
-  if (words.some(({ raw }) => /[$`]/.test(raw.replaceAll(PLACE_VARIABLES, '')))) return true
+  if (words.some(({ raw }) => /[$`]/.test(raw.replaceAll(HARMLESS_VARIABLES, '')))) return true
   // Patterns in quotes count, too, because the program may pass its text to a shell.
   const pieces = new Set(words.flatMap(({ text }) => splitWord(text)).filter((piece) => /[*?[{]/.test(piece)))
   if (pieces.size > MOST_PATTERNS) return true
@@ -160,7 +160,7 @@ function listWantedWords(pattern: string): readonly string[] {
 }
 
 /** Returns true if the words of a rule are among those of a command or a part of one. */
-function mentionsWords(pattern: string, { listMentioned }: Pick<ReadCommand, 'listMentioned'>): boolean {
+function mentionsWords(pattern: string, { listMentioned }: Pick<AnalyzedCommand, 'listMentioned'>): boolean {
   const wanted = listWantedWords(pattern)
   return wanted.length > 0 && wanted.every((word) => listMentioned().has(word))
 }

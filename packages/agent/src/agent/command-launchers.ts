@@ -19,7 +19,7 @@ export interface Launch {
 const MOST_PROGRAMS = 12
 
 /** Reads what a part of a command runs. */
-export function readLaunch(words: readonly CommandWord[]): Launch {
+export function analyzeLaunch(words: readonly CommandWord[]): Launch {
   const starts = [skipAssignments(words, 0)]
   let isCertain = true
   let own = starts[0] ?? 0

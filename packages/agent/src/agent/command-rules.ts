@@ -7,9 +7,9 @@ import { dirname, isAbsolute, join, relative } from 'node:path'
 import { matchesStars } from 'tidemark/tools'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
-import { type Launch, readLaunch } from './command-launchers.ts'
-import { EVALUATING_BUILTINS, PRINTERS, SHELL_CHANGERS, SHELL_WORDS } from './command-table.ts'
-import { dropNeutralWords, findNamedRow, findRow, isKnownUse, isOption } from './command-use.ts'
+import { analyzeLaunch, type Launch } from './command-launchers.ts'
+import { CONTROL_KEYWORDS, EVALUATING_BUILTINS, PRINTERS, SHELL_CHANGERS } from './command-table.ts'
+import { dropNeutralWords, findLongestRow, findProgramRow, isKnownUse, isOption } from './command-use.ts'
 import {
   type CommandPart,
   type CommandWord,
@@ -20,7 +20,7 @@ import {
 } from './command-words.ts'
 
 /** A parsed command. It is read once and then compared with all rules. */
-export interface ReadCommand {
+export interface AnalyzedCommand {
   readonly command: string
   readonly parts: readonly LaunchedPart[]
   /** False if the words do not show everything that the command does. */
@@ -29,7 +29,7 @@ export interface ReadCommand {
   readonly listMentioned: () => ReadonlySet<string>
 }
 
-export interface LaunchedPart extends CommandPart, Pick<ReadCommand, 'listMentioned'> {
+export interface LaunchedPart extends CommandPart, Pick<AnalyzedCommand, 'listMentioned'> {
   readonly launch: Launch
 }
 
@@ -53,15 +53,15 @@ interface PlacedPart extends CommandPart {
  * Reads a command. Not plain are: loops, conditions, a program name that the shell expands, a builtin that evaluates its arguments again or
  * changes the shell for later parts, and input for a program that may run it.
  */
-export function readCommand(command: string): ReadCommand {
+export function analyzeCommand(command: string): AnalyzedCommand {
   const parsed = parseCommand(command)
   const parts = parsed.parts.map((part) => ({
     ...part,
-    launch: readLaunch(part.words),
+    launch: analyzeLaunch(part.words),
     listMentioned: createMentions(() => joinWords(part.words)),
   }))
   const isOpaque = (part: LaunchedPart): boolean =>
-    SHELL_WORDS.has(part.words[0]?.raw ?? '') ||
+    CONTROL_KEYWORDS.has(part.words[0]?.raw ?? '') ||
     part.launch.programs.some(([program]) => program !== undefined && isExpandedName(program)) ||
     readsArgumentsAgain(part) ||
     part.inputs.some((input) => !isReadInput(input, part)) ||
@@ -85,7 +85,7 @@ function isExpandedName({ raw, isExpanded }: CommandWord): boolean {
 
 /** True for `< file` with a program that only reads it. In /dev, a shell may open connections. */
 function isReadInput({ text, isExpanded }: CommandWord, { words }: CommandPart): boolean {
-  return !isExpanded && !text.includes('dev/') && findRow(words)?.isForEveryFolder === true
+  return !isExpanded && !text.includes('dev/') && findProgramRow(words)?.isForEveryFolder === true
 }
 
 function readsArgumentsAgain({ launch: { own } }: LaunchedPart): boolean {
@@ -159,7 +159,7 @@ function describePlace(current: string, folder: string): string {
 /** Returns true if the patterns together allow every part of a command, or if one of them is exactly the command. */
 export function allowsCommand(
   patterns: readonly string[],
-  { command, parts, isPlain }: ReadCommand,
+  { command, parts, isPlain }: AnalyzedCommand,
   place: CommandPlace,
 ): boolean {
   if (patterns.includes(`${describePlace(place.start, place.folder)}${trimCommand(command)}`)) return true
@@ -192,7 +192,7 @@ function allowsPart(pattern: string, { words, text }: CommandPart, place: string
   const isPlaced = place !== null && place !== '' && pattern.startsWith(place)
   const own = isPlaced ? pattern.slice(place.length) : pattern
   if (!matchesCommand(own, text)) return false
-  const row = findRow(words)
+  const row = findProgramRow(words)
   if (!isPlaced && place !== '' && row?.isForEveryFolder !== true) return false
   return !own.includes('*') || isKnownUse(words, countNamedWords(own), row)
 }
@@ -223,7 +223,7 @@ const MAX_SUGGESTED = 4
  * command; none if that text would also match other commands.
  */
 export function suggestCommandPatterns(
-  { command, parts, isPlain }: ReadCommand,
+  { command, parts, isPlain }: AnalyzedCommand,
   place: CommandPlace,
   known: readonly string[],
 ): readonly string[] {
@@ -243,7 +243,7 @@ function suggestPattern(part: PlacedPart): string | null {
   const [place = null, ...others] = part.places
   if (place === null || others.length > 0) return null
   const { words } = dropNeutralWords(part)
-  const found = findNamedRow(words)
+  const found = findLongestRow(words)
   const count = found === null ? 0 : found.count + (found.row.namedWords ?? 0)
   const named = words.slice(0, count)
   const isNamed = found !== null && named.length === count && !named.slice(found.count).some(isOption)

@@ -363,7 +363,7 @@ export const PROGRAMS_WITH_SUBCOMMANDS: ReadonlySet<string> = new Set(
 )
 
 /** Other uses of these programs: a rule must name the subcommand and every option. */
-export const OTHER_USE: ProgramUse = { options: '', isSuggested: false }
+export const UNLISTED_USE: ProgramUse = { options: '', isSuggested: false }
 
 /** Words after the program's name that do not change what it does. */
 export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -445,10 +445,10 @@ export function isRunner(name: string): boolean {
 }
 
 /** Variables whose values do not influence what a command runs. */
-export const PLACE_VARIABLES = /\$(?:PWD|HOME|USER|OLDPWD|TMPDIR|\?)(?![\w])/g
+export const HARMLESS_VARIABLES = /\$(?:PWD|HOME|USER|OLDPWD|TMPDIR|\?)(?![\w])/g
 
 /** Keywords of loops and conditions, whose parts do not show much alone. */
-export const SHELL_WORDS: ReadonlySet<string> = new Set(
+export const CONTROL_KEYWORDS: ReadonlySet<string> = new Set(
   '! for while until if then else elif fi do done case esac select function coproc'.split(' '),
 )
 

@@ -1,20 +1,20 @@
 /** Decides by the table whether a program is used in a known way: its words do no more than the program's name says. */
 import { basename } from 'node:path'
-import { readLaunch } from './command-launchers.ts'
+import { analyzeLaunch } from './command-launchers.ts'
 import {
   KNOWN_PROGRAMS,
   NEUTRAL_OPTIONS,
-  OTHER_USE,
   PROGRAM_USES,
   PROGRAMS_WITH_SUBCOMMANDS,
   type ProgramUse,
+  UNLISTED_USE,
 } from './command-table.ts'
 import { type CommandPart, type CommandWord, isAssignment } from './command-words.ts'
 
 const MOST_NAME_WORDS = 3
 
 /** Returns the row with the longest name that the words begin with, and the number of words in that name. */
-export function findNamedRow(
+export function findLongestRow(
   words: readonly CommandWord[],
 ): { readonly row: ProgramUse; readonly count: number } | null {
   const names = words
@@ -28,21 +28,21 @@ export function findNamedRow(
 }
 
 /** Returns the row of the program that a part runs; null if the program has none. */
-export function findRow(words: readonly CommandWord[]): ProgramUse | null {
+export function findProgramRow(words: readonly CommandWord[]): ProgramUse | null {
   return findUse(words).row
 }
 
 /** Returns the row of a part, and the number of words up to the end of the program's name and subcommand. */
 function findUse(words: readonly CommandWord[]): { readonly row: ProgramUse | null; readonly count: number } {
-  const direct = findNamedRow(words)
+  const direct = findLongestRow(words)
   if (direct !== null) return direct
-  const { own, programs } = readLaunch(words)
+  const { own, programs } = analyzeLaunch(words)
   const first = programs[0] ?? []
   // A launcher with its own rows, such as npx, is judged by those.
-  const program = isKnownProgram(first) && findNamedRow(own) === null ? first : own
-  const { row, count } = findNamedRow(program) ?? { row: null, count: 1 }
+  const program = isKnownProgram(first) && findLongestRow(own) === null ? first : own
+  const { row, count } = findLongestRow(program) ?? { row: null, count: 1 }
   return {
-    row: row ?? (isKnownProgram(program) ? OTHER_USE : null),
+    row: row ?? (isKnownProgram(program) ? UNLISTED_USE : null),
     count: words.length - program.length + count,
   }
 }
@@ -53,7 +53,7 @@ function isKnownProgram([program]: readonly CommandWord[]): boolean {
 
 /** Returns true if the table knows everything in a part, so that it runs only its own program. */
 export function isTableUse(words: readonly CommandWord[]): boolean {
-  const found = findNamedRow(words)
+  const found = findLongestRow(words)
   return found !== null && isKnownUse(words, found.count, found.row)
 }
 
@@ -65,7 +65,7 @@ export function isKnownUse(words: readonly CommandWord[], named: number, row: Pr
   if (row === null) return words.length === named || !QUESTION.test(words[named - 1]?.text ?? '')
   if (row.isExactOnly === true) return false
   const { count } = findUse(words)
-  if (row === OTHER_USE && !namesSubcommand(words.slice(count - 1), named - count + 1)) return false
+  if (row === UNLISTED_USE && !namesSubcommand(words.slice(count - 1), named - count + 1)) return false
   const use = readUse(words.slice(count), Math.max(0, named - count), row)
   return use !== null && hasKnownOperands(use, row)
 }

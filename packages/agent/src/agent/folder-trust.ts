@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { showExactly } from '@tidemark/terminal/render/text'
+import { formatExactly } from '@tidemark/terminal/render/text'
 import { writeFileAtomic } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
 
@@ -95,7 +95,11 @@ async function readTrustFile(path: string): Promise<TrustFile | null> {
 }
 
 /** Trusts exactly these items in a folder, and nothing that was trusted there before. Returns the folder's real path. */
-export async function writeTrust(home: string, folder: string, items: readonly TrustItem[]): Promise<string> {
+export async function replaceTrust(
+  home: string,
+  folder: string,
+  items: readonly TrustItem[],
+): Promise<string> {
   const real = await findRealFolder(folder)
   await replaceTrustFile(home, real, { items: items.map(hashItem), names: items.map(hashName) })
   return real
@@ -143,6 +147,6 @@ export async function listTrustedFolders(home: string): Promise<readonly string[
 
 /** Formats an item for the user who must decide about it: completely, and with hidden characters made visible. */
 export function formatTrustItem({ setting, parts, files = [] }: TrustItem): string {
-  const names = files.length === 0 ? '' : ` [runs ${files.map(({ path }) => showExactly(path)).join(', ')}]`
-  return `${setting}: ${parts.map(showExactly).join(' ')}${names}`
+  const names = files.length === 0 ? '' : ` [runs ${files.map(({ path }) => formatExactly(path)).join(', ')}]`
+  return `${setting}: ${parts.map(formatExactly).join(' ')}${names}`
 }

@@ -64,12 +64,12 @@ interface ConfigFile {
 const MOST_CHARACTERS = 1_000_000
 
 /** Reads configuration files and the files that they include. `home`: null if includes from the home folder are not followed. */
-export function* followGitConfig(given: readonly string[], home: string | null): Generator<ConfigFile> {
+export function* readGitConfigFiles(given: readonly string[], home: string | null): Generator<ConfigFile> {
   const files = new Set(given)
   let characters = 0
   // Included files are added to the list during this loop.
   for (const file of files) {
-    const text = readText(file)
+    const text = readTextIfAny(file)
     characters += 1_000 + (text ?? '').length
     const isRead = characters <= MOST_CHARACTERS && (text !== null || !existsSync(file))
     const entries = isRead ? readGitConfig(text ?? '') : null
@@ -106,16 +106,16 @@ export function isRepository(folder: string): boolean {
 /** Returns the Git folder that a path is or points to, and the one whose configuration it shares. */
 export function listGitFolders(path: string): readonly string[] {
   const isPointer = isFile(path)
-  const pointer = isPointer ? (readText(path) ?? '').replace(/^gitdir: /, '').trim() : ''
+  const pointer = isPointer ? (readTextIfAny(path) ?? '').replace(/^gitdir: /, '').trim() : ''
   const own = isPointer ? resolve(dirname(path), pointer) : path
-  const shared = readText(join(own, 'commondir'))
+  const shared = readTextIfAny(join(own, 'commondir'))
   return shared === null ? [own] : [own, resolve(own, shared.trim())]
 }
 
 const MOST_CONFIG_BYTES = 1_000_000
 
 /** Returns the text of a file; null if there is none that can be read. */
-export function readText(path: string): string | null {
+export function readTextIfAny(path: string): string | null {
   try {
     const found = statSync(path)
     return found.isFile() && found.size <= MOST_CONFIG_BYTES ? readFileSync(path, 'utf8') : null

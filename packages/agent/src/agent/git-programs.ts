@@ -10,12 +10,12 @@ import type { TrustItem } from './folder-trust.ts'
 import {
   type ConfigEntry,
   findRepository,
-  followGitConfig,
   isRepository,
   listGitConfigPaths,
   listGitFolders,
   listLinkedRepositories,
-  readText,
+  readGitConfigFiles,
+  readTextIfAny,
 } from './git-config.ts'
 import { walkFolders } from './protected-paths.ts'
 
@@ -120,7 +120,7 @@ function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   const items: TrustItem[] = []
   const hooks = new Set([join(gitFolder, 'hooks')])
   // Configuration in the home folder is the user's own, so it is not followed.
-  for (const { file, entries } of followGitConfig(listGitConfigPaths(gitFolder), null)) {
+  for (const { file, entries } of readGitConfigFiles(listGitConfigPaths(gitFolder), null)) {
     if (entries === null) return [createUntrustable(toShownPath(file, root))]
     for (const entry of entries)
       if (entry.key === 'core.hookspath') hooks.add(resolve(findWorkTree(place), entry.value))
@@ -132,7 +132,7 @@ function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
 /** Returns an item for the commands that an unfinished rebase will still run. */
 function listPendingCommands({ gitFolder, root }: GitPlace): readonly TrustItem[] {
   const todo = join(gitFolder, 'rebase-merge', 'git-rebase-todo')
-  const hasCommands = /^\s*(?:x|exec)\s/m.test(readText(todo) ?? '')
+  const hasCommands = /^\s*(?:x|exec)\s/m.test(readTextIfAny(todo) ?? '')
   return hasCommands ? [withFiles({ setting: 'git', parts: ['rebase'] }, [todo], root)] : []
 }
 

@@ -23,13 +23,13 @@ interface HookPart {
 }
 
 /** Splits hooks into single hooks, each with its item. */
-export async function listHookParts(hooks: HookSettings, folder: string): Promise<readonly HookPart[]> {
+export async function splitHooks(hooks: HookSettings, folder: string): Promise<readonly HookPart[]> {
   const parts: HookPart[] = []
   for (const [event, groups] of Object.entries(hooks))
     for (const { matcher = '', hooks: commands } of groups)
       for (const command of commands) {
         const when = matcher === '' || matcher === '*' ? `${event}:` : `${event} (${matcher}):`
-        const files = await describeRunFiles(command, folder)
+        const files = await listTrustFiles(command, folder)
         const item = {
           setting: 'hooks',
           parts: [when, ...describeCommand(command)],
@@ -45,11 +45,11 @@ function describeCommand({ command, args }: HookCommandSettings): readonly strin
 }
 
 /** Describes the project's files that a command runs, for an item of trust. */
-export async function describeRunFiles(
+export async function listTrustFiles(
   command: HookCommandSettings,
   folder: string,
 ): Promise<NonNullable<TrustItem['files']>> {
-  const files = await listRunFiles(command, folder)
+  const files = await findRunFiles(command, folder)
   return files.map(({ path, hash }) => ({ path: toShownPath(path, folder), hash }))
 }
 
@@ -66,7 +66,7 @@ interface RunFile {
  * folder; and files that define another name (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a
  * makefile are not.
  */
-export async function listRunFiles(
+export async function findRunFiles(
   { command, args }: HookCommandSettings,
   folder: string,
 ): Promise<readonly RunFile[]> {
@@ -379,7 +379,7 @@ function readOption(words: readonly string[], names: readonly string[]): string 
 /** Returns the real paths of the project's files that hooks run. A program that changes one of them decides what runs. */
 export async function listHookFiles(hooks: HookSettings, folder: string): Promise<readonly string[]> {
   const commands = Object.values(hooks).flatMap((groups) => groups.flatMap((group) => group.hooks))
-  const files = await Promise.all(commands.map((command) => listRunFiles(command, folder)))
+  const files = await Promise.all(commands.map((command) => findRunFiles(command, folder)))
   const paths = files.flat().map(({ realPath }) => realPath)
   return [...new Set([...paths, ...paths.flatMap(listRivals)])]
 }
@@ -404,7 +404,7 @@ export function createContentCheck(
     const parts = JSON.stringify(describeCommand(command))
     const trusted = items.filter((item) => JSON.stringify(item.parts.slice(1)) === parts)
     if (trusted.length === 0) return null
-    const now = JSON.stringify(await describeRunFiles(command, folder))
+    const now = JSON.stringify(await listTrustFiles(command, folder))
     if (trusted.some(({ files = [] }) => JSON.stringify(files) === now)) return null
     return 'A file that it runs has changed since you trusted it. It can be trusted again before the next start.'
   }

@@ -7,7 +7,7 @@ import { isObject } from '../json-value.ts'
 import { findServerProblem, type McpServerSettings, resolveServerAddress } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
 import type { TrustItem } from './folder-trust.ts'
-import { describeRunFiles, listRunFiles } from './hook-files.ts'
+import { findRunFiles, listTrustFiles } from './hook-files.ts'
 
 export type McpServerMap = Readonly<Record<string, McpServerSettings>>
 
@@ -47,7 +47,7 @@ interface ServerPart {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Splits servers into single servers, each with its item. */
-export async function listServerParts(
+export async function splitServers(
   servers: McpServerMap,
   folder: string,
   env: Environment,
@@ -70,7 +70,7 @@ async function describeServer(name: string, server: McpServerSettings, place: Pl
   const describe = (what: string, value: object | undefined): readonly string[] =>
     value === undefined || Object.keys(value).length === 0 ? [] : [`${what} ${JSON.stringify(value)}`]
   const program = findProgram(server, place)
-  const files = program === null ? [] : await describeRunFiles(program, place.folder)
+  const files = program === null ? [] : await listTrustFiles(program, place.folder)
   return {
     setting: 'mcpServers',
     parts: [
@@ -105,7 +105,7 @@ export async function listServerFiles(
   env: Environment,
 ): Promise<readonly string[]> {
   const programs = Object.values(servers).flatMap((server) => findProgram(server, { folder, env }) ?? [])
-  const files = await Promise.all(programs.map((program) => listRunFiles(program, folder)))
+  const files = await Promise.all(programs.map((program) => findRunFiles(program, folder)))
   return [...new Set(files.flat().map(({ realPath }) => realPath))]
 }
 

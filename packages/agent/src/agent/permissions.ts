@@ -17,12 +17,12 @@ import {
   resolveRealPath,
   type ToolAccess,
 } from '../tools/tool-access.ts'
-import { type BanVerdict, judgeBan } from './command-bans.ts'
+import { type BanVerdict, compareWithBan } from './command-bans.ts'
 import {
+  type AnalyzedCommand,
   allowsCommand,
+  analyzeCommand,
   type CommandPlace,
-  type ReadCommand,
-  readCommand,
   suggestCommandPatterns,
 } from './command-rules.ts'
 import { findProtectedPath, isProtectedName, isReachedByProtectedName } from './protected-paths.ts'
@@ -98,7 +98,7 @@ export function decidePermission(
   if (Buffer.byteLength(access.command ?? '') > MAX_COMMAND_BYTES)
     return { decision: 'deny', reason: LONG_COMMAND_REASON, suggestions: [] }
   const { deny, ask, allow } = context.rules
-  const read = access.command === undefined ? null : readCommand(access.command)
+  const read = access.command === undefined ? null : analyzeCommand(access.command)
   const call = { tool, access, context, read }
   const denied = deny.find((rule) => matchesAnyPart(rule, call))
   if (denied !== undefined)
@@ -156,7 +156,7 @@ const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS}
 const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MAX_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
 
 /** Reasons that the permission question itself already shows. */
-export function isUsualReason(reason: string): boolean {
+export function isReasonInQuestion(reason: string): boolean {
   return Object.values<string>(ASK_REASONS).includes(reason)
 }
 
@@ -195,7 +195,7 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
 }
 
 /** Returns true if the path has a protected name and no rule of the user makes an exception. Links are not followed. */
-export function isProtectedFile(path: string, context: PermissionContext): boolean {
+export function isProtectedByName(path: string, context: PermissionContext): boolean {
   const place = { ...context, home: context.home ?? homedir(), protectedFolders: [] }
   if (!isProtectedName(path, place)) return false
   return (
@@ -245,7 +245,7 @@ function findHidingRule(call: CheckedCall): string | undefined {
 function judgeCommand(text: string, { tool, read }: CheckedCall): BanVerdict {
   const rule = read === null ? null : parseRule(text)
   if (read === null || rule?.pattern == null || !coversTool(rule, tool)) return null
-  return judgeBan(rule.pattern, read)
+  return compareWithBan(rule.pattern, read)
 }
 
 function isGuarded(path: string, { guardedPaths = [] }: PermissionContext): boolean {
@@ -295,7 +295,7 @@ function parseRule(text: string): ParsedRule | null {
 }
 
 /** Returns true if a rule denies reading, or asks before reading, some files that a search may find. */
-export function hasSearchLimits({ deny, ask }: PermissionRules): boolean {
+export function hasRulesOnReading({ deny, ask }: PermissionRules): boolean {
   return [...deny, ...ask].some((text) => {
     const rule = parseRule(text)
     if (rule === null || rule.pattern === null) return false
@@ -308,7 +308,7 @@ interface CheckedCall {
   readonly access: ToolAccess
   readonly context: PermissionContext
   /** The parsed command; null if the call runs none. */
-  readonly read: ReadCommand | null
+  readonly read: AnalyzedCommand | null
 }
 
 /** Returns true if an ask or deny rule matches any part of the call. */
@@ -317,7 +317,7 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
   if (rule === null || !coversTool(rule, call.tool)) return false
   if (rule.pattern === null) return true
   const { access, context } = call
-  if (call.read !== null) return judgeBan(rule.pattern, call.read) === 'covers'
+  if (call.read !== null) return compareWithBan(rule.pattern, call.read) === 'covers'
   if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
   // A deny rule for .env also matches .ENV, which is the same file on some file systems.
   const spellings = [

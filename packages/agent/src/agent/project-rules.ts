@@ -10,7 +10,7 @@ import { isObject } from '../json-value.ts'
 import { addTrust } from './folder-trust.ts'
 
 /** Adds allow rules to the local settings of the folder. Returns the path of the file; throws if it cannot be used. */
-export async function addProjectRules(
+export async function addLocalAllowRules(
   { folder, home }: { readonly folder: string; readonly home: string },
   rules: readonly string[],
 ): Promise<string> {

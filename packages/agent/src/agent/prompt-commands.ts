@@ -15,11 +15,11 @@ import {
   skillListingSource,
 } from 'tidemark/project'
 import type { SkillLoader } from '../tools/agent-environment.ts'
-import { startShell } from '../tools/shell-process.ts'
+import { startShellCommand } from '../tools/shell-process.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
 import { cutText, ToolError } from '../tools/tool-definition.ts'
 import type { TrustItem } from './folder-trust.ts'
-import { describeRunFiles } from './hook-files.ts'
+import { listTrustFiles } from './hook-files.ts'
 import { decidePermission, findRuleProblem, type PermissionContext } from './permissions.ts'
 
 interface PromptCommandOptions {
@@ -228,7 +228,7 @@ export async function runShellCommand(
   signal?: AbortSignal,
 ): Promise<{ readonly output: string; readonly isFailed: boolean }> {
   let output = ''
-  let shell: ReturnType<typeof startShell> | null = null
+  let shell: ReturnType<typeof startShellCommand> | null = null
   let isLate = false
   const stop = (): void => void shell?.stop()
   const endLate = (): void => {
@@ -238,7 +238,7 @@ export async function runShellCommand(
   const timer = seconds === undefined ? undefined : setTimeout(endLate, seconds * 1000)
   signal?.addEventListener('abort', stop)
   try {
-    shell = startShell({
+    shell = startShellCommand({
       command,
       cwd: folder,
       env: { ...env },
@@ -271,7 +271,7 @@ export async function runShellCommand(
 const SETTING = 'commands'
 
 async function describeShellItem(name: string, command: string, folder: string): Promise<TrustItem> {
-  const files = await describeRunFiles({ command }, folder)
+  const files = await listTrustFiles({ command }, folder)
   return { setting: SETTING, parts: [`/${name}:`, command], ...(files.length === 0 ? {} : { files }) }
 }
 
@@ -289,7 +289,7 @@ function listAllowed(
 }
 
 /** Lists what the skills and commands of a project would run and allow, for the user to trust. */
-export async function listPromptItems(folder: string, home: string): Promise<readonly TrustItem[]> {
+export async function listPromptTrustItems(folder: string, home: string): Promise<readonly TrustItem[]> {
   const project = resolveRealPath(folder)
   // In the home folder, these files are the user's own.
   if (project === resolveRealPath(home)) return []

@@ -9,7 +9,7 @@ import { formatProjectPath } from '@tidemark/terminal/render/text'
 import { wrapInReminder } from 'tidemark/project'
 import { findRealPath } from '../tools/file-content.ts'
 import type { ReadState } from '../tools/read-state.ts'
-import { readForPrompt } from '../tools/read-tool.ts'
+import { readFileForPrompt } from '../tools/read-tool.ts'
 import { decidePermission, type PermissionContext } from './permissions.ts'
 import type { AgentPrompt } from './prompt-commands.ts'
 
@@ -120,7 +120,7 @@ async function readMention(
 }
 
 async function readFile(path: string, { context, readState }: AttachOptions): Promise<FoundMention> {
-  const { output, version, range, shown, total } = await readForPrompt(path)
+  const { output, version, range, shown, total } = await readFileForPrompt(path)
   const shownPath = formatProjectPath(path, context.folder)
   const isText = typeof output === 'string'
   const lines =

@@ -7,9 +7,9 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { isFile, isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
 import {
   findRepository,
-  followGitConfig,
   listGitConfigPaths,
   listGitFolders,
+  readGitConfigFiles,
   resolveConfigPath,
 } from './git-config.ts'
 
@@ -196,7 +196,7 @@ function listProtectedTargets(search: TargetSearch): readonly string[] {
   const { folder, home, names } = search
   const roots = [...new Set([folder, home])].flatMap((root) => names.map((name) => join(root, name)))
   const links = [...roots.flatMap(listLinks), ...listNestedLinks(search)]
-  return [...links.map((link) => resolveRealPath(link)), ...listGitTargets(folder, home)].filter(
+  return [...links.map((link) => resolveRealPath(link)), ...listPathsInGitConfig(folder, home)].filter(
     (path) => !isPathWithin(folder, path),
   )
 }
@@ -278,13 +278,13 @@ function readEntries(path: string): readonly Dirent[] {
 }
 
 /** Returns the paths in Git's configuration: hook folders, included files, and programs of the project. */
-export function listGitTargets(folder: string, home: string): readonly string[] {
+export function listPathsInGitConfig(folder: string, home: string): readonly string[] {
   const root = findRepository(folder)
   const own = root === null ? [] : listGitFolders(join(root, '.git'))
   // Each has its own limit, so that a repository cannot keep the user's own configuration from being read.
   const ofUser = [join(home, '.gitconfig'), join(home, '.config/git/config')]
   const ofRepository = own.flatMap(listGitConfigPaths)
-  const read = [ofUser, ofRepository].flatMap((files) => [...followGitConfig(files, home)])
+  const read = [ofUser, ofRepository].flatMap((files) => [...readGitConfigFiles(files, home)])
   const targets = new Set<string>()
   for (const { file, entries } of read) {
     if (![...ofUser, ...ofRepository].includes(file)) targets.add(file)

@@ -12,9 +12,9 @@ import { createHostCheck } from '../tools/listed-hosts.ts'
 import { resolveBySystem } from '../tools/network-address.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
 import type { AgentOptions } from './agent-options.ts'
-import { decidePermission, isProtectedFile, type PermissionContext } from './permissions.ts'
-import { listGitTargets } from './protected-paths.ts'
-import { findUserSettings, type SandboxSettings } from './settings.ts'
+import { decidePermission, isProtectedByName, type PermissionContext } from './permissions.ts'
+import { listPathsInGitConfig } from './protected-paths.ts'
+import { findUserSettingsPath, type SandboxSettings } from './settings.ts'
 
 /** Files and folders of the home that hold keys. Commands cannot read them. */
 const SECRET_PLACES: readonly string[] = [
@@ -78,7 +78,7 @@ function createGuards(context: PermissionContext): GuardRules {
     'deny'
   const edits = hasRules('Edit')
   return {
-    isReadOnly: (path: string) => isProtectedFile(path, context) || (edits && isDenied('Edit', path)),
+    isReadOnly: (path: string) => isProtectedByName(path, context) || (edits && isDenied('Edit', path)),
     ...(hasRules('Read') ? { isHidden: (path: string) => isDenied('Read', path) } : {}),
   }
 }
@@ -101,12 +101,12 @@ function listPlaces(
     ...writable.map((path) => [toPath(path), 'write'] as const),
     ...SECRET_PLACES.map((path) => [join(userHome, path), 'none'] as const),
     ...hidden.map((path) => [toPath(path), 'none'] as const),
-    [findUserSettings(env), 'none'],
+    [findUserSettingsPath(env), 'none'],
     [home, 'none'],
     ...['outputs', 'session-memory'].map((name) => [join(ownFolder, name), 'read'] as const),
     [join(ownFolder, 'scratch'), 'write'],
     ...hookFiles.map((path) => [path, 'read'] as const),
-    ...listGitTargets(context.folder, userHome)
+    ...listPathsInGitConfig(context.folder, userHome)
       .filter((path) => isPathWithin(path, context.folder) && existsSync(path))
       .map((path) => [path, 'read'] as const),
     ...denied.flatMap(({ place }) => (place === null ? [] : [place])),

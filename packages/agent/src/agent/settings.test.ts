@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import { presets } from 'tidemark'
 import { tidemarkHome } from 'tidemark/logs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { writeTrust } from './folder-trust.ts'
-import { findUserSettings, readSettings } from './settings.ts'
+import { replaceTrust } from './folder-trust.ts'
+import { findUserSettingsPath, readSettings } from './settings.ts'
 
 let root: string
 let project: string
@@ -23,7 +23,7 @@ async function write(path: string, value: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(path, typeof value === 'string' ? value : JSON.stringify(value))
 }
-const writeUser = (value: unknown) => write(findUserSettings(env), value)
+const writeUser = (value: unknown) => write(findUserSettingsPath(env), value)
 const writeProject = (value: unknown, name = 'settings.json') =>
   write(join(project, '.tidemark', name), value)
 
@@ -73,7 +73,7 @@ describe('settings', () => {
     const { env: variables, notices, policy } = await readSettings(project, env)
     expect([variables, policy]).toEqual([{}, undefined])
     expect(notices).toEqual([
-      `The settings of this project set policy and env, which has no effect: it is read from ${findUserSettings(env)} only.`,
+      `The settings of this project set policy and env, which has no effect: it is read from ${findUserSettingsPath(env)} only.`,
     ])
   })
 
@@ -192,7 +192,7 @@ describe('MCP servers', () => {
       await write(join(project, '.mcp.json'), { mcpServers: { theirs } })
       await write(join(project, 'a.sh'), 'one')
       const { trust } = await readSettings(project, env)
-      await writeTrust(tidemarkHome(env), project, trust?.items ?? [])
+      await replaceTrust(tidemarkHome(env), project, trust?.items ?? [])
       const { mcpServers, findServerObjection } = await readSettings(project, env)
       expect(mcpServers).toEqual({ theirs })
       expect(await findServerObjection?.('theirs')).toBeNull()

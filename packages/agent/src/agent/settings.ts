@@ -15,17 +15,17 @@ import { readWholeFile } from '../tools/file-content.ts'
 import { parseListedHost } from '../tools/listed-hosts.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
-import { listDefinitionItems } from './agent-definitions.ts'
+import { listAgentTrustItems } from './agent-definitions.ts'
 import { findLimitsProblem, type Limits } from './agent-limits.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
 import { listGitPrograms } from './git-programs.ts'
-import { createContentCheck, type HookCommandSettings, listHookFiles, listHookParts } from './hook-files.ts'
+import { createContentCheck, type HookCommandSettings, listHookFiles, splitHooks } from './hook-files.ts'
 import {
   createServerCheck,
   listServerFiles,
-  listServerParts,
   type McpServerMap,
   readProjectServers,
+  splitServers,
 } from './mcp-settings.ts'
 import {
   findRuleProblem,
@@ -34,7 +34,7 @@ import {
   type PermissionMode,
   type PermissionRules,
 } from './permissions.ts'
-import { listPromptItems } from './prompt-commands.ts'
+import { listPromptTrustItems } from './prompt-commands.ts'
 
 export interface AgentSettings {
   readonly model?: string
@@ -133,7 +133,7 @@ interface SettingsFile {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Returns the path of the user's settings. */
-export function findUserSettings(env: Environment): string {
+export function findUserSettingsPath(env: Environment): string {
   const given = env.XDG_CONFIG_HOME
   const base = given !== undefined && isAbsolute(given) ? given : join(env.HOME ?? homedir(), '.config')
   return join(base, 'tidemark', 'settings.json')
@@ -146,7 +146,7 @@ function listProjectSettings(folder: string): readonly string[] {
 
 /** Reads all settings that apply in `folder`. Throws `bad-option` if a file cannot be used. */
 export async function readSettings(folder: string, env: Environment): Promise<AgentSettings> {
-  const user = await readSettingsFile(findUserSettings(env))
+  const user = await readSettingsFile(findUserSettingsPath(env))
   const isInTrusted = await isInTrustedFolder(folder, user.trustedFolders ?? [], env)
   const files = await Promise.all(listProjectSettings(folder).map(readSettingsFile))
   const { servers, notices } = await readProjectServers(folder)
@@ -199,7 +199,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     memoryExcludes: [...(user.memoryExcludes ?? []), ...(project.memoryExcludes ?? [])],
     notices: [
       ...notices,
-      ...describeUsersOwn(project, findUserSettings(env)),
+      ...describeUsersOwn(project, findUserSettingsPath(env)),
       ...describeUntrusted(offered, changed, folder),
     ],
   }
@@ -224,8 +224,8 @@ async function listParts(
   { serverEnv, userHome }: { readonly serverEnv: Environment; readonly userHome: string },
 ): Promise<readonly TrustedPart[]> {
   const files = [
-    ...(await listPromptItems(folder, userHome)),
-    ...(await listDefinitionItems(folder, userHome)),
+    ...(await listPromptTrustItems(folder, userHome)),
+    ...(await listAgentTrustItems(folder, userHome)),
     ...listGitPrograms(folder),
   ]
   return [
@@ -317,11 +317,11 @@ async function listTrustedParts(
     ...(permissions?.allow ?? []).map((rule) =>
       part('permissions.allow', rule, { permissions: { allow: [rule] } }),
     ),
-    ...(await listHookParts(hooks, folder)).map(({ item, hooks: own }) => ({
+    ...(await splitHooks(hooks, folder)).map(({ item, hooks: own }) => ({
       item,
       settings: { hooks: own },
     })),
-    ...(await listServerParts(mcpServers, folder, env)).map(({ item, mcpServers: own }) => ({
+    ...(await splitServers(mcpServers, folder, env)).map(({ item, mcpServers: own }) => ({
       item,
       settings: { mcpServers: own },
     })),

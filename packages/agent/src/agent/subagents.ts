@@ -282,7 +282,7 @@ function createResultSource(listOwn: () => readonly SubagentRecord[], home: stri
       const ended = listOwn().filter(({ status, isDelivered }) => status !== 'running' && !isDelivered)
       for (const record of ended) {
         const { id, type, status, description } = record
-        const whole = formatResult(record, home)
+        const whole = formatSubagentResult(record, home)
         if (isInBranch(session, whole)) continue
         const cut = whole.length > RESULT_CHARACTERS ? `\n[cut: TaskOutput returns the whole]` : ''
         const text = `${id} (${type}, ${status}): ${description}\n${cutText(whole, RESULT_CHARACTERS)}${cut}`
@@ -338,7 +338,7 @@ function createStopHook(
 }
 
 /** Formats the result of a subagent for the model; if it did not finish, the reason, its files and its last text. */
-export function formatResult(record: SubagentRecord, home: string): string {
+export function formatSubagentResult(record: SubagentRecord, home: string): string {
   const { id, type, status, text, problem, calls, costUsd, filesChanged, filesRead } = record
   const facts = `${calls} ${calls === 1 ? 'call' : 'calls'} to the model, ${costUsd === null ? 'cost unknown' : `$${costUsd.toFixed(4)}`}`
   const resumeHint = `Task with resume "${id}" goes on with its conversation.`

@@ -13,12 +13,12 @@ import {
 } from '../tools/tool-definition.ts'
 import { type AgentDefinition, readAgentDefinitions } from './agent-definitions.ts'
 import { NOTHING_SPENT, readSpending } from './agent-limits.ts'
-import { type AgentOptions, isOffered, type SubagentTeam } from './agent-options.ts'
+import { type AgentOptions, isToolOffered, type SubagentTeam } from './agent-options.ts'
 import { createPromptFilePlaces } from './agent-permissions.ts'
 import { openSubagentRecords, type SubagentRecord } from './subagent-records.ts'
 import {
   createSubagents,
-  formatResult,
+  formatSubagentResult,
   mayStartSubagents,
   type Subagents,
   type SubagentsOptions,
@@ -44,7 +44,7 @@ export async function openSubagents(
 ): Promise<OpenedSubagents> {
   const { settings, inherited, onUnread, onNotice } = options
   const team = inherited?.team ?? (await createTeam(join(parts.ownFolder, 'subagents'), parts.findSession))
-  if (!mayStartSubagents(options) || !isOffered(options, 'Task'))
+  if (!mayStartSubagents(options) || !isToolOffered(options, 'Task'))
     return { subagents: null, taskTools: {}, team, listDefinitions: async () => [] }
   const places = createPromptFilePlaces(options, parts.context)
   const read = () => readAgentDefinitions(places, settings.isItemTrusted ?? (() => false))
@@ -55,7 +55,7 @@ export async function openSubagents(
   const subagents = createSubagents({
     ...parts,
     agent: options,
-    isOffered: (tool) => isOffered(options, tool),
+    isOffered: (tool) => isToolOffered(options, tool),
     team,
     readDefinitions: listDefinitions,
   })
@@ -160,7 +160,7 @@ function answer(
   { subagents, home, context }: { subagents: Subagents; home: string; context: AgentToolContext },
 ): ToolOutput {
   subagents.noteAnswer(context.id, record.id)
-  return { content: formatResult(record, home), isError: record.status !== 'finished' }
+  return { content: formatSubagentResult(record, home), isError: record.status !== 'finished' }
 }
 
 const DEFAULT_WAIT_SECONDS = 60
@@ -208,7 +208,7 @@ function createTaskStopTool({ subagents, home }: TaskToolsOptions): AgentTool {
       if (working === null) return `The agent ${agent_id} had ended already (${status}).`
       working.stop('stopped')
       subagents.noteAnswer(id, agent_id)
-      return formatResult(await working.ended, home)
+      return formatSubagentResult(await working.ended, home)
     },
   })
 }

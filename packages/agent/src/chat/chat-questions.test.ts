@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentOptions } from '../agent/agent-options.ts'
-import { withQuestionsInTurn } from '../agent/agent-permissions.ts'
-import { addProjectRules } from '../agent/project-rules.ts'
+import { withQueuedQuestions } from '../agent/agent-permissions.ts'
+import { addLocalAllowRules } from '../agent/project-rules.ts'
 import { readSettings } from '../agent/settings.ts'
 import type { QuestionAnswer, QuestionContent } from '../screen/question.ts'
 import type { ChatScreen } from '../screen/screen.ts'
@@ -15,7 +15,7 @@ const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, column
 
 /** Asks one question at a time, as an agent does. */
 function inTurn(questions: ReturnType<typeof createScreenQuestions>): typeof questions {
-  return withQuestionsInTurn(questions as unknown as AgentOptions) as typeof questions
+  return withQueuedQuestions(questions as unknown as AgentOptions) as typeof questions
 }
 
 /** Questions on a screen that answers only when the signal of the question is aborted. */
@@ -177,7 +177,7 @@ it('a rule for later sessions is in the local settings of the folder, and truste
     suggestions,
   ])
   const more = { folder, home: join(folder, 'home') }
-  await addProjectRules(more, ['Edit', 'Bash(ls:*)'])
+  await addLocalAllowRules(more, ['Edit', 'Bash(ls:*)'])
   const env = { HOME: folder, TIDEMARK_HOME: more.home }
   expect(await readSettings(folder, env)).toMatchObject({
     permissions: { allow: ['Bash(ls:*)', 'Edit'] },
@@ -194,7 +194,7 @@ it('a rule for later sessions is in the local settings of the folder, and truste
     ask: [],
     deny: ['Read(x)'],
   })
-  await addProjectRules(more, ['Read(/etc/hosts)'])
+  await addLocalAllowRules(more, ['Read(/etc/hosts)'])
   const stored = JSON.parse(readFileSync(join(folder, '.tidemark', 'settings.local.json'), 'utf8'))
   expect(stored).toEqual({
     model: 'm',

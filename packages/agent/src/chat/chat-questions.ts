@@ -1,10 +1,10 @@
 /** Asks the user on the screen: permission questions, with the change of the file, and questions of the model. */
 
-import { formatPath, sanitizeText, showExactly } from '@tidemark/terminal/render/text'
+import { formatExactly, formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import type { AgentOptions } from '../agent/agent-options.ts'
 import { PLAN_TOOL } from '../agent/permissions.ts'
-import { addProjectRules } from '../agent/project-rules.ts'
-import { drawChange, wrapWhole } from '../screen/draw-items.ts'
+import { addLocalAllowRules } from '../agent/project-rules.ts'
+import { drawChange, wrapKeepingSpaces } from '../screen/draw-items.ts'
 import { type PermissionRequest, viewPermission } from '../screen/permission-view.ts'
 import type { QuestionContent } from '../screen/question.ts'
 import type { ChatScreen } from '../screen/screen.ts'
@@ -64,8 +64,8 @@ export function createScreenQuestions(
 /** Stores rules in the project's settings. If that fails, they are valid for this session only. */
 async function keepRules(rules: readonly string[], { start, show }: QuestionOptions): Promise<void> {
   try {
-    const path = await addProjectRules(start, rules)
-    show(`Allowed in this folder from now on: ${rules.map(showExactly).join(', ')} (${formatPath(path)}).`)
+    const path = await addLocalAllowRules(start, rules)
+    show(`Allowed in this folder from now on: ${rules.map(formatExactly).join(', ')} (${formatPath(path)}).`)
   } catch (error) {
     show(`The rule counts in this session only: ${(error as Error).message}`, 'warning')
   }
@@ -106,7 +106,7 @@ function describeRules({ suggestions, input }: PermissionRequest): string {
   if (typeof command === 'string' && suggestions[0] === `Bash(${command.trim()})`)
     return 'exactly this command'
   if (suggestions[0] === 'Edit') return 'edits of files in this folder'
-  return suggestions.map(showExactly).join(', ')
+  return suggestions.map(formatExactly).join(', ')
 }
 
 function createPermissionQuestion(
@@ -119,7 +119,9 @@ function createPermissionQuestion(
     title,
     body(width) {
       const wrap = (lines: string): readonly string[] =>
-        lines.split('\n').flatMap((line) => wrapWhole(line, Math.max(1, width - 2)).map((row) => `  ${row}`))
+        lines
+          .split('\n')
+          .flatMap((line) => wrapKeepingSpaces(line, Math.max(1, width - 2)).map((row) => `  ${row}`))
       return [
         ...(change === null ? wrap(text) : drawChange(change, width, { theme, isFolded: false })),
         ...(warning === '' ? [] : wrap(warning).map((line) => colors.yellow(line))),

@@ -3,7 +3,7 @@
  * mode. /sandbox shows what commands can reach.
  */
 import { existsSync } from 'node:fs'
-import { formatPath, sanitizeText, showExactly } from '@tidemark/terminal/render/text'
+import { formatExactly, formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { MODE_LABELS, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
 import type { Access } from '../sandbox/mount-plan.ts'
 import type { PanelRow } from '../screen/panel.ts'
@@ -26,7 +26,7 @@ export const permissionsCommand: SlashCommand = {
       if (result === null || result.choice < 0) return
       const [withdrawn] = rules.splice(result.choice, 1)
       firstChoice = result.choice
-      if (withdrawn !== undefined) chat.show(`No longer allowed in this session: ${showExactly(withdrawn)}`)
+      if (withdrawn !== undefined) chat.show(`No longer allowed in this session: ${formatExactly(withdrawn)}`)
     }
   },
 }
@@ -42,9 +42,9 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
   const mode = agent.readMode()
   const { deny, ask, allow } = start.settings.permissions
   const settings = [
-    ...deny.map((rule) => `${colors.red('deny')}   ${showExactly(rule)}`),
-    ...ask.map((rule) => `${colors.yellow('ask')}    ${showExactly(rule)}`),
-    ...allow.map((rule) => `${colors.green('allow')}  ${showExactly(rule)}`),
+    ...deny.map((rule) => `${colors.red('deny')}   ${formatExactly(rule)}`),
+    ...ask.map((rule) => `${colors.yellow('ask')}    ${formatExactly(rule)}`),
+    ...allow.map((rule) => `${colors.green('allow')}  ${formatExactly(rule)}`),
   ]
   const none = { text: colors.dim('  none') }
   return [
@@ -53,7 +53,7 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
     { text: '' },
     { text: colors.bold('Allowed in this session') },
     ...(sessionRules.length === 0 ? [none] : []),
-    ...sessionRules.map((rule) => ({ text: showExactly(rule), isChoice: true })),
+    ...sessionRules.map((rule) => ({ text: formatExactly(rule), isChoice: true })),
     { text: '' },
     { text: `${colors.bold('Rules of the settings')}  ${colors.dim('as they were at the start')}` },
     ...(settings.length === 0 ? [none] : settings.map((text) => ({ text: `  ${text}` }))),

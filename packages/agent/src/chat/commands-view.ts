@@ -16,7 +16,7 @@ import { exportLogToFile, sessionPaths } from 'tidemark/logs'
 import { formatSubagentFigures } from '../screen/event-lines.ts'
 import { toPageRows } from '../screen/panel.ts'
 import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
-import { inspectSession, readNotes } from './session-files.ts'
+import { inspectSession, readSessionNotes } from './session-files.ts'
 
 export const costCommand: SlashCommand = {
   name: 'cost',
@@ -86,7 +86,7 @@ export const notesCommand: SlashCommand = {
   args: '',
   description: 'the notes that are kept of this session, for the next compaction',
   async run(chat) {
-    const notes = await readNotes(chat.start.home, chat.agent.session.id)
+    const notes = await readSessionNotes(chat.start.home, chat.agent.session.id)
     if (notes === null) return chat.show('There are no notes yet: they are made as the conversation grows.')
     await showPage(chat, 'Notes of this session', notes)
   },

@@ -6,7 +6,7 @@ import {
   fuzzyFilter,
 } from '@earendil-works/pi-tui'
 import { sanitizeText } from '@tidemark/terminal/render/text'
-import { runSearchTask } from '../tools/search-thread.ts'
+import { runSearchInThread } from '../tools/search-thread.ts'
 import type { WalkedFile } from '../tools/walk-files.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
 
@@ -17,7 +17,10 @@ const LISTING_MS = 5_000
 /** Maximum milliseconds for a listing. Paths found until then are suggested. */
 const MAX_LISTING_MS = 10_000
 
-export function createCompletion(chat: ChatContext, commands: readonly SlashCommand[]): AutocompleteProvider {
+export function createAutocomplete(
+  chat: ChatContext,
+  commands: readonly SlashCommand[],
+): AutocompleteProvider {
   const listFiles = createFileListing(chat.start.folder)
   return {
     triggerCharacters: ['@'],
@@ -52,7 +55,7 @@ function createFileListing(folder: string): (signal: AbortSignal) => Promise<rea
     if (known !== null && Date.now() - known.at < LISTING_MS) return known.files
     const files: string[] = []
     const limits = { signal, now: Date.now, deadline: Date.now() + MAX_LISTING_MS }
-    await runSearchTask<WalkedFile>(
+    await runSearchInThread<WalkedFile>(
       { kind: 'list', root: folder, glob: null },
       limits,
       ({ relativePath }) => {

@@ -1,6 +1,11 @@
 /** Opens what the transcript shows in short form: rewrites, cache breaks, tool calls and thinking. */
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
-import { sanitizeLines, sanitizeText, showExactLines, toOneLinePreview } from '@tidemark/terminal/render/text'
+import {
+  formatExactLines,
+  sanitizeLines,
+  sanitizeText,
+  toOneLinePreview,
+} from '@tidemark/terminal/render/text'
 import { formatReceipt } from '../screen/compaction-text.ts'
 import { drawChange } from '../screen/draw-items.ts'
 import type { LineDetail } from '../screen/event-lines.ts'
@@ -156,7 +161,7 @@ async function openCall(item: CallItem, chat: ChatContext): Promise<void> {
   const change = item.change ?? viewChange(item.name, item.input, { folder: start.folder, withFile: false })
   const fields = Object.entries(item.input).map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-    return `${colors.cyan(showExactLines(name))}: ${showExactLines(text)}`
+    return `${colors.cyan(formatExactLines(name))}: ${formatExactLines(text)}`
   })
   const title = `${item.name} ${describeCallSubject(item.name, item.input, start.folder)}`
   await chat.screen.openPanel({

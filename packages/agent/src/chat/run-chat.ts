@@ -35,12 +35,18 @@ import {
 } from './chat-state.ts'
 import { switchToNextMode } from './command-permissions.ts'
 import { undoFromPage } from './commands-branch.ts'
-import { createCompletion } from './completion.ts'
+import { createAutocomplete } from './completion.ts'
 import { openLines } from './open-lines.ts'
 import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
-import { readNotes, readSessionRecords } from './session-files.ts'
-import { listCommands } from './slash-commands.ts'
-import { editQueued, openQueue, runPrompt, sendQueued, submitPrompt } from './submit-prompt.ts'
+import { readSessionNotes, readSessionRecords } from './session-files.ts'
+import { listScreenCommands } from './slash-commands.ts'
+import {
+  moveQueuedToInput,
+  openPromptQueue,
+  runPrompt,
+  sendNextQueued,
+  submitPrompt,
+} from './submit-prompt.ts'
 
 /** Runs the chat. Returns the exit code. */
 export async function runChat(start: ChatStart): Promise<number> {
@@ -105,7 +111,7 @@ function createChat(start: ChatStart): Chat {
       exit: leave,
       openLines: () => void openLines(chat),
       switchMode: () => void goToNextMode(chat, state),
-      editQueued: () => editQueued(chat, state),
+      editQueued: () => moveQueuedToInput(chat, state),
     },
   })
   start.terminal.interrupted?.addEventListener('abort', () => leave(), { once: true })
@@ -123,8 +129,8 @@ function createChat(start: ChatStart): Chat {
       await chat.openSession(start.sessionId)
       if (simulation !== undefined) chat.show(simulation.greeting, 'good')
       state.running = null
-      screen.setCompletion(createCompletion(chat, listCommands()))
-      sendQueued(chat, state, false)
+      screen.setCompletion(createAutocomplete(chat, listScreenCommands()))
+      sendNextQueued(chat, state, false)
     },
     findSession: () => (transcript.items.some(({ kind }) => kind === 'prompt') ? state.sessionId : null),
     findModel: () => (state.model === null ? {} : { model: state.model }),
@@ -214,7 +220,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   const records = await readSessionRecords(home, id)
   // Branches that /rewind, /undo or /clear left stay in the log but are not shown.
   transcript.replay(listConversation(records))
-  state.clock = createCacheClock((await readNotes(home, id)) !== null)
+  state.clock = createCacheClock((await readSessionNotes(home, id)) !== null)
   state.clock.replay(records)
   state.memory = []
   state.shellRuns.length = 0
@@ -259,7 +265,7 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
     )
   else if (isTurnInterrupted(records))
     chat.show('Its last turn was interrupted: /retry continues it.', 'warning')
-  openQueue(chat, state, join(sessionPaths(home, id).folder, 'queue.json'))
+  openPromptQueue(chat, state, join(sessionPaths(home, id).folder, 'queue.json'))
   screen.update()
 }
 

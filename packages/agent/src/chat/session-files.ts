@@ -20,7 +20,7 @@ export async function inspectSession(home: string, id: string): Promise<SessionR
 }
 
 /** Returns the stored notes of a session; null if there are none yet. */
-export async function readNotes(home: string, id: string): Promise<string | null> {
+export async function readSessionNotes(home: string, id: string): Promise<string | null> {
   const path = join(sessionPaths(home, id).folder, 'session-memory', 'summary.md')
   return await readFile(path, 'utf8').then(sanitizeLines, () => null)
 }

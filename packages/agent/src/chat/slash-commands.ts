@@ -66,12 +66,12 @@ const COMMANDS: readonly SlashCommand[] = [
   exitCommand,
 ]
 
-export function listCommands(): readonly SlashCommand[] {
+export function listScreenCommands(): readonly SlashCommand[] {
   return COMMANDS
 }
 
 /** Returns the screen command that a text calls; null if the text is a prompt or calls a command from a file. */
-export function findCommand(text: string): { run(chat: ChatContext): Promise<void> } | null {
+export function findScreenCommand(text: string): { run(chat: ChatContext): Promise<void> } | null {
   const [, name, args = ''] = /^\/([a-z]+)(?:\s+([\s\S]*))?$/.exec(text) ?? []
   const command = COMMANDS.find((one) => one.name === name)
   return command === undefined ? null : { run: (chat) => command.run(chat, args.trim()) }

@@ -8,14 +8,14 @@ import type { Agent } from '../agent/agent-options.ts'
 import { pickSimilarNames } from '../tools/file-content.ts'
 import type { ChatContext } from './chat-context.ts'
 import { type ChatState, startRunning } from './chat-state.ts'
-import { findCommand, listCommands } from './slash-commands.ts'
+import { findScreenCommand, listScreenCommands } from './slash-commands.ts'
 
 /** `isPlain`: the user typed a space before the text, so that it is sent as a prompt even if it looks like an unknown command. */
 export function submitPrompt(chat: ChatContext, state: ChatState, typed: string, isPlain = false): void {
   const text = typed.trim()
   if (text === '') return
   state.hint = ''
-  const command = text === '?' ? findCommand('/help') : findCommand(text)
+  const command = text === '?' ? findScreenCommand('/help') : findScreenCommand(text)
   const { queue } = state
   // Prompts that an earlier run left in the queue were shown in the input until now.
   queue.save()
@@ -30,7 +30,7 @@ export function submitPrompt(chat: ChatContext, state: ChatState, typed: string,
 }
 
 /** Sends the next prompt of the queue. After an interruption, the queued prompts return to the input. */
-export function sendQueued(chat: ChatContext, state: ChatState, isInterrupted: boolean): void {
+export function sendNextQueued(chat: ChatContext, state: ChatState, isInterrupted: boolean): void {
   // When the program ends, the queue stays in its file for the next run.
   if (state.isClosing) return
   if (isInterrupted) returnToInput(chat, state.queue.takeAll())
@@ -39,7 +39,7 @@ export function sendQueued(chat: ChatContext, state: ChatState, isInterrupted: b
 }
 
 /** Opens the queue of a session, and puts prompts that an earlier run left into the input. */
-export function openQueue(chat: ChatContext, state: ChatState, path: string): void {
+export function openPromptQueue(chat: ChatContext, state: ChatState, path: string): void {
   const left = state.queue.open(path)
   if (left.length === 0) return
   returnToInput(chat, left)
@@ -48,7 +48,7 @@ export function openQueue(chat: ChatContext, state: ChatState, path: string): vo
 }
 
 /** Moves the newest queued prompt to the input, to be changed. Returns false if the queue is empty. */
-export function editQueued(chat: ChatContext, state: ChatState): boolean {
+export function moveQueuedToInput(chat: ChatContext, state: ChatState): boolean {
   const newest = state.queue.takeNewest()
   if (newest === null) return false
   returnToInput(chat, [newest])
@@ -80,7 +80,7 @@ export async function runPrompt(
   } finally {
     endRunning(chat, state)
   }
-  sendQueued(chat, state, signal.aborted)
+  sendNextQueued(chat, state, signal.aborted)
 }
 
 function endRunning({ screen }: ChatContext, state: ChatState): void {
@@ -139,7 +139,7 @@ async function describeUnknownCommand(prompt: string, agent: Agent): Promise<str
   if (name === undefined || existsSync(`/${name}`)) return null
   const files = (await agent.listPromptFiles()).filter(({ isForUser }) => isForUser)
   if (files.some((file) => file.name === name || file.name.endsWith(`:${name}`))) return null
-  const names = [...listCommands(), ...files].map((command) => command.name)
+  const names = [...listScreenCommands(), ...files].map((command) => command.name)
   const near = pickSimilarNames(name, names).map((each) => `/${each}`)
   const hint = near.length === 0 ? '/help lists them.' : `Did you mean ${near.join(' or ')}?`
   return `There is no command /${name}; nothing was sent. ${hint} With a space before it, it is sent as a prompt.`
@@ -158,7 +158,7 @@ async function runShell(chat: ChatContext, state: ChatState, command: string): P
   } finally {
     endRunning(chat, state)
   }
-  sendQueued(chat, state, signal.aborted)
+  sendNextQueued(chat, state, signal.aborted)
 }
 
 type Prompt = Parameters<Agent['run']>[0]
@@ -179,7 +179,7 @@ async function runCommand(
   chat: ChatContext,
   state: ChatState,
   text: string,
-  command: NonNullable<ReturnType<typeof findCommand>>,
+  command: NonNullable<ReturnType<typeof findScreenCommand>>,
 ): Promise<void> {
   try {
     await command.run(chat)
@@ -187,5 +187,5 @@ async function runCommand(
     chat.show(`${text}: ${error instanceof Error ? error.message : String(error)}`, 'error')
   }
   // Prompts typed while the slash command changed the session have waited for its end.
-  if (state.running === null) sendQueued(chat, state, false)
+  if (state.running === null) sendNextQueued(chat, state, false)
 }

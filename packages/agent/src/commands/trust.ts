@@ -6,7 +6,7 @@ import { formatPath } from '@tidemark/terminal/render/text'
 import { askYesNo, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/logs'
 import { listPromptFileProblems } from '../agent/agent-definitions.ts'
-import { formatTrustItem, listTrustedFolders, withdrawTrust, writeTrust } from '../agent/folder-trust.ts'
+import { formatTrustItem, listTrustedFolders, replaceTrust, withdrawTrust } from '../agent/folder-trust.ts'
 import { type AgentSettings, readSettings } from '../agent/settings.ts'
 
 export interface TrustCommandOptions {
@@ -53,7 +53,7 @@ export async function runTrustCommand(
     return printError('nothing was trusted: confirm with --yes.', terminal)
   }
   if (!isTrusted) return printError('nothing was trusted.', terminal)
-  await writeTrust(home, folder, items)
+  await replaceTrust(home, folder, items)
   terminal.write(`${choices.yes === true ? listing : ''}${formatPath(folder)} is trusted\n`)
   return EXIT_CODES.done
 }
@@ -91,7 +91,7 @@ export async function offerTrust(
   if (offered.length === 0) return settings
   const isTrusted = await askForTrust(listItems(folder, settings.trust), terminal)
   if (isTrusted !== true) return settings
-  await writeTrust(tidemarkHome(terminal.env), folder, items)
+  await replaceTrust(tidemarkHome(terminal.env), folder, items)
   // The settings are read again, because parts that have changed since the question are not covered by the answer.
   return await readSettings(folder, terminal.env)
 }

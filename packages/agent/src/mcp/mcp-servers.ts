@@ -12,16 +12,16 @@ import { createMcpServer, type McpServer, type NotifyUser } from './mcp-server.t
 import type { ServerCall, ServerConnection } from './server-connection.ts'
 import type { McpServerSettings } from './server-settings.ts'
 import {
-  createCatalogue,
-  formatInstructions,
+  createToolCatalogue,
+  formatServerInstructions,
   listNamedTools,
-  listNews,
-  noteNewPrefix,
+  listServersWithNews,
   type ServerListings,
   type ToolCatalogue,
   toServerName,
   updateOffer,
   withListing,
+  withNewPrefix,
 } from './tool-catalogue.ts'
 import { type ServerResult, toToolOutput } from './tool-results.ts'
 
@@ -83,7 +83,7 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
     options.onNotice?.(message)
   }
   const configured = nameServers(options.servers, notify)
-  let catalogue = createCatalogue(await readState(stateFile, configured))
+  let catalogue = createToolCatalogue(await readState(stateFile, configured))
   const servers = new Map(
     [...configured].map(([name, { key, settings }]) => [
       name,
@@ -118,11 +118,11 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
       catalogue = updateOffer(catalogue, { isSettled, addsForFree })
       if (catalogue.offered !== before.offered) await writeState(stateFile, catalogue)
       if (isSettled) notifyOfHeldTools(catalogue, notify)
-      return formatInstructions(catalogue.offered)
+      return formatServerInstructions(catalogue.offered)
     },
-    readInstructions: () => formatInstructions(catalogue.offered),
+    readInstructions: () => formatServerInstructions(catalogue.offered),
     noteCompaction() {
-      catalogue = noteNewPrefix(catalogue)
+      catalogue = withNewPrefix(catalogue)
     },
     restart() {
       for (const server of servers.values()) server.restart()
@@ -135,7 +135,7 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
 }
 
 function notifyOfHeldTools(catalogue: ToolCatalogue, notify: NotifyUser): void {
-  for (const server of listNews(catalogue))
+  for (const server of listServersWithNews(catalogue))
     notify(
       `held ${server}`,
       `The MCP server ${server} has new tools. They are offered after the next compaction, because they would break the prompt cache once more.`,

@@ -26,7 +26,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import type { JsonObject } from '../json-value.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerAddress } from './server-settings.ts'
-import { limitServerText, type McpTool, type ServerListing } from './tool-catalogue.ts'
+import { cutServerText, type McpTool, type ServerListing } from './tool-catalogue.ts'
 import type { ServerResult } from './tool-results.ts'
 
 export interface ServerConnection {
@@ -205,7 +205,7 @@ async function readListing(
   const read = given.map(
     ({ name, description, inputSchema, annotations }): McpTool => ({
       name,
-      description: limitServerText(description ?? ''),
+      description: cutServerText(description ?? ''),
       inputSchema: toAcceptedSchema(inputSchema as JsonObject),
       isReadOnly: annotations?.readOnlyHint === true,
     }),
@@ -220,7 +220,7 @@ async function readListing(
   ]
   const listing = {
     tools: accepted.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MAX_TOOLS),
-    instructions: instructions === '' ? null : limitServerText(instructions),
+    instructions: instructions === '' ? null : cutServerText(instructions),
     hasResources: resources !== undefined,
   }
   return { listing, problems }

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import {
-  createCatalogue,
-  formatInstructions,
-  limitServerText,
+  createToolCatalogue,
+  cutServerText,
+  formatServerInstructions,
   listNamedTools,
-  listNews,
+  listServersWithNews,
   type McpTool,
-  noteNewPrefix,
   type ToolCatalogue,
   toServerName,
   updateOffer,
   withListing,
+  withNewPrefix,
 } from './tool-catalogue.ts'
 
 const createTool = (name: string, fields: Readonly<Record<string, object>> = {}): McpTool => ({
@@ -40,43 +40,46 @@ const namesOf = ({ offered }: ToolCatalogue): string =>
 
 describe('when the offer changes', () => {
   it('the first request offers what is there, even while other servers start', () => {
-    const first = updateOffer(list(createCatalogue(null), 'a', 'x'), { isSettled: false, addsForFree: false })
+    const first = updateOffer(list(createToolCatalogue(null), 'a', 'x'), {
+      isSettled: false,
+      addsForFree: false,
+    })
     expect(namesOf(first)).toBe('a__x')
   })
 
   it('later servers come together, once, when none is starting any more', () => {
-    const first = updateOffer(createCatalogue(null), SETTLED)
+    const first = updateOffer(createToolCatalogue(null), SETTLED)
     const one = list(first, 'a', 'x')
     expect(namesOf(updateOffer(one, { isSettled: false, addsForFree: false }))).toBe('')
     const both = updateOffer(list(one, 'b', 'y'), SETTLED)
     expect(namesOf(both)).toBe('a__x b__y')
     const third = updateOffer(list(both, 'c', 'z'), SETTLED)
     expect(namesOf(third)).toBe('a__x b__y')
-    expect(listNews(third)).toEqual(['c'])
-    expect(namesOf(updateOffer(noteNewPrefix(third), SETTLED))).toBe('a__x b__y c__z')
+    expect(listServersWithNews(third)).toEqual(['c'])
+    expect(namesOf(updateOffer(withNewPrefix(third), SETTLED))).toBe('a__x b__y c__z')
   })
 
   it('a tool that is listed no more stays until the next compaction', () => {
-    const first = updateOffer(list(createCatalogue(null), 'a', 'x', 'y'), SETTLED)
+    const first = updateOffer(list(createToolCatalogue(null), 'a', 'x', 'y'), SETTLED)
     const less = updateOffer(list(first, 'a', 'y'), SETTLED)
     expect(less.offered).toBe(first.offered)
-    expect(namesOf(updateOffer(noteNewPrefix(less), SETTLED))).toBe('a__y')
+    expect(namesOf(updateOffer(withNewPrefix(less), SETTLED))).toBe('a__y')
   })
 
   it('another order of tools or of fields is no change', () => {
     const fields = { one: { type: 'string' }, two: { type: 'number', minimum: 1 } }
     const turned = { two: { minimum: 1, type: 'number' }, one: { type: 'string' } }
-    const first = updateOffer(list(createCatalogue(null), 'a', createTool('x', fields), 'y'), SETTLED)
+    const first = updateOffer(list(createToolCatalogue(null), 'a', createTool('x', fields), 'y'), SETTLED)
     const again = list(first, 'a', 'y', createTool('x', turned))
     expect(updateOffer(again, SETTLED).offered).toBe(first.offered)
-    const renewed = updateOffer(noteNewPrefix(again), SETTLED)
+    const renewed = updateOffer(withNewPrefix(again), SETTLED)
     expect(JSON.stringify(listNamedTools(renewed.offered))).toBe(
       JSON.stringify(listNamedTools(first.offered)),
     )
   })
 
   it('other inputs of a tool are announced once, another description waits', () => {
-    const first = updateOffer(list(createCatalogue(null), 'a', 'x'), SETTLED)
+    const first = updateOffer(list(createToolCatalogue(null), 'a', 'x'), SETTLED)
     const described = updateOffer(list(first, 'a', { ...createTool('x'), description: 'New.' }), SETTLED)
     expect(described.offered).toBe(first.offered)
     const changed = updateOffer(list(first, 'a', createTool('x', { one: {} })), SETTLED)
@@ -87,7 +90,7 @@ describe('when the offer changes', () => {
 
   it('where the provider adds tools for free, they come at once', () => {
     const free = { isSettled: false, addsForFree: true }
-    const first = updateOffer(createCatalogue(null), free)
+    const first = updateOffer(createToolCatalogue(null), free)
     const second = updateOffer(list(first, 'a', 'x'), free)
     const third = updateOffer(list(second, 'b', 'y'), free)
     expect(namesOf(third)).toBe('a__x b__y')
@@ -98,13 +101,13 @@ describe('when the offer changes', () => {
   })
 
   it('a server may have any name', () => {
-    const first = updateOffer(createCatalogue(null), SETTLED)
+    const first = updateOffer(createToolCatalogue(null), SETTLED)
     expect(namesOf(updateOffer(list(first, 'constructor', 'x'), SETTLED))).toBe('constructor__x')
   })
 
   it('a resumed session offers what it offered before, whether or not the server runs', () => {
-    const { offered } = updateOffer(list(createCatalogue(null), 'a', 'x'), SETTLED)
-    expect(namesOf(updateOffer(createCatalogue(offered), SETTLED))).toBe('a__x')
+    const { offered } = updateOffer(list(createToolCatalogue(null), 'a', 'x'), SETTLED)
+    expect(namesOf(updateOffer(createToolCatalogue(offered), SETTLED))).toBe('a__x')
   })
 })
 
@@ -123,7 +126,7 @@ describe('names', () => {
   it('every name is accepted by providers and unique, in whatever order tools are listed', () => {
     const given = ['a.b', 'a_b', 'a b', 'x'.repeat(200), `${'x'.repeat(199)}y`, 'same', 'same']
     const name = (tools: readonly string[]): readonly string[] =>
-      listNamedTools(list(createCatalogue(null), 's', ...tools).latest).map((tool) => tool.name)
+      listNamedTools(list(createToolCatalogue(null), 's', ...tools).latest).map((tool) => tool.name)
     const names = name(given)
     expect(names.every((each) => /^[a-zA-Z0-9_-]{1,64}$/.test(each))).toBe(true)
     expect(new Set(names).size).toBe(6)
@@ -133,14 +136,14 @@ describe('names', () => {
 })
 
 it('long texts of servers are cut, and say so', () => {
-  expect(limitServerText('short')).toBe('short')
-  expect(limitServerText('x'.repeat(3_000))).toBe(`${'x'.repeat(2_048)} [cut]`)
+  expect(cutServerText('short')).toBe('short')
+  expect(cutServerText('x'.repeat(3_000))).toBe(`${'x'.repeat(2_048)} [cut]`)
 })
 
 it('instructions of servers are shown in the order of their names', () => {
   const listing = (instructions: string | null) => ({ tools: [], instructions, hasResources: false })
-  expect(formatInstructions({ b: listing('Two.'), a: listing('One.'), c: listing(null) })).toMatch(
+  expect(formatServerInstructions({ b: listing('Two.'), a: listing('One.'), c: listing(null) })).toMatch(
     /^# MCP servers\n[\s\S]*\n\n## a\nOne\.\n\n## b\nTwo\.$/,
   )
-  expect(formatInstructions({ c: listing(null) })).toBeNull()
+  expect(formatServerInstructions({ c: listing(null) })).toBeNull()
 })

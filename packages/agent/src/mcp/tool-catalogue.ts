@@ -37,7 +37,7 @@ export interface ToolCatalogue {
 }
 
 /** Creates a catalogue from what an earlier process offered in the same session; null in a new session. */
-export function createCatalogue(earlier: ServerListings | null): ToolCatalogue {
+export function createToolCatalogue(earlier: ServerListings | null): ToolCatalogue {
   return {
     offered: earlier ?? {},
     latest: earlier ?? {},
@@ -78,7 +78,7 @@ export function updateOffer(
   const { offered, latest, isPrefixNew, hasGrown } = catalogue
   if (isPrefixNew) return { offered: latest, latest, isPrefixNew: false, hasGrown: false }
   if (!addsForFree && (hasGrown || !isSettled)) return catalogue
-  const news = listNews(catalogue).filter((server) => !hasGrown || hasNewTools(catalogue, server))
+  const news = listServersWithNews(catalogue).filter((server) => !hasGrown || hasNewTools(catalogue, server))
   if (news.length === 0) return catalogue
   const joined = Object.entries(latest).map(([server, listing]) => {
     const before = findListing(offered, server)
@@ -89,7 +89,7 @@ export function updateOffer(
 }
 
 /** Lists the servers with news: a new server, a new tool, or a tool with other inputs. */
-export function listNews(catalogue: ToolCatalogue): readonly string[] {
+export function listServersWithNews(catalogue: ToolCatalogue): readonly string[] {
   const { offered, latest } = catalogue
   return Object.keys(latest).filter((server) => {
     const known = new Map(findListing(offered, server)?.tools.map((tool) => [tool.name, tool]))
@@ -115,7 +115,7 @@ function addTools(listing: ServerListing, other: ServerListing): ServerListing {
 }
 
 /** Marks that a compaction has written a new prefix. */
-export function noteNewPrefix(catalogue: ToolCatalogue): ToolCatalogue {
+export function withNewPrefix(catalogue: ToolCatalogue): ToolCatalogue {
   return { ...catalogue, isPrefixNew: true }
 }
 
@@ -193,12 +193,12 @@ function toPlainName(name: string): string {
 const TEXT_LIMIT = 2_048
 
 /** Cuts a text of a server to a length that every request can carry. The text is unchecked. */
-export function limitServerText(text: string): string {
+export function cutServerText(text: string): string {
   return text.length <= TEXT_LIMIT ? text : `${text.slice(0, TEXT_LIMIT).toWellFormed()} [cut]`
 }
 
 /** Formats the instructions of the offered servers as a section of the system prompt; null if there are none. */
-export function formatInstructions(offered: ServerListings): string | null {
+export function formatServerInstructions(offered: ServerListings): string | null {
   const parts = Object.entries(offered)
     .sort(([a], [b]) => compareText(a, b))
     .flatMap(([server, { instructions }]) => (instructions === null ? [] : `## ${server}\n${instructions}`))

@@ -86,7 +86,7 @@ const PUT_ASIDE = '.from-sandbox'
  * Renames guarded files that did not exist before, so that nothing runs or reads them under their names. Returns their original paths,
  * relative to the folder.
  */
-export async function putNewFilesAside(
+export async function renameNewGuardedFiles(
   folder: string,
   before: GuardedFiles,
   rules: GuardRules,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Access, createBwrapArguments, createSeatbeltProfile, pinFolders } from './mount-plan.ts'
+import { type Access, createBwrapArguments, createSeatbeltProfile, withPinnedFolders } from './mount-plan.ts'
 
 const PLACES = new Map<string, Access>([
   ['/usr/share/doc', 'none'],
@@ -18,11 +18,13 @@ describe('the places of a sandbox', () => {
   })
 
   it('have the folders between a guarded one and the next that can be written, so that none can be renamed', () => {
-    expect(Object.fromEntries(pinFolders(PLACES))).toEqual({
+    expect(Object.fromEntries(withPinnedFolders(PLACES))).toEqual({
       ...Object.fromEntries(PLACES),
       '/usr/share': 'write',
     })
-    expect([...pinFolders(new Map([['/etc/ssl/private', 'none']])).keys()]).toEqual(['/etc/ssl/private'])
+    expect([...withPinnedFolders(new Map([['/etc/ssl/private', 'none']])).keys()]).toEqual([
+      '/etc/ssl/private',
+    ])
   })
 
   it('have no network unless it is given', () => {

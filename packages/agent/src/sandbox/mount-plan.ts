@@ -25,7 +25,7 @@ export interface ConfinementPlan {
  * Adds the folders above places that must not change, up to the next writable place. Otherwise such a folder could be renamed and replaced
  * by another.
  */
-export function pinFolders(places: Places): Places {
+export function withPinnedFolders(places: Places): Places {
   const pinned = new Map(places)
   for (const [path, access] of places) {
     if (access === 'write') continue
@@ -52,7 +52,7 @@ export function createBwrapArguments({
   entrance,
 }: ConfinementPlan): readonly string[] {
   const run = [...RUN_PARTS, ...(hasNetwork ? RESOLVER_PARTS : [])]
-  const mounts = [...pinFolders(places)]
+  const mounts = [...withPinnedFolders(places)]
     .filter(([path]) => existsSync(path))
     .sort(([one], [other]) => one.split(sep).length - other.split(sep).length)
   return [
@@ -68,13 +68,17 @@ export function createBwrapArguments({
     ...(entrance?.folder ? ['--ro-bind', entrance.folder, BRIDGE_FOLDER] : []),
     // The bridge runs on this Node, which may be installed in a folder that is hidden by the command's `/tmp`.
     ...(entrance?.folder ? ['--ro-bind', process.execPath, process.execPath] : []),
-    ...Object.entries(listVariables('/tmp', entrance)).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...Object.entries(createSandboxVariables('/tmp', entrance)).flatMap(([name, value]) => [
+      '--setenv',
+      name,
+      value,
+    ]),
     ...['--seccomp', '3', '--'],
   ]
 }
 
 /** The environment variables of sandboxed commands. */
-export function listVariables(
+export function createSandboxVariables(
   tempFolder: string,
   entrance: ConfinementPlan['entrance'],
 ): Readonly<Record<string, string>> {
@@ -107,7 +111,7 @@ export function createSeatbeltProfile({ places, tempFolder, hasNetwork, entrance
       return `(deny file-read* file-write* (subpath ${quote(path)}))`
     }),
     // Folders above a guarded file must not be renamed.
-    ...[...pinFolders(places)]
+    ...[...withPinnedFolders(places)]
       .filter(([path]) => !places.has(path))
       .map(([path]) => `(deny file-write-unlink (literal ${quote(path)}))`),
     ...(hasNetwork ? [] : ['(deny network*)']),

@@ -36,13 +36,17 @@ const isSource = import.meta.url.endsWith('.ts')
 const BRIDGE_NAME = isSource ? 'bridge.mts' : 'bridge.mjs'
 
 /** Returns the call that runs another call behind the bridge. */
-export function createBridgeCall(port: number, program: string, args: readonly string[]): readonly string[] {
+export function createBridgeCommand(
+  port: number,
+  program: string,
+  args: readonly string[],
+): readonly string[] {
   const bridge = join(BRIDGE_FOLDER, BRIDGE_NAME)
   return [process.execPath, '--no-warnings', bridge, BRIDGE_FOLDER, String(port), program, ...args]
 }
 
 /** Opens a bridge for one command. Rejects if the pipes cannot be created. */
-export async function openBridge(ownFolder: string, { server }: DomainProxy): Promise<ProxyEntrance> {
+export async function openProxyBridge(ownFolder: string, { server }: DomainProxy): Promise<ProxyEntrance> {
   const folder = join(ownFolder, `network-${randomUUID()}`)
   await mkdir(folder, { mode: 0o700 })
   const [up, down] = [join(folder, 'up'), join(folder, 'down')]
@@ -78,7 +82,7 @@ function openPipe(path: string): number {
 }
 
 /** Opens a port for one command. */
-export async function openPort({ server }: DomainProxy): Promise<ProxyEntrance> {
+export async function openProxyPort({ server }: DomainProxy): Promise<ProxyEntrance> {
   await new Promise<void>((resolve, reject) =>
     server.once('error', reject).listen(0, '127.0.0.1', () => resolve()),
   )

@@ -8,15 +8,20 @@ import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type CheckHost, createDomainProxy } from './domain-proxy.ts'
-import { findGuardedFiles, type GuardedFiles, type GuardRules, putNewFilesAside } from './guarded-files.ts'
+import {
+  findGuardedFiles,
+  type GuardedFiles,
+  type GuardRules,
+  renameNewGuardedFiles,
+} from './guarded-files.ts'
 import {
   type Access,
   type ConfinementPlan,
   createBwrapArguments,
+  createSandboxVariables,
   createSeatbeltProfile,
-  listVariables,
 } from './mount-plan.ts'
-import { createBridgeCall, openBridge, openPort, type ProxyEntrance } from './proxy-entrance.ts'
+import { createBridgeCommand, openProxyBridge, openProxyPort, type ProxyEntrance } from './proxy-entrance.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
 
 interface SandboxOptions {
@@ -88,7 +93,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
   await writeFile(filter, createSeccompFilter(process.arch) ?? '', { mode: 0o600 })
   const running = new Map<GuardedFiles, RunNetwork | null>()
   const sweep = async (): Promise<void> => {
-    for (const before of running.keys()) await putNewFilesAside(folder, before, guards)
+    for (const before of running.keys()) await renameNewGuardedFiles(folder, before, guards)
   }
   const sandbox: Sandbox = {
     tempFolder,
@@ -120,7 +125,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
         async leave() {
           running.delete(found)
           await network?.entrance.close()
-          const moved = await putNewFilesAside(folder, found, guards)
+          const moved = await renameNewGuardedFiles(folder, found, guards)
           return { moved, refusals: [...(network?.refusals ?? [])] }
         },
       }
@@ -149,7 +154,7 @@ async function openNetwork(
 ): Promise<RunNetwork | null> {
   if (hasNetwork || hosts === undefined) return null
   const proxy = createDomainProxy(hosts.check)
-  const entrance = needsBridge ? await openBridge(ownFolder, proxy) : await openPort(proxy)
+  const entrance = needsBridge ? await openProxyBridge(ownFolder, proxy) : await openProxyPort(proxy)
   return { entrance, refusals: proxy.refusals }
 }
 
@@ -172,7 +177,7 @@ function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Co
       advice: 'The profile for macOS was never run before; please report this.',
       needsBridge: false,
       wrap(plan, _, [program, args]) {
-        const variables = Object.entries(listVariables(plan.tempFolder, plan.entrance))
+        const variables = Object.entries(createSandboxVariables(plan.tempFolder, plan.entrance))
         const assignments = variables.map(([name, value]) => `${name}=${value}`)
         const confined = ['-p', createSeatbeltProfile(plan), '/usr/bin/env', ...assignments, program, ...args]
         return ['/usr/bin/sandbox-exec', confined]
@@ -186,7 +191,7 @@ function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Co
     advice: 'bwrap needs user namespaces, which this system or container forbids; see docs/security.md',
     needsBridge: true,
     wrap(plan, filter, [program, args]) {
-      const call = plan.entrance ? createBridgeCall(plan.entrance.port, program, args) : [program, ...args]
+      const call = plan.entrance ? createBridgeCommand(plan.entrance.port, program, args) : [program, ...args]
       // A shell opens the filter as descriptor 3, because not every caller can pass a descriptor.
       return ['/bin/sh', ['-c', 'exec "$@" 3<"$0"', filter, bwrap, ...createBwrapArguments(plan), ...call]]
     },

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { describeAttempts, listFigures, shortenFact } from './compaction-text.ts'
+import { describeAttempts, formatFigures, shortenFact } from './compaction-text.ts'
 
 describe('a compaction in words', () => {
   it('says why it was made, and why not with the usual summary', () => {
     const figures = { trigger: 'auto', cause: 'threshold', summarizer: 'local', durationMs: 2_000 } as const
-    expect(listFigures({ ...figures, fallbackReason: 'api_error: 529 overloaded' })).toEqual([
+    expect(formatFigures({ ...figures, fallbackReason: 'api_error: 529 overloaded' })).toEqual([
       'Why: the context was nearly full',
       'Summary: a summary made from the log, without a model',
       'Why not the usual one: the call for the summary failed: 529 overloaded',

@@ -16,12 +16,12 @@ export function formatReceipt(receipt: Receipt): string {
   return [
     `Replaced by the summary: ${formatCount(receipt.summarised.length, 'message or result', 'messages and results')}`,
     `Kept word for word: ${formatCount(receipt.kept.length, 'message or result', 'messages and results')}`,
-    ...listSection('Attached again', receipt.carried, ({ key }) => key.replace(/:$/, '')),
-    ...listSection('Left out', receipt.leftOut ?? [], ({ source, why }) => `${source}: ${why}`),
-    ...listSection('Files no longer mentioned', files, ({ text }) => text),
-    ...listSection('User messages no longer complete', userMessages, ({ text }) => shortenFact(text)),
-    ...listSection('Errors no longer mentioned', errors, describeLostError),
-    ...listSection('Names no longer mentioned', identifiers, ({ text }) => text),
+    ...formatListSection('Attached again', receipt.carried, ({ key }) => key.replace(/:$/, '')),
+    ...formatListSection('Left out', receipt.leftOut ?? [], ({ source, why }) => `${source}: ${why}`),
+    ...formatListSection('Files no longer mentioned', files, ({ text }) => text),
+    ...formatListSection('User messages no longer complete', userMessages, ({ text }) => shortenFact(text)),
+    ...formatListSection('Errors no longer mentioned', errors, describeLostError),
+    ...formatListSection('Names no longer mentioned', identifiers, ({ text }) => text),
     ...(moreIdentifiers > 0 ? [`  and ${formatInteger(moreIdentifiers)} more names`] : []),
     '',
     'Everything is in the log: the model finds it with its history tool, you with /history TEXT. /undo restores it.',
@@ -35,7 +35,7 @@ interface ListedFigures extends Pick<Compaction, 'trigger' | 'summarizer' | 'fal
   readonly durationMs: number | undefined
 }
 
-export function listFigures(figures: ListedFigures): readonly string[] {
+export function formatFigures(figures: ListedFigures): readonly string[] {
   const { trigger, cause, summarizer, fallbackReason, durationMs } = figures
   const why = cause === undefined ? TRIGGERS[trigger] : COMPACT_CAUSES[cause]
   return [
@@ -105,7 +105,7 @@ export function describeAttempts(steps: Compaction['steps']): readonly string[] 
   const counts = new Map<string, number>()
   for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
   if (counts.size < 2) return []
-  return listSection('Attempts', [...counts], ([text, count]) =>
+  return formatListSection('Attempts', [...counts], ([text, count]) =>
     count === 1 ? text : `${text} (${count} times)`,
   )
 }
@@ -132,7 +132,7 @@ const MAX_LISTED = 100
 /** Maximum characters of an item, such as an error of many lines. */
 const MAX_CHARACTERS = 300
 
-export function listSection<Item>(
+export function formatListSection<Item>(
   title: string,
   items: readonly Item[],
   format: (item: Item) => string,

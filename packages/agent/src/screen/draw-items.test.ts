@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { drawItem, splitMarkdownBlocks, wrapWhole } from './draw-items.ts'
+import { drawItem, splitMarkdownBlocks, wrapKeepingSpaces } from './draw-items.ts'
 import { highlightCode } from './highlight-code.ts'
 import { diffLines } from './line-diff.ts'
 import { toScreenText } from './screen-text.ts'
@@ -164,7 +164,7 @@ it('a line is wrapped without losing a character', () => {
       fc.string({ unit: fc.constantFrom('a', ' ', '漢', 'é', '👩‍💻', '-'), maxLength: 120 }),
       fc.integer({ min: 4, max: 40 }),
       (line, width) => {
-        const parts = wrapWhole(line, width)
+        const parts = wrapKeepingSpaces(line, width)
         expect(parts.join('')).toBe(line)
         for (const part of parts) expect(visibleWidth(part)).toBeLessThanOrEqual(width)
       },

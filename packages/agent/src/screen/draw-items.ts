@@ -3,13 +3,13 @@ import { stripVTControlCharacters } from 'node:util'
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import { cutTextStart, sanitizeText } from '@tidemark/terminal/render/text'
-import { type DiffLine, listLineStarts } from './line-diff.ts'
+import { type DiffLine, formatLinePrefixes } from './line-diff.ts'
 import { paintTone, type ScreenTheme } from './theme.ts'
 import {
   describeCallSubject,
   formatExitCode,
-  isCommand,
-  listTodos,
+  formatTodos,
+  isShellCall,
   viewChange,
   viewRefusal,
   viewResult,
@@ -153,7 +153,7 @@ function drawCall(item: CallItem, width: number, options: DrawOptions): readonly
       : null
   const body =
     item.name === 'TodoWrite' && item.state !== 'failed' && item.state !== 'refused'
-      ? listTodos(item.input).map((line) => truncateToWidth(`  ${line}`, width))
+      ? formatTodos(item.input).map((line) => truncateToWidth(`  ${line}`, width))
       : change !== null
         ? drawChange(change, width, options)
         : drawResult(item, width, options)
@@ -178,7 +178,7 @@ function drawResult(item: CallItem, width: number, { theme, isFolded }: DrawOpti
     : lines.flatMap((line) =>
         wrapTextWithAnsi(line, Math.max(1, width - 2)).map((part) => `  ${paint(part)}`),
       )
-  return item.state === 'failed' && !isCommand(item) ? [...body, ...note] : [...note, ...body]
+  return item.state === 'failed' && !isShellCall(item) ? [...body, ...note] : [...note, ...body]
 }
 
 /** Draws a change of a file with line numbers. While folded, long lines are cut and only the first lines are shown. */
@@ -187,12 +187,12 @@ export function drawChange(
   width: number,
   { theme: { colors }, isFolded }: Pick<DrawOptions, 'theme' | 'isFolded'>,
 ): readonly string[] {
-  const starts = listLineStarts(change)
+  const starts = formatLinePrefixes(change)
   const shown = isFolded ? change.slice(0, FOLDED_CHANGE) : change
   const lines = shown.flatMap(({ kind, text }, at) => {
     const start = starts[at] ?? ''
     const room = Math.max(1, width - start.length)
-    const parts = isFolded ? [truncateToWidth(text, room, '…')] : wrapWhole(text, room)
+    const parts = isFolded ? [truncateToWidth(text, room, '…')] : wrapKeepingSpaces(text, room)
     const paint = kind === 'added' ? colors.green : kind === 'removed' ? colors.red : colors.dim
     return parts.map((part, index) => paint(`${index === 0 ? start : ' '.repeat(start.length)}${part}`))
   })
@@ -202,7 +202,7 @@ export function drawChange(
 }
 
 /** Wraps one line and keeps every character, including runs of spaces: after a space, or anywhere in a long word. */
-export function wrapWhole(text: string, width: number): readonly string[] {
+export function wrapKeepingSpaces(text: string, width: number): readonly string[] {
   if (visibleWidth(text) <= width) return [text]
   const lines: string[] = []
   let [line, cells, afterSpace] = ['', 0, 0]

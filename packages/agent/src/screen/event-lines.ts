@@ -24,9 +24,9 @@ import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts
 import {
   describeAttempts,
   describeSummaryCalls,
+  formatFigures,
+  formatListSection,
   formatReceipt,
-  listFigures,
-  listSection,
 } from './compaction-text.ts'
 import type { Tone } from './theme.ts'
 
@@ -94,7 +94,7 @@ function describeLoggedCompaction(
   const { preTokens, postTokens, summarizer = 'model', cause, trigger, durationMs, fallbackReason } = metadata
   const text = formatCompaction({ tokensBefore: preTokens, tokensAfter: postTokens, summarizer, cause })
   const figures = { trigger, cause, summarizer, durationMs, fallbackReason: fallbackReason ?? null }
-  const detail = listFigures(figures).join('\n')
+  const detail = formatFigures(figures).join('\n')
   return {
     ...quietLine('▲', text),
     detail: { title: text, text: detail, compaction: { id: uuid, hasReceipt: false } },
@@ -149,7 +149,7 @@ function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
   const missing = lost === 0 ? '' : `; ${formatCount(lost, 'fact')} no longer in view`
   const text = formatCompaction(compaction)
   const lines = [
-    ...listFigures(compaction),
+    ...formatFigures(compaction),
     ...describeSummaryCalls(compaction.usage),
     ...notes.map(sanitizeText),
     ...describeAttempts(steps),
@@ -174,7 +174,7 @@ function listClearingFigures({ clearing, tokensBefore, tokensAfter, way }: Event
     breakEvenCalls === null
       ? 'It does not pay for itself in money.'
       : `Pays for itself after ${formatCount(Math.ceil(breakEvenCalls), 'call')}.`,
-    ...listSection('Files that are no longer in view', released.filePaths, (path) => path),
+    ...formatListSection('Files that are no longer in view', released.filePaths, (path) => path),
     '',
     CLEARED_RESULTS_NOTE,
   ].join('\n')
@@ -204,7 +204,7 @@ function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): LineDeta
       ...(ours === null ? [] : [`Intended change: ${sanitizeText(ours.act)}`]),
       ...(provider === null ? [] : [`The provider reports: ${describeReport(provider)}`]),
       ...(diffProblem === null ? [] : [`The diff could not be written: ${sanitizeText(diffProblem)}`]),
-      ...listSection('Also changed', also, describeCause),
+      ...formatListSection('Also changed', also, describeCause),
     ].join('\n'),
   }
 }

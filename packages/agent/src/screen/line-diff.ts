@@ -37,7 +37,7 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
 }
 
 /** Returns the prefix of each line: its number, if known, and a mark. */
-export function listLineStarts(change: readonly DiffLine[]): readonly string[] {
+export function formatLinePrefixes(change: readonly DiffLine[]): readonly string[] {
   const digits = String(Math.max(0, ...change.map(({ number = 0 }) => number))).length
   return change.map(({ kind, number }) => {
     if (kind === 'note') return '  '

@@ -4,11 +4,11 @@
  */
 import { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
-import { hasHiddenCharacter, showExactLines, showExactly } from '@tidemark/terminal/render/text'
+import { formatExactLines, formatExactly, hasHiddenCharacter } from '@tidemark/terminal/render/text'
 import type { AskPermission } from '../agent/agent-options.ts'
-import { isUsualReason, PLAN_TOOL } from '../agent/permissions.ts'
+import { isReasonInQuestion, PLAN_TOOL } from '../agent/permissions.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
-import { type DiffLine, listLineStarts } from './line-diff.ts'
+import { type DiffLine, formatLinePrefixes } from './line-diff.ts'
 import { viewChange } from './tool-views.ts'
 
 export type PermissionRequest = Parameters<AskPermission>[0]
@@ -32,15 +32,15 @@ export function viewPermission(request: PermissionRequest, folder: string): Perm
   const input = request.input as Readonly<Record<string, unknown>>
   const isPlan = tool === PLAN_TOOL && typeof input.plan === 'string'
   const change = viewChange(tool, input, { folder, withFile: true })
-  const asker = agent === undefined ? '' : `The agent ${showExactly(agent)} asks: `
+  const asker = agent === undefined ? '' : `The agent ${formatExactly(agent)} asks: `
   // Changes are compared by lines, so line ends do not count as hidden characters.
   const isHiding = (text: string): boolean =>
     hasHiddenCharacter(change === null ? text : text.replaceAll('\r\n', '\n'))
   return {
     title: `${asker}${describeQuestion(request, folder)}`,
     change,
-    text: change !== null ? '' : isPlan ? showExactLines(String(input.plan)) : formatInput(tool, input),
-    reason: isPlan || isUsualReason(reason) ? '' : showExactly(reason),
+    text: change !== null ? '' : isPlan ? formatExactLines(String(input.plan)) : formatInput(tool, input),
+    reason: isPlan || isReasonInQuestion(reason) ? '' : formatExactly(reason),
     warning: listTexts(input).some(isHiding) ? HIDDEN_WARNING : '',
   }
 }
@@ -48,7 +48,7 @@ export function viewPermission(request: PermissionRequest, folder: string): Perm
 /** Formats the question as uncoloured lines. The terminal wraps long lines. */
 export function formatPermission(request: PermissionRequest, folder: string): string {
   const { title, change, text, reason, warning } = viewPermission(request, folder)
-  const starts = listLineStarts(change ?? [])
+  const starts = formatLinePrefixes(change ?? [])
   const diff = (change ?? []).map((line, index) => `${starts[index] ?? ''}${line.text}`)
   const body = change === null ? text.split('\n').map((line) => `  ${line}`) : diff
   const notes = [warning, reason].filter((note) => note !== '').map((note) => `  ${note}`)
@@ -93,8 +93,8 @@ function describeQuestion({ tool, input: given, folder: place }: PermissionReque
     default: {
       const [, server, name] = /^mcp__(.+?)__(.+)$/.exec(tool) ?? []
       return server === undefined
-        ? `Call ${showExactly(tool)}?`
-        : `Call ${showExactly(name ?? '')} of the MCP server ${showExactly(server)}?`
+        ? `Call ${formatExactly(tool)}?`
+        : `Call ${formatExactly(name ?? '')} of the MCP server ${formatExactly(server)}?`
     }
   }
 }
@@ -102,16 +102,16 @@ function describeQuestion({ tool, input: given, folder: place }: PermissionReque
 /** Shows a path relative to the folder, with every character visible. */
 function showPath(path: string, folder: string): string {
   const absolute = resolve(folder, path)
-  return showExactly(isPathWithin(absolute, folder) ? relative(folder, absolute) || '.' : path)
+  return formatExactly(isPathWithin(absolute, folder) ? relative(folder, absolute) || '.' : path)
 }
 
 /** Shows a command exactly as it will run, with its line ends. Other inputs are shown as fields, with later lines indented. */
 function formatInput(tool: string, input: Readonly<Record<string, unknown>>): string {
-  if (tool === 'Bash' && typeof input.command === 'string') return showExactLines(input.command)
+  if (tool === 'Bash' && typeof input.command === 'string') return formatExactLines(input.command)
   return Object.entries(input)
     .map(([name, value]) => {
-      const text = showExactLines(typeof value === 'string' ? value : JSON.stringify(value))
-      return `${showExactly(name)}: ${text.replaceAll('\n', '\n    ')}`
+      const text = formatExactLines(typeof value === 'string' ? value : JSON.stringify(value))
+      return `${formatExactly(name)}: ${text.replaceAll('\n', '\n    ')}`
     })
     .join('\n')
 }

@@ -17,7 +17,7 @@ interface GrowingText {
 }
 
 /** Appends a piece to `item.text` without control sequences. An incomplete sequence waits in `item.held` for the next piece. */
-export function growText(item: GrowingText, piece: string): void {
+export function appendScreenText(item: GrowingText, piece: string): void {
   const text = (item.held ?? '') + piece
   const end = text.search(UNFINISHED_SEQUENCE)
   const cut = end < 0 || text.length - end > MAX_HELD ? text.length : end

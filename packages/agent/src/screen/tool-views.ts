@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import { formatProjectPath, sanitizeText, showExactLines } from '@tidemark/terminal/render/text'
+import { formatExactLines, formatProjectPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { REFUSED_CALL_TEXT, readRefusalText } from 'tidemark/records'
 import { REFUSED_BY_USER } from '../agent/permissions.ts'
 import { decodeFileText } from '../tools/file-content.ts'
@@ -77,7 +77,7 @@ export function viewRefusal({ result }: CallItem): string {
 /** Tools whose result is the output of a command. */
 const COMMANDS: ReadonlySet<string> = new Set(['Bash', 'BashOutput', '!'])
 
-export function isCommand({ name }: Pick<CallItem, 'name'>): boolean {
+export function isShellCall({ name }: Pick<CallItem, 'name'>): boolean {
   return COMMANDS.has(name)
 }
 
@@ -104,7 +104,7 @@ function describeRest(lines: number): string {
 }
 
 /** Items of the todo list, with a mark for each state. */
-export function listTodos(input: ToolInput): readonly string[] {
+export function formatTodos(input: ToolInput): readonly string[] {
   if (!Array.isArray(input.todos)) return []
   return input.todos.map((todo) => {
     const { content, status } = todo as { readonly content?: unknown; readonly status?: unknown }
@@ -160,5 +160,5 @@ function readCurrentText(path: string): string | null {
 }
 
 function toSafeLines(lines: readonly DiffLine[]): readonly DiffLine[] {
-  return lines.map((line) => ({ ...line, text: showExactLines(line.text) }))
+  return lines.map((line) => ({ ...line, text: formatExactLines(line.text) }))
 }

@@ -23,7 +23,7 @@ import {
 import { listAttachedLabels } from '../agent/prompt-files.ts'
 import { describeEventLine, describeModel, describeRecord, type EventLine } from './event-lines.ts'
 import type { DiffLine } from './line-diff.ts'
-import { growText, toScreenText } from './screen-text.ts'
+import { appendScreenText, toScreenText } from './screen-text.ts'
 
 export type TranscriptItem = PromptItem | AnswerItem | CallItem | LineItem
 
@@ -259,7 +259,7 @@ function applyReply(state: Items, { event }: EventOf<'reply'>): boolean {
       const { delta } = event
       if (item?.kind !== 'answer' && item?.kind !== 'thinking') return false
       if (delta.kind !== 'text' && delta.kind !== 'thinking') return false
-      growText(item, delta.text)
+      appendScreenText(item, delta.text)
       item.version += 1
       return true
     }

@@ -10,7 +10,7 @@ import type { ConfinedRun, PreventedActions, Sandbox } from '../sandbox/sandbox.
 import type { AgentEnvironment } from './agent-environment.ts'
 import { createLineFilter } from './guarded-search.ts'
 import { createOutputBuffer, MAX_OUTPUT_CHARACTERS } from './shell-output.ts'
-import { type BackgroundShell, type ShellProcess, startShell } from './shell-process.ts'
+import { type BackgroundShell, type ShellProcess, startShellCommand } from './shell-process.ts'
 import { isPathWithin, resolveRealPath } from './tool-access.ts'
 import { type AgentTool, type AgentToolContext, defineTool, ToolError } from './tool-definition.ts'
 
@@ -101,7 +101,7 @@ async function startCommand(
     hideKey,
   )
   const report = run_in_background === true ? null : createProgressReporter(tools.context, now)
-  const process = startShell({
+  const process = startShellCommand({
     command,
     cwd: await tools.folder.findStart(),
     env,

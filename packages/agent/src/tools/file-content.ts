@@ -105,7 +105,7 @@ export async function readWholeFile(path: string): Promise<FileContent | null> {
     if (facts.size > MAX_WHOLE_FILE_BYTES)
       throw new ToolError(`${path} has ${formatBytes(facts.size)}, which is too large to edit.`)
     const bytes = await readAllBytes(file, path)
-    return { realPath, bytes, version: hashBytes(bytes), mode: facts.mode & 0o7777 }
+    return { realPath, bytes, version: toFileVersion(bytes), mode: facts.mode & 0o7777 }
   })
 }
 
@@ -128,12 +128,12 @@ export async function readAllBytes(file: FileHandle, path: string): Promise<Buff
   return Buffer.concat(chunks)
 }
 
-export function hashBytes(bytes: Uint8Array): FileVersion {
+export function toFileVersion(bytes: Uint8Array): FileVersion {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
 /** Returns the version of a file that is too large to hash. */
-export function describeLargeVersion({ size, mtimeMs }: Stats): FileVersion {
+export function toLargeFileVersion({ size, mtimeMs }: Stats): FileVersion {
   return `size:${size} modified:${mtimeMs}`
 }
 

@@ -6,11 +6,11 @@ import type { ToolOutput } from 'tidemark'
 import type { AgentEnvironment } from './agent-environment.ts'
 import {
   decodeFileText,
-  describeLargeVersion,
   findRealPath,
-  hashBytes,
   MAX_WHOLE_FILE_BYTES,
   readAllBytes,
+  toFileVersion,
+  toLargeFileVersion,
   withRegularFile,
 } from './file-content.ts'
 import { renderNotebook } from './notebook.ts'
@@ -71,7 +71,7 @@ async function readForModel(
  * Reads a file that a prompt names, as Read without a range would show it. `shown`, `total`: numbers of lines. Throws a `ToolError` if the
  * file cannot be shown.
  */
-export async function readForPrompt(path: string): Promise<{
+export async function readFileForPrompt(path: string): Promise<{
   readonly output: string | readonly object[]
   readonly version: FileVersion
   readonly range: string
@@ -108,7 +108,7 @@ async function readSmallFile(
   range: LineRange & { readonly path: string },
 ): Promise<LoadedFile> {
   const bytes = await readAllBytes(file, range.path)
-  return { version: hashBytes(bytes), render: () => renderFile(bytes, range) }
+  return { version: toFileVersion(bytes), render: () => renderFile(bytes, range) }
 }
 
 function renderFile(bytes: Buffer, range: LineRange & { readonly path: string }): ToolOutput {
@@ -192,7 +192,7 @@ async function readLargeFile(file: FileHandle, facts: Stats, range: LineRange): 
   const isWhole = position >= facts.size && next > lastRead
   const more = isWhole ? 'The file ends here.' : `There is more: read on with offset ${next}.`
   const text = `${rows.join('\n')}\n\n[${more} The file has ${formatBytes(facts.size)}.]`
-  return { version: describeLargeVersion(facts), render: () => text }
+  return { version: toLargeFileVersion(facts), render: () => text }
 }
 
 interface Media {

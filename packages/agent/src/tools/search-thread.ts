@@ -25,7 +25,7 @@ const LEAST_MS = 2_000
  * Runs a task and calls `takeItem` with each result until it returns false. `isCut`: the search ended early. Throws a `ToolError` if the
  * task cannot be run, and the abort reason of the signal.
  */
-export async function runSearchTask<T>(
+export async function runSearchInThread<T>(
   task: SearchTask,
   { signal, deadline, now }: SearchLimits,
   takeItem: (item: T) => boolean,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { formatInteger } from '@tidemark/terminal/render/format-numbers'
 import type { AgentEnvironment } from './agent-environment.ts'
 import { splitGlob, toFileGlob } from './glob-pattern.ts'
-import { runSearchTask } from './search-thread.ts'
+import { runSearchInThread } from './search-thread.ts'
 import { type SearchQuery, searchFiles } from './text-search.ts'
 import { resolveRealPath, resolveToolPath, toShownPath } from './tool-access.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
@@ -168,7 +168,7 @@ async function listMatchingFiles(
   const realCwd = resolveRealPath(cwd)
   const limits = { signal, now, deadline: now() + SEARCH_TIMEOUT_MS }
   const found: string[] = []
-  const { isCut } = await runSearchTask<WalkedFile>({ kind: 'list', root, glob }, limits, (file) => {
+  const { isCut } = await runSearchInThread<WalkedFile>({ kind: 'list', root, glob }, limits, (file) => {
     if (isHidden?.('Glob', file.path, root) !== true) found.push(toShownPath(file.path, realCwd))
     return found.length < MAX_FOUND_FILES
   })

@@ -42,7 +42,7 @@ export interface ShellProcess {
 /** Maximum bytes of a command: Linux accepts no longer argument. */
 export const MAX_COMMAND_BYTES = 120_000
 
-export function startShell(given: ShellCommand): ShellProcess {
+export function startShellCommand(given: ShellCommand): ShellProcess {
   const { command, cwd, env, cwdFile, onOutput, args = [], wrap = (...call) => call } = given
   if (Buffer.byteLength(command) > MAX_COMMAND_BYTES)
     throw new ToolError('The command is too long. Write it to a file with Write, and run that file.')

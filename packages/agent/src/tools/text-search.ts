@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { basename, dirname } from 'node:path'
 import { findProgram } from 'tidemark/tools'
 import { type FileMatches, MAX_LINE_CHARACTERS, type TextSearchTask } from './search-task.ts'
-import { runSearchTask, type SearchLimits } from './search-thread.ts'
+import { runSearchInThread, type SearchLimits } from './search-thread.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { SKIPPED_FOLDERS } from './walk-files.ts'
 
@@ -89,7 +89,7 @@ async function searchInThread(query: SearchQuery): Promise<SearchResult> {
   const { signal, deadline, now, isHidden, ...task } = query
   const lines: string[] = []
   let collected = 0
-  const { isCut } = await runSearchTask<FileMatches>({ kind: 'search', ...task }, query, (found) => {
+  const { isCut } = await runSearchInThread<FileMatches>({ kind: 'search', ...task }, query, (found) => {
     if (isHidden?.(found.path) === true) return true
     if (task.linesBefore + task.linesAfter > 0 && lines.length > 0 && task.mode === 'content')
       lines.push('--')

@@ -12,8 +12,8 @@ import {
   type FileContent,
   findRealPath,
   hasErrorCode,
-  hashBytes,
   readWholeFile,
+  toFileVersion,
 } from './file-content.ts'
 import {
   applyEdits,
@@ -111,7 +111,7 @@ function createFileChanger({ cwd, readState, permittedWrites }: AgentEnvironment
     const { text, report } = toChange({ path, current, requireKnown })
     const bytes = encodeFileText(text, current ?? { encoding: 'utf8', hasMark: false })
     await writeFileAtomically(path, bytes, content)
-    readState.noteWritten(path, hashBytes(bytes))
+    readState.noteWritten(path, toFileVersion(bytes))
     return report
   }
   return async (callId, given, toChange) => {

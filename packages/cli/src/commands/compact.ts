@@ -19,11 +19,11 @@ import {
   type CompactLogRefusal,
   chooseSession,
   createSingleLogJournal,
-  explainBadOutput,
-  explainUnknownRecord,
   findNamedLogs,
-  findSessionPath,
+  findOutputProblem,
+  findRecordIdProblem,
   type NamedLog,
+  resolveLogPath,
   tidemarkHome,
   type WrittenLog,
   writeSession,
@@ -63,7 +63,7 @@ export async function runCompactCommand(
       ? printUsageError(opened.message, terminal)
       : printError(opened.message, terminal)
   const { log } = opened
-  const unknown = choices.undo === undefined ? null : explainUnknownRecord(log, choices.undo)
+  const unknown = choices.undo === undefined ? null : findRecordIdProblem(log, choices.undo)
   if (unknown !== null) return printUsageError(unknown, terminal)
   const mode = await chooseCompactDestination(log, choices, terminal)
   if (!mode.ok) return printUsageError(mode.message, terminal)
@@ -89,7 +89,7 @@ async function openSessionLog(
   choices: CompactCommandOptions,
   terminal: Terminal,
 ): Promise<OpenSessionLogResult> {
-  const path = await findSessionPath(given, terminal.env)
+  const path = await resolveLogPath(given, terminal.env)
   const { logs, unreadable } = await findNamedLogs([path], terminal.interrupted)
   const [first] = logs
   if (first === undefined)
@@ -133,7 +133,7 @@ async function chooseCompactDestination(
 ): Promise<(CompactDestination & { readonly ok: true }) | { readonly ok: false; readonly message: string }> {
   const { output, force = false } = choices
   if (output !== undefined) {
-    const problem = await explainBadOutput(output, log.path, { force })
+    const problem = await findOutputProblem(output, log.path, { force })
     return problem === null ? { ok: true, kind: 'copy', path: output } : { ok: false, message: `${problem}.` }
   }
   if (choices.dryRun === true) return { ok: true, kind: 'dry', why: null }

@@ -11,7 +11,7 @@ import { type Command, Option } from 'commander'
 import type { SortKey } from 'tidemark/internal'
 import type { UndoHere } from '../ui/page-undo.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
-import { addGateway } from './define-gateway.ts'
+import { addGatewayCommands } from './define-gateway.ts'
 import type { ExportCommandOptions } from './export.ts'
 import type { InspectCommandOptions } from './inspect.ts'
 import type { NotesCommandOptions } from './notes.ts'
@@ -48,7 +48,7 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
     addReplay,
     addSimulate,
     addWatch,
-    addGateway,
+    addGatewayCommands,
     addSample,
     addTour,
   ])

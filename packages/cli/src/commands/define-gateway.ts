@@ -14,7 +14,7 @@ import {
 } from './option-parsers.ts'
 
 /** Adds `tidemark gateway` with its subcommands. The gateway package is loaded only when one of them runs. */
-export function addGateway(program: Command, terminal: Terminal, outcome: { code: number }): void {
+export function addGatewayCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
   const gateway = program
     .command('gateway')
     .description('serve many users: sessions, keys and budgets in Postgres, for any number of processes')

@@ -6,7 +6,7 @@ import { printError } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { EXIT_CODES } from '@tidemark/terminal/terminal'
-import { exportLogToFile, findSessionPath, tidemarkHome } from 'tidemark/internal'
+import { exportLogToFile, resolveLogPath, tidemarkHome } from 'tidemark/internal'
 import { exportLog } from 'tidemark/logs'
 
 export interface ExportCommandOptions {
@@ -24,7 +24,7 @@ export async function exportSession(
 ): Promise<number> {
   const { output, title, redact = true, json = false } = choices
   const home = tidemarkHome(terminal.env)
-  const file = await findSessionPath(given, terminal.env)
+  const file = await resolveLogPath(given, terminal.env)
   const options = { redacts: redact, home, ...(title === undefined ? {} : { title }) }
   if (output !== undefined) {
     const outcome = await exportLogToFile(file, output, options)

@@ -16,12 +16,12 @@ import {
   filterSessionsSince,
   findDefaultLogs,
   findNamedLogs,
-  findSessionPath,
   isSessionId,
   listDefaultLogFolders,
   type NamedLog,
   parseRowNumber,
   redactStrings,
+  resolveLogPath,
   type SortKey,
   sortSessions,
   sumSessions,
@@ -133,7 +133,7 @@ async function findNamedSessions(
   choices: InspectCommandOptions,
   terminal: Terminal,
 ): Promise<FoundLogs> {
-  const files = await Promise.all(paths.map((path) => findSessionPath(path, terminal.env)))
+  const files = await Promise.all(paths.map((path) => resolveLogPath(path, terminal.env)))
   const { logs, unreadable } = await findNamedLogs(files, terminal.interrupted)
   const mayBeIds = new Set(files.filter(isSessionId).map((name) => resolve(name)))
   const described = unreadable.map((log) =>

@@ -4,7 +4,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
-import { createLogNotes, findSessionPath, followLogNotes, type LogNotes } from 'tidemark/internal'
+import { createLogNotes, followLogNotes, type LogNotes, resolveLogPath } from 'tidemark/internal'
 
 export interface NotesCommandOptions {
   readonly watch?: boolean
@@ -23,7 +23,7 @@ export async function printNotes(
     printError('The name of the log is empty. Give a file, or the id of an own session.', terminal)
     return EXIT_CODES.wrongUse
   }
-  const path = await findSessionPath(given, terminal.env)
+  const path = await resolveLogPath(given, terminal.env)
   let versions = 0
   const print = (notes: LogNotes): void => {
     versions += 1

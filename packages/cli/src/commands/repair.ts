@@ -6,7 +6,7 @@ import { printError } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
-import { type BlobCopyReport, findSessionPath, redactStrings, tidemarkHome } from 'tidemark/internal'
+import { type BlobCopyReport, redactStrings, resolveLogPath, tidemarkHome } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
 
 export interface RepairCommandOptions {
@@ -20,7 +20,7 @@ export async function runRepairCommand(
   terminal: Terminal,
 ): Promise<number> {
   const home = tidemarkHome(terminal.env)
-  const path = await findSessionPath(file, terminal.env)
+  const path = await resolveLogPath(file, terminal.env)
   const outcome = await repairLog(path, choices.output, { home, ...toSignalOption(terminal) })
   if (!outcome.ok) return printError(outcome.message, terminal)
   const { ok, ...result } = outcome

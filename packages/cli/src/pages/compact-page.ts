@@ -21,7 +21,7 @@ import {
   wrapMarkdownLine,
   wrapText,
 } from '@tidemark/terminal/render/text'
-import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
+import type { CompactionPreview, RecordsAndTokens } from 'tidemark/internal'
 import type { CompactionReport, UndoReport } from 'tidemark/logs'
 
 export function renderCompactPage(
@@ -140,7 +140,7 @@ const PLAN_NAME_WIDTH = 14
 
 function renderPlanRow(
   name: string,
-  { records, tokens }: RecordsSize,
+  { records, tokens }: RecordsAndTokens,
   aside: string,
   screen: Screen,
 ): readonly string[] {

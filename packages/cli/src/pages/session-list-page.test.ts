@@ -1,7 +1,7 @@
 /** The table of many sessions on narrow screens: no line is too wide, and hidden columns are named. */
 import { fileURLToPath } from 'node:url'
 import { chooseSymbols, createTimeFormat, type Screen } from '@tidemark/terminal/render/screen'
-import { textWidth } from '@tidemark/terminal/render/text'
+import { measureTextWidth } from '@tidemark/terminal/render/text'
 import picocolors from 'picocolors'
 import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles, type SessionReport } from 'tidemark/logs'
@@ -56,7 +56,7 @@ const VIEW: Parameters<typeof renderSessionsPage>[1] = {
 describe('many sessions', () => {
   it.each([60, 72, 80, 100, 160])('fit into %d columns', (columns) => {
     const lines = renderSessionsPage(sessions, VIEW, screen(columns)).split('\n')
-    expect(lines.filter((line) => textWidth(line) > columns)).toEqual([])
+    expect(lines.filter((line) => measureTextWidth(line) > columns)).toEqual([])
   })
 
   it('say of a session whose calls are all in another one that it is a copy, in place of zeros', () => {

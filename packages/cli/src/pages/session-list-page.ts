@@ -16,7 +16,7 @@ import {
   type TableColumn,
 } from '@tidemark/terminal/render/layout'
 import type { Screen } from '@tidemark/terminal/render/screen'
-import { formatPath, projectName, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
+import { findProjectName, formatPath, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
 import { type SpendingTotal, shortenSessionIds, sumSessions } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 
@@ -136,7 +136,11 @@ function sessionColumns({ time, colors, columns }: Screen): readonly TableColumn
       text: ({ report }) => (report.startedAt === null ? '?' : time.full(report.startedAt)),
     },
     ...(columns < MIN_WIDTH_FOR_ID ? [] : [id]),
-    { title: 'project', cutAt: 'end', text: ({ report }) => sanitizeText(projectName(report.project ?? '')) },
+    {
+      title: 'project',
+      cutAt: 'end',
+      text: ({ report }) => sanitizeText(findProjectName(report.project ?? '')),
+    },
     { title: 'model', cutAt: 'end', text: ({ report }) => sanitizeText(shortModel(report.models)) },
     {
       title: 'calls',

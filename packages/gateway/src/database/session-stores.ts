@@ -4,7 +4,7 @@
  */
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
 import { describeThrown } from '@tidemark/core/errors'
-import { copyBlobBytes, createBlobId } from 'tidemark/internal'
+import { computeBlobId, copyBlobBytes } from 'tidemark/internal'
 import { createPostgresJournal, type PostgresLocks } from 'tidemark/postgres'
 import { appendAudit } from './audit.ts'
 import { type Database, runTransaction } from './database.ts'
@@ -101,7 +101,7 @@ export function createScopeBlobs(pool: Database, scope: string): BlobStore {
   return {
     async put(given) {
       const bytes = copyBlobBytes(given)
-      const id = createBlobId(bytes)
+      const id = computeBlobId(bytes)
       await pool.query(
         'insert into gateway_blobs (scope, id, bytes) values ($1, $2, $3) on conflict do nothing',
         [scope, id, Buffer.from(bytes)],

@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts'
 import type { GatewayKey } from '../keys/keys.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import {
-  noteProcess,
+  recordProcessAlive,
   releaseLostCalls,
   reserveCall,
   type SettledCall,
@@ -33,11 +33,11 @@ const RETRY_MS = { first: 100, most: 5_000 }
 
 export async function openAccounts(options: AccountsOptions): Promise<ProcessAccounts> {
   const { database, process, metrics } = options
-  await noteProcess(database, process)
+  await recordProcessAlive(database, process)
   /** Ids of the calls that are reserved and not settled. */
   const open = new Set<string>()
   const beat = setInterval(() => {
-    noteProcess(database, process)
+    recordProcessAlive(database, process)
       .then(() => releaseLostCalls(database, process, open))
       .catch(() => {})
   }, BEAT_MS)

@@ -15,9 +15,9 @@ import { type CallAccounts, createMeteredSend } from '../spending/metered-send.t
 import {
   type CallerCredentials,
   createProviderHeaders,
-  hideCredential,
   KEY_HEADER,
   readCredentials,
+  withHiddenCredential,
 } from './credentials.ts'
 import { type Tenants, toOwnScope } from './tenants.ts'
 
@@ -63,7 +63,7 @@ export function createAdmission(options: AdmissionOptions): Admit {
       headers: createProviderHeaders(headers, caller, codec, credential),
       answer: (address, init) =>
         options.tenants.run(async (readFailure) => {
-          const fetch = hideCredential(sendUpstream, caller.isOwn ? null : credential, codec)
+          const fetch = withHiddenCredential(sendUpstream, caller.isOwn ? null : credential, codec)
           const send = createMeteredSend({ key: known, accounts, readFailure, fetch })
           const answer = await options.tenants.find(known.id).answer(address, init, send)
           return withoutAddedUsage(

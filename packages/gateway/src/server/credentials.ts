@@ -3,7 +3,7 @@
  * caller's own credential is passed on and never stored.
  */
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { copyHead, createRefusal } from 'tidemark/internal'
+import { copyHead, createRefusalResponse } from 'tidemark/internal'
 import { containsGatewayKey, isGatewayKey } from '../keys/keys.ts'
 
 /** The header for a key if the caller also sends a provider's credential. */
@@ -72,7 +72,7 @@ const ACCOUNT_RESPONSE_HEADERS = [
  * Returns a `fetch` whose responses reveal nothing of the gateway's own credential, which errors may quote. If the provider refuses the
  * credential, the operator must fix it, so SDKs are told not to retry.
  */
-export function hideCredential(
+export function withHiddenCredential(
   fetch: typeof globalThis.fetch,
   credential: string | null,
   codec: ProviderCodec,
@@ -82,7 +82,7 @@ export function hideCredential(
     const response = await fetch(input, init)
     if (response.status === 401) {
       await response.body?.cancel()
-      return createRefusal(
+      return createRefusalResponse(
         codec,
         502,
         'The provider refuses the credential of the gateway (401). Its operator must renew it.',

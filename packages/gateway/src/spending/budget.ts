@@ -91,7 +91,7 @@ async function markWarned(pool: Pick<Database, 'query'>, key: string, period: Da
 }
 
 /** Records that a process is alive. */
-export async function noteProcess(pool: Pick<Database, 'query'>, process: string): Promise<void> {
+export async function recordProcessAlive(pool: Pick<Database, 'query'>, process: string): Promise<void> {
   await pool.query(
     'insert into gateway_processes (id) values ($1) on conflict (id) do update set seen_at = now()',
     [process],

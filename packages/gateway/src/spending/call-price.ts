@@ -165,7 +165,7 @@ export function priceReply(reply: Reply, model: string, codec: ProviderCodec): C
 }
 
 /** Returns the reserved amount as the cost of a call whose bill is unknown, so that no budget is exceeded. */
-export function chargeReserved(reserved: number, bytes: number): CallCost {
+export function toReservedCost(reserved: number, bytes: number): CallCost {
   return { ...FREE_CALL, cost: reserved, isEstimated: true, input: Math.ceil(bytes / 4) }
 }
 

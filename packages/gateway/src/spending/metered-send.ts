@@ -7,7 +7,7 @@ import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import {
   copyHead,
-  createRefusal,
+  createRefusalResponse,
   findRouteByPath,
   isEventStream,
   LIMIT_STATUS,
@@ -19,11 +19,11 @@ import { type Reservation, WARNING_SHARE } from './budget.ts'
 import {
   boundCallCost,
   type CallCost,
-  chargeReserved,
   FREE_CALL,
   type PricedRequest,
   priceReply,
   readPricedRequest,
+  toReservedCost,
 } from './call-price.ts'
 
 /** The accounts that calls are charged to. */
@@ -97,7 +97,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
 
 /** Refuses a call. Only a refusal that may succeed later, here or in another process, has a status that SDKs retry. */
 function refuseCall(codec: ProviderCodec, status: number, message: string): Response {
-  const refusal = createRefusal(codec, status, message)
+  const refusal = createRefusalResponse(codec, status, message)
   if (status === 503) {
     refusal.headers.set('x-should-retry', 'true')
     refusal.headers.set('retry-after', '1')
@@ -145,7 +145,7 @@ const NOT_SENT: ReadonlySet<unknown> = new Set([
 
 async function sendHeld(send: () => Promise<Response>, held: HeldCall): Promise<Response> {
   const { charge, bytes, codec } = held
-  const lost = chargeReserved(held.held.amount, bytes)
+  const lost = toReservedCost(held.held.amount, bytes)
   let response: Response
   try {
     response = await send()
@@ -192,7 +192,7 @@ function withHeaders(
 
 function priceOrEstimate(reply: Reply | null, { call, codec, bytes, held }: HeldCall): CallCost {
   const priced = reply === null ? null : priceReply(reply, call.model, codec)
-  return priced ?? chargeReserved(held.amount, bytes)
+  return priced ?? toReservedCost(held.amount, bytes)
 }
 
 /** Returns the stream. The cost is charged before the end is passed on, when the stream breaks, or when reading stops. */

@@ -248,7 +248,7 @@ export interface CacheDeletions {
  * Reads and removes the `cache_edits` blocks of the conversation. Returns an error if one of them deletes a
  * `cache_reference` that does not occur in the conversation.
  */
-export function readCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
+export function extractCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
   const edits = pieces.filter(({ block }) => block.type === 'cache_edits')
   if (edits.length === 0) return { ok: true, pieces, references: new Set() }
   const known = new Set(pieces.map(({ block }) => readTextField(block, 'cache_reference')))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { HttpAnswer } from '../protocol/answer.ts'
-import { applyFault, encodeBytes, FAULT_APPLIED_HEADER, type Fault } from './fault.ts'
+import { applyFault, FAULT_APPLIED_HEADER, type Fault, toBytes } from './fault.ts'
 
 const EVENTS = ['start', 'naïve ☕', 'stop'].map((data) => `event: e\ndata: ${data}\n\n`)
 
@@ -24,7 +24,7 @@ function body(text: string): HttpAnswer {
 }
 
 function sent({ chunks }: HttpAnswer): Buffer {
-  return Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
+  return Buffer.concat(chunks.map((chunk) => toBytes(chunk.bytes)))
 }
 
 function textSent(answer: HttpAnswer): string {
@@ -92,7 +92,7 @@ describe('a slow answer', () => {
   it('arrives in parts of the given size, each after its pause, and completely', () => {
     const answer = apply({ type: 'slow-drip', bytes: 7, ms: 50 })
     expect(textSent(answer)).toBe(EVENTS.join(''))
-    expect(Math.max(...answer.chunks.map((chunk) => encodeBytes(chunk.bytes).length))).toBe(7)
+    expect(Math.max(...answer.chunks.map((chunk) => toBytes(chunk.bytes).length))).toBe(7)
     expect(new Set(answer.chunks.map((chunk) => chunk.delayMs))).toEqual(new Set([50, 51, 52]))
   })
 })
@@ -252,7 +252,7 @@ it('several faults: those that end the answer come before those that slow it, in
   for (const given of [faults, faults.toReversed()]) {
     const { chunks, ending } = apply({ type: 'several', faults: given })
     expect({
-      chunks: chunks.map((chunk) => Buffer.from(encodeBytes(chunk.bytes)).toString()),
+      chunks: chunks.map((chunk) => Buffer.from(toBytes(chunk.bytes)).toString()),
       delays: chunks.map((chunk) => chunk.delayMs),
       ending,
     }).toEqual(expected)

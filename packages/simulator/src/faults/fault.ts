@@ -248,7 +248,7 @@ function isEventStream({ headers }: HttpAnswer): boolean {
 function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault, format: ErrorFormat): HttpAnswer {
   const count = countEvents(answer.chunks)
   const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
-  const event = { bytes: encodeBytes(format.createEvent({ ...fault, afterEvents })), delayMs: 0 }
+  const event = { bytes: toBytes(format.createEvent({ ...fault, afterEvents })), delayMs: 0 }
   const before = takeFirstBytes(answer.chunks, countBytesBefore(answer.chunks, { afterEvents }, noBytes))
   const struck: HttpAnswer = { ...answer, chunks: [...before, event], ending: 'close' }
   if (afterEvents === fault.afterEvents) return struck
@@ -275,7 +275,7 @@ type Bytes = Uint8Array<ArrayBuffer>
 
 const encoder = new TextEncoder()
 
-export function encodeBytes(chunk: string | Bytes): Bytes {
+export function toBytes(chunk: string | Bytes): Bytes {
   return typeof chunk === 'string' ? encoder.encode(chunk) : chunk
 }
 
@@ -285,7 +285,7 @@ function takeFirstBytes(chunks: readonly BodyChunk[], length: number): readonly 
   const kept: BodyChunk[] = []
   for (const chunk of chunks) {
     if (left <= 0) break
-    const bytes = encodeBytes(chunk.bytes).subarray(0, left)
+    const bytes = toBytes(chunk.bytes).subarray(0, left)
     kept.push({ ...chunk, bytes })
     left -= bytes.length
   }
@@ -342,13 +342,13 @@ function isLeadByte(byte: number): boolean {
 }
 
 function joinChunks(chunks: readonly BodyChunk[]): Buffer {
-  return Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
+  return Buffer.concat(chunks.map((chunk) => toBytes(chunk.bytes)))
 }
 
 /** Splits body chunks into parts of at most `size` bytes, with a pause of `ms` milliseconds before each part. */
 function splitIntoDelayedParts(chunks: readonly BodyChunk[], size: number, ms: number): readonly BodyChunk[] {
   return chunks.flatMap((chunk) => {
-    const bytes = encodeBytes(chunk.bytes)
+    const bytes = toBytes(chunk.bytes)
     const count = Math.max(1, Math.ceil(bytes.length / size))
     return Array.from({ length: count }, (_, at) => ({
       bytes: bytes.subarray(at * size, (at + 1) * size),

@@ -152,7 +152,7 @@ export function findDialect(name: string): Dialect | undefined {
 export const DIALECT_HEADER = 'x-simulator-dialect'
 
 /** The error of a request that names a dialect the simulator does not have. */
-export function describeUnknownDialect(name: string): OpenaiError {
+export function createUnknownDialectError(name: string): OpenaiError {
   const known = DIALECTS.map((dialect) => dialect.name).join(', ')
   return invalidParameter(`${DIALECT_HEADER}: expected one of ${known}; found ${name}`, null)
 }

@@ -26,7 +26,7 @@ export function fieldsCheck({ required = {}, optional = {} }: FieldTable, isOpen
   const needed = Object.entries(required)
   const known = new Map([...needed, ...Object.entries(optional)])
   return (value, path) => {
-    if (!isObject(value)) return describeType(value, path, 'an object')
+    if (!isObject(value)) return createTypeError(value, path, 'an object')
     for (const [name] of needed)
       if (value[name] === undefined)
         return invalidParameter(
@@ -49,7 +49,7 @@ export function fieldsCheck({ required = {}, optional = {} }: FieldTable, isOpen
   }
 }
 
-export function describeType(value: unknown, path: string, expected: string): OpenaiError {
+export function createTypeError(value: unknown, path: string, expected: string): OpenaiError {
   return invalidParameter(
     `Invalid type for '${path}': expected ${expected}, but got ${nameType(value)} instead.`,
     path === '' ? null : path,
@@ -67,7 +67,7 @@ function nameType(value: unknown): string {
 export function stringCheck(limits: { readonly max?: number; readonly pattern?: RegExp } = {}): ShapeCheck {
   const { max = Number.POSITIVE_INFINITY, pattern } = limits
   return (value, path) => {
-    if (typeof value !== 'string') return describeType(value, path, 'a string')
+    if (typeof value !== 'string') return createTypeError(value, path, 'a string')
     if (value.length > max)
       return invalidParameter(
         `Invalid '${path}': string too long. Expected a string with maximum length ${max}, but got a string with length ${value.length} instead.`,
@@ -85,11 +85,12 @@ export function stringCheck(limits: { readonly max?: number; readonly pattern?: 
 }
 
 export const booleanCheck: ShapeCheck = (value, path) =>
-  typeof value === 'boolean' ? null : describeType(value, path, 'a boolean')
+  typeof value === 'boolean' ? null : createTypeError(value, path, 'a boolean')
 
 export function integerCheck(least: number): ShapeCheck {
   return (value, path) => {
-    if (typeof value !== 'number' || !Number.isInteger(value)) return describeType(value, path, 'an integer')
+    if (typeof value !== 'number' || !Number.isInteger(value))
+      return createTypeError(value, path, 'an integer')
     if (value >= least) return null
     return invalidParameter(
       `Invalid '${path}': integer below minimum value. Expected a value >= ${least}, but got ${value} instead.`,
@@ -101,7 +102,7 @@ export function integerCheck(least: number): ShapeCheck {
 
 export function numberCheck(least: number, most: number): ShapeCheck {
   return (value, path) => {
-    if (typeof value !== 'number') return describeType(value, path, 'a decimal')
+    if (typeof value !== 'number') return createTypeError(value, path, 'a decimal')
     if (value >= least && value <= most) return null
     const [word, sign, bound] = value < least ? ['below minimum', '>=', least] : ['above maximum', '<=', most]
     return invalidParameter(
@@ -139,7 +140,7 @@ export function arrayCheck(
 ): ShapeCheck {
   const { min = 0, max = Number.POSITIVE_INFINITY } = limits
   return (value, path) => {
-    if (!Array.isArray(value)) return describeType(value, path, 'an array')
+    if (!Array.isArray(value)) return createTypeError(value, path, 'an array')
     if (value.length < min)
       return invalidParameter(
         `Invalid '${path}': empty array. Expected an array with minimum length ${min}, but got an empty array instead.`,
@@ -169,7 +170,7 @@ export function stringOr(check: ShapeCheck): ShapeCheck {
 export function typeCheck(members: Readonly<Record<string, ShapeCheck>>, whenAbsent?: string): ShapeCheck {
   const known = new Map(Object.entries(members))
   return (value, path) => {
-    if (!isObject(value)) return describeType(value, path, 'an object')
+    if (!isObject(value)) return createTypeError(value, path, 'an object')
     const type = value.type ?? whenAbsent
     if (type === undefined)
       return invalidParameter(
@@ -185,7 +186,7 @@ export function typeCheck(members: Readonly<Record<string, ShapeCheck>>, whenAbs
 const METADATA_LIMIT = 16
 
 export const metadataCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value)) return describeType(value, path, 'an object')
+  if (!isObject(value)) return createTypeError(value, path, 'an object')
   const names = Object.keys(value)
   if (names.length > METADATA_LIMIT)
     return invalidParameter(

@@ -23,20 +23,20 @@ export interface FoundCoderPosition {
   readonly isCompacted: boolean
 }
 
-export function findPosition(messages: readonly MessageParam[], turns: number): FoundCoderPosition {
+export function findCoderPosition(messages: readonly MessageParam[], turns: number): FoundCoderPosition {
   const at = messages.findLastIndex((message) => findMessagePosition(message, turns) !== null)
   const newest = messages[at]
   const read = newest === undefined ? null : findMessagePosition(newest, turns)
   const summaries = messages.slice(at + 1).flatMap(findSummaryTexts)
   const quoted = summaries.flatMap(findMarkers)
   return {
-    position: [...quoted, read ?? START_POSITION].reduce(laterPosition),
+    position: [...quoted, read ?? START_POSITION].reduce(pickLaterPosition),
     isCertain: read !== null,
     isCompacted: summaries.length > 0,
   }
 }
 
-export function laterPosition(one: CoderPosition, other: CoderPosition): CoderPosition {
+export function pickLaterPosition(one: CoderPosition, other: CoderPosition): CoderPosition {
   const isLater = one.task === other.task ? one.step > other.step : one.task > other.task
   return isLater ? one : other
 }
@@ -87,7 +87,7 @@ export function formatMarker({ task, step }: CoderPosition, turns: number): stri
 function findMessagePosition(message: MessageParam, turns: number): CoderPosition | null {
   if (message.role !== 'assistant') return null
   const found = toBlocks(message.content).flatMap((block) => findBlockPositions(block, turns))
-  return found.length === 0 ? null : found.reduce(laterPosition)
+  return found.length === 0 ? null : found.reduce(pickLaterPosition)
 }
 
 function findBlockPositions(block: Block, turns: number): readonly CoderPosition[] {

@@ -17,11 +17,11 @@ import {
   type CallPlace,
   type CoderPosition,
   type FoundCoderPosition,
-  findPosition,
+  findCoderPosition,
   formatCallId,
   formatMarker,
-  laterPosition,
   parseCallPlace,
+  pickLaterPosition,
   toStepIndex,
 } from './coder-position.ts'
 import type { SimulatedRepository } from './coder-repository.ts'
@@ -122,7 +122,7 @@ export function createCoder(options: CoderOptions = {}): Coder {
     if (client === null && !hasOwnTools(request.tools)) return createSideReply(request)
     const { stepAt } = client === null ? steps : clientSteps
     const key = readSessionKey(request)
-    const found = findPosition(request.messages, settings.turns)
+    const found = findCoderPosition(request.messages, settings.turns)
     const position = choosePosition(found, request, reached.get(key))
     const stage = { request, context, settings, client, stepAt }
     const before =
@@ -188,7 +188,7 @@ function choosePosition(
 ): CoderPosition {
   const isNamed = !found.isCertain && headers[SESSION_HEADER] !== undefined
   return reached !== undefined && (found.isCompacted || isNamed)
-    ? laterPosition(found.position, reached)
+    ? pickLaterPosition(found.position, reached)
     : found.position
 }
 

@@ -8,7 +8,7 @@ import type { Fault } from '../faults/fault.ts'
 import type { JsonObject } from '../protocol/api.ts'
 import { createFillerText } from './filler-text.ts'
 import {
-  hasText,
+  containsText,
   isSummaryRequest,
   listLastToolResults,
   type Reply,
@@ -175,11 +175,11 @@ function isScenarioConditionMet(
 ): boolean {
   const { says, result, turn, summary, model } = condition
   return (
-    (says === undefined || hasText(readLastUserText(request.messages), says)) &&
+    (says === undefined || containsText(readLastUserText(request.messages), says)) &&
     (result === undefined || hasMatchingResult(request, result)) &&
     (turn === undefined || isMatchingTurn(context.turn + 1, turn)) &&
     (summary === undefined || isSummaryRequest(request) === summary) &&
-    (model === undefined || hasText(request.model, model))
+    (model === undefined || containsText(request.model, model))
   )
 }
 
@@ -187,7 +187,7 @@ function hasMatchingResult({ messages }: ScriptRequest, { tool, contains, error 
   return listLastToolResults(messages).some(
     (result) =>
       (tool === undefined || result.name === tool) &&
-      (contains === undefined || hasText(result.text, contains)) &&
+      (contains === undefined || containsText(result.text, contains)) &&
       (error === undefined || result.isError === error),
   )
 }

@@ -166,7 +166,7 @@ export function takeCharacters(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')
 }
 
-export function hasText(text: string, part: string | RegExp): boolean {
+export function containsText(text: string, part: string | RegExp): boolean {
   return typeof part === 'string' ? text.includes(part) : text.search(part) >= 0
 }
 

@@ -3,7 +3,7 @@
  * Options make the summary worse, to test whether a client notices.
  */
 import { createFillerText } from './filler-text.ts'
-import { hasText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'
+import { containsText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'
 import {
   collectSummaryFacts,
   describeClearedError,
@@ -103,7 +103,7 @@ function writeSectionBodies(
 ): SectionRecord<readonly string[]> {
   const { calls, previousSummaries } = matter
   const keep = (items: readonly string[]): readonly string[] =>
-    items.filter((item) => !forget.some((part) => hasText(item, part)))
+    items.filter((item) => !forget.some((part) => containsText(item, part)))
   const before = (number: SummarySectionNumber): readonly string[] => [
     ...new Set(
       keep(previousSummaries.map((summary) => summary[number]).filter((body) => !isEmptyBody(body))),

@@ -66,7 +66,7 @@ export function* admitRequest(
 }
 
 /** Authenticates a request and counts it against the rate limits. */
-export function authenticateRequest(
+export function authenticateAndCount(
   state: SimulatorState,
   headers: RequestHeaders,
 ): ApiResult<{ account: Account }> {

@@ -41,7 +41,7 @@ export interface ModelResponse {
   commit(): void
 }
 
-export function readPromptCache(
+export function applyPromptToCache(
   state: SimulatorState,
   prepared: PreparedRequest,
   call: ResponseInput,
@@ -72,7 +72,7 @@ export function answerCacheWarming(
   prepared: PreparedRequest,
   call: ResponseInput,
 ): ModelResponse {
-  const cache = readPromptCache(state, prepared, call)
+  const cache = applyPromptToCache(state, prepared, call)
   return finishResponse(state, prepared, call, {
     reply: { blocks: [] },
     output: NO_OUTPUT,
@@ -91,7 +91,7 @@ export async function answerMessage(
   call: ResponseInput,
   before: { readonly compactions: readonly ModelCallTokens[]; readonly front: readonly Block[] } = NO_SUMMARY,
 ): Promise<ModelResponse> {
-  const cache = readPromptCache(state, prepared, call)
+  const cache = applyPromptToCache(state, prepared, call)
   const { shown, prompt } = prepared
   const question = { kind: 'message', instructions: null, pieces: shown, prompt, added: 0 } as const
   const { reply, output } = await callScript(state, prepared, question, call)

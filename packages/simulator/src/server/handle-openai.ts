@@ -31,7 +31,7 @@ import type { ResponsesEndpoint } from '../openai/validation/responses-shape.ts'
 import { type ApiError, type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
 import type { ReplyDelays } from '../scripts/script.ts'
-import { authenticateRequest } from './admit-request.ts'
+import { authenticateAndCount } from './admit-request.ts'
 import {
   answerChat,
   answerCompact,
@@ -40,7 +40,7 @@ import {
   type OpenaiCall,
   type ResponsesAnswer,
 } from './answer-openai.ts'
-import { describeFaultError, type ExchangeResult, logRequest } from './handle-request.ts'
+import { type ExchangeResult, logExchange, toLoggedFaultError } from './handle-request.ts'
 import {
   type AdmissionResult,
   admitChat,
@@ -71,7 +71,7 @@ export async function handleOpenaiRequest(
   incoming: OpenaiIncoming,
 ): Promise<ExchangeResult> {
   const { headers, endpoint, bodyError, value } = incoming
-  const entry = authenticateRequest(state, headers)
+  const entry = authenticateAndCount(state, headers)
   const wanted = readRequestedFault(headers, state.faults)
   const request: RequestContext = {
     number: state.log.next(),
@@ -86,7 +86,7 @@ export async function handleOpenaiRequest(
   if (!wanted.ok) return answerWithError(exchange, invalidParameter(wanted.message, null))
   if (request.fault?.type === 'status') {
     const answer = applyRequestFault(exchange, createJsonAnswer(200, '', responseHeaders(exchange)))
-    return logRequest(state, request, { answer, error: describeFaultError(answer, request.fault) })
+    return logExchange(state, request, { answer, error: toLoggedFaultError(answer, request.fault) })
   }
   if (bodyError !== undefined) return answerWithError(exchange, translateError(bodyError, headers))
   const asked = { value, headers, account: entry.account, now: request.now }
@@ -98,7 +98,7 @@ export async function handleOpenaiRequest(
   const { tokens } = prepared.prompt
   const text = JSON.stringify({ object: 'response.input_tokens', input_tokens: tokens })
   const answer = applyRequestFault(exchange, createJsonAnswer(200, text, responseHeaders(exchange)))
-  return logRequest(state, request, { answer, error: null, counted: tokens })
+  return logExchange(state, request, { answer, error: null, counted: tokens })
 }
 
 /** Converts an error that both providers have to OpenAI's format. */
@@ -122,7 +122,7 @@ function translateError({ status, message, headers }: ApiError, sent: LoggedRequ
 function answerWithError(exchange: OpenaiExchange, error: OpenaiError): ExchangeResult {
   const { state, request } = exchange
   const answer = applyRequestFault(exchange, createOpenaiErrorAnswer(error, responseHeaders(exchange)))
-  return logRequest(state, request, { answer, error: toLoggedError(error) })
+  return logExchange(state, request, { answer, error: toLoggedError(error) })
 }
 
 function toLoggedError({ type, code, message }: OpenaiError): {
@@ -148,7 +148,7 @@ function refuse(
   const events = listEarlyEvents(createPendingResponse(info), createLateError(overflow, info, error))
   const chunks = events.map((event) => ({ bytes: encodeStreamEvent(event), delayMs: 0 }))
   const answer = applyRequestFault(exchange, createStream(exchange, chunks))
-  return logRequest(state, request, { answer, error: toLoggedError(error) })
+  return logExchange(state, request, { answer, error: toLoggedError(error) })
 }
 
 function createLateError(
@@ -178,9 +178,9 @@ async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai
   const struck = { ...exchange, request: { ...request, fault: request.fault ?? answered.fault } }
   const sent = applyRequestFault(struck, encodeAnswer(struck, answered, prepared))
   if (sent.status !== 200)
-    return logRequest(state, struck.request, {
+    return logExchange(state, struck.request, {
       answer: sent,
-      error: describeFaultError(sent, struck.request.fault),
+      error: toLoggedFaultError(sent, struck.request.fault),
     })
   recordOpenaiAnswer(state, struck.request, { prepared, answer: answered, sent, id })
   let isBegun = false

@@ -16,7 +16,7 @@ import { isObject } from '../protocol/api.ts'
 import {
   type AdmittedRequest,
   admitRequest,
-  authenticateRequest,
+  authenticateAndCount,
   type IncomingRequest,
 } from './admit-request.ts'
 import {
@@ -29,12 +29,12 @@ import { runWithPauses } from './pauses.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import { compactBeforeAnswer, compactOnDemand, isOverCompactThreshold } from './provider-compaction.ts'
 import {
-  addRecord,
+  addRequestRecord,
   analyzeCache,
   type RequestContext,
   type RequestOutcome,
   recordResponse,
-  toRequestRecord,
+  toRecordWithoutResponse,
 } from './record-request.ts'
 import { encodeReply } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
@@ -55,7 +55,7 @@ export async function handleMessagesRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
 ): Promise<ExchangeResult> {
-  const entry = authenticateRequest(state, incoming.headers)
+  const entry = authenticateAndCount(state, incoming.headers)
   const wanted = readRequestedFault(incoming.headers, state.faults)
   const request: RequestContext = {
     number: state.log.next(),
@@ -82,14 +82,14 @@ function answerWithFault(state: SimulatorState, request: RequestContext, fault: 
     fault,
     request.requestId,
   )
-  return logRequest(state, request, { answer, error: describeFaultError(answer, fault) })
+  return logExchange(state, request, { answer, error: toLoggedFaultError(answer, fault) })
 }
 
 /**
  * Returns the error that the request log shows for a fault: the message of the fault, otherwise a note on how it was
  * applied.
  */
-export function describeFaultError(
+export function toLoggedFaultError(
   answer: HttpAnswer,
   fault: Fault | null,
 ): { type: string; message: string } {
@@ -102,7 +102,7 @@ export function describeFaultError(
 function answerWithError(state: SimulatorState, request: RequestContext, error: ApiError): ExchangeResult {
   const answer = createErrorAnswer(error, request.requestId, responseHeaders(state, request))
   const { type, message } = error
-  return logRequest(state, request, { answer: applyRequestFault(answer, request), error: { type, message } })
+  return logExchange(state, request, { answer: applyRequestFault(answer, request), error: { type, message } })
 }
 
 function answerTokenCount(
@@ -115,19 +115,19 @@ function answerTokenCount(
     body.context_management == null ? {} : { context_management: { original_input_tokens: originalTokens } }
   const text = JSON.stringify({ input_tokens: tokens, ...edited })
   const answer = createJsonAnswer(200, text, responseHeaders(state, request))
-  return logRequest(state, request, {
+  return logExchange(state, request, {
     answer: applyRequestFault(answer, request),
     error: null,
     counted: tokens,
   })
 }
 
-export function logRequest(
+export function logExchange(
   state: SimulatorState,
   request: RequestContext,
   outcome: RequestOutcome,
 ): ExchangeResult {
-  addRecord(state, request, toRequestRecord(state, request, outcome))
+  addRequestRecord(state, request, toRecordWithoutResponse(state, request, outcome))
   return { answer: outcome.answer, begin: () => undefined, abandon: () => undefined }
 }
 
@@ -155,7 +155,7 @@ async function answerWithResponse(
   const answer = applyRequestFault(encodeResponse(state, request, response, prepared), struck)
   if (answer.status !== 200) {
     state.threads.release(continues)
-    return logRequest(state, struck, { answer, error: describeFaultError(answer, struck.fault) })
+    return logExchange(state, struck, { answer, error: toLoggedFaultError(answer, struck.fault) })
   }
   let isBegun = false
   const { analysis, seen } = analyzeCache(state, prepared, response, {

@@ -5,7 +5,7 @@
 import type { PromptFingerprint } from '../openai/cache/diagnose-prompt.ts'
 import { createUnitPrompt, type UnitPrompt } from '../openai/cache/prompt-units.ts'
 import { buildChatPrompt, dropOldestMessages } from '../openai/chat/chat-prompt.ts'
-import { DIALECT_HEADER, type Dialect, describeUnknownDialect, findDialect } from '../openai/dialects.ts'
+import { createUnknownDialectError, DIALECT_HEADER, type Dialect, findDialect } from '../openai/dialects.ts'
 import { invalidParameter, type OpenaiError, openaiError, refuseOpenai } from '../openai/openai-error.ts'
 import { createUnlistedModel, type OpenaiModel } from '../openai/openai-models.ts'
 import type { JsonFields } from '../openai/openai-shape.ts'
@@ -14,7 +14,11 @@ import { buildResponsePrompt } from '../openai/responses/response-prompt.ts'
 import type { ScriptView } from '../openai/script-view.ts'
 import { checkChatRules } from '../openai/validation/chat-rules.ts'
 import { type ChatBody, type ChatMessage, checkChatShape } from '../openai/validation/chat-shape.ts'
-import { checkItems, checkResponsesSettings, type PlacedItem } from '../openai/validation/responses-rules.ts'
+import {
+  checkConversationItems,
+  checkResponsesSettings,
+  type PlacedItem,
+} from '../openai/validation/responses-rules.ts'
 import {
   checkResponsesShape,
   type ResponsesBody,
@@ -79,7 +83,7 @@ export function admitResponses(
   const resolved = openai.stored.resolve(body, account.organization)
   if (!resolved.ok) return resolved
   const { items } = resolved
-  const refused = checkItems(items, openai.reasoning.find)
+  const refused = checkConversationItems(items, openai.reasoning.find)
   if (refused !== null) return refuseOpenai(refused)
   const { organization } = account
   const built = buildResponsePrompt({ body, items, sealer: openai.sealer, organization })
@@ -118,7 +122,7 @@ export function admitChat(
   const { settings } = state
   const name = headers[DIALECT_HEADER] ?? settings.openai.dialect
   const dialect = findDialect(name)
-  if (dialect === undefined) return refuseOpenai(describeUnknownDialect(name))
+  if (dialect === undefined) return refuseOpenai(createUnknownDialectError(name))
   const shape = checkChatShape(value, dialect)
   if (shape !== null) return refuseOpenai(shape)
   // The cast is safe because the shape has just been checked.

@@ -11,7 +11,7 @@ import {
   type CacheDeletions,
   type ContextEditResult,
   dropTurnScopedMessages,
-  readCacheDeletions,
+  extractCacheDeletions,
 } from '../context/context-edits.ts'
 import {
   type BindingResult,
@@ -75,7 +75,7 @@ export function* prepareRequest(
   request: ValidRequest,
 ): Steps<ApiResult<{ prepared: PreparedRequest }>> {
   const { body, features, model } = request
-  const deletions = readCacheDeletions(listMessageBlocks(body.messages))
+  const deletions = extractCacheDeletions(listMessageBlocks(body.messages))
   if (!deletions.ok) return deletions
   const weight = deletions.pieces.length * CHARACTERS_PER_BLOCK
   yield weight

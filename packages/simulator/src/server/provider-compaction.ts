@@ -13,12 +13,12 @@ import type { Reply } from '../scripts/script.ts'
 import { listContextEdits, MIN_COMPACT_TRIGGER } from '../validation/edit-rules.ts'
 import {
   answerMessage,
+  applyPromptToCache,
   buildCompactionUsage,
   createModelResponse,
   type ModelCallTokens,
   type ModelResponse,
   type ResponseInput,
-  readPromptCache,
   subtractDeletedTokens,
 } from './answer-message.ts'
 import { callScript } from './call-script.ts'
@@ -142,7 +142,7 @@ async function runSummaryCall(
   const added = countTextTokens(instructions)
   const { prompt, shown } = prepared
   const question = { kind: 'compaction', instructions, pieces: shown, prompt, added } as const
-  const cache = readPromptCache(state, prepared, call)
+  const cache = applyPromptToCache(state, prepared, call)
   const { split } = subtractDeletedTokens(state, prepared, cache)
   const { reply, output } = await callScript(state, prepared, question, call)
   const written = output.blocks

@@ -1,5 +1,5 @@
 /** Builds the record of a request to OpenAI's APIs: usage, cost, what happened in the cache, and the cause of a cache miss. */
-import { encodeBytes } from '../faults/fault.ts'
+import { toBytes } from '../faults/fault.ts'
 import { BREAKPOINT_MINIMUM } from '../openai/cache/breakpoint-cache.ts'
 import { comparePrompts, countCommonUnits } from '../openai/cache/diagnose-prompt.ts'
 import type { UnitCacheResult } from '../openai/cache/prompt-units.ts'
@@ -17,7 +17,7 @@ import {
 import type { ChatAnswer, ResponsesAnswer } from './answer-openai.ts'
 import type { PreparedOpenai } from './openai-admission.ts'
 import type { RecentPrompt } from './openai-state.ts'
-import { addRecord, type RequestContext, toRequestRecord } from './record-request.ts'
+import { addRequestRecord, type RequestContext, toRecordWithoutResponse } from './record-request.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 interface AnsweredOpenai {
@@ -39,8 +39,8 @@ export function recordOpenaiAnswer(
   const compactions =
     answer.summary === null ? [] : [toUsage(answer.summary.cache, answer.summary.outputTokens)]
   const usage = [...compactions, toUsage(answer.cache, outputTokens)].reduce(addTokenUsage)
-  addRecord(state, request, {
-    ...toRequestRecord(state, request, { answer: sent, error: null }),
+  addRequestRecord(state, request, {
+    ...toRecordWithoutResponse(state, request, { answer: sent, error: null }),
     messageId: id,
     stopReason: answer.stopReason,
     usage: isBegun ? usage : null,
@@ -76,7 +76,7 @@ function toPricedUsage(usage: TokenUsage, { body }: PreparedOpenai): JsonObject 
  */
 function countSentOutput(outputTokens: number, { headers, chunks }: HttpAnswer): number {
   if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
-  const text = Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes))).toString('utf8')
+  const text = Buffer.concat(chunks.map((chunk) => toBytes(chunk.bytes))).toString('utf8')
   if (/^data: \[DONE\]$|^event: response\.(completed|incomplete)$/m.test(text)) return outputTokens
   const deltas = text
     .split('\n')

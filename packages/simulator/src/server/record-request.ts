@@ -6,7 +6,7 @@ import {
   finishReplyBytes,
   initialByteStreamState,
 } from '@tidemark/wire/anthropic/decode-stream'
-import { encodeBytes, FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
+import { FAULT_APPLIED_HEADER, type Fault, toBytes } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { countPrefixTokens } from '../prompt-cache/prompt.ts'
 import type { HttpAnswer } from '../protocol/answer.ts'
@@ -53,7 +53,7 @@ export interface RequestOutcome {
  * Creates the record of a request without a model response: it was rejected, failed by a fault, or only counted
  * tokens.
  */
-export function toRequestRecord(
+export function toRecordWithoutResponse(
   state: SimulatorState,
   { number, requestId, now, incoming, account, fault }: RequestContext,
   { answer, error, counted = null }: RequestOutcome,
@@ -113,7 +113,7 @@ export function recordResponse(
   const isBegun = answer.chunks.length > 0
   const outputTokens = request.fault === null ? response.outputTokens : countSentTokens(response, answer)
   const record: RequestRecord = {
-    ...toRequestRecord(state, request, { answer, error: null }),
+    ...toRecordWithoutResponse(state, request, { answer, error: null }),
     messageId: id,
     stopReason: response.stopReason,
     usage: isBegun
@@ -125,7 +125,7 @@ export function recordResponse(
     transformations: prepared.transformations,
     compactions,
   }
-  addRecord(state, request, record)
+  addRequestRecord(state, request, record)
 }
 
 /**
@@ -134,7 +134,7 @@ export function recordResponse(
  */
 function countSentTokens({ outputTokens }: ModelResponse, { headers, chunks }: HttpAnswer): number {
   if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
-  const bytes = Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
+  const bytes = Buffer.concat(chunks.map((chunk) => toBytes(chunk.bytes)))
   const [state, events] = decodeReplyBytes(initialByteStreamState, bytes)
   const end = [...events, ...finishReplyBytes(state)[1]].find(({ type }) => type === 'reply-failed')
   if (end?.type !== 'reply-failed') return outputTokens
@@ -157,7 +157,11 @@ function withOutputTokens({ usage }: ModelResponse, tokens: number): JsonObject 
 }
 
 /** Adds a record to the request log, with the body of its request, and calls `onRequest`. */
-export function addRecord(state: SimulatorState, { incoming }: RequestContext, record: RequestRecord): void {
+export function addRequestRecord(
+  state: SimulatorState,
+  { incoming }: RequestContext,
+  record: RequestRecord,
+): void {
   state.log.add(record, incoming.text)
   state.settings.onRequest(record)
 }

@@ -18,8 +18,8 @@ import {
   cutTextEnd,
   cutTextStart,
   formatProjectPath,
+  measureTextWidth,
   sanitizeText,
-  textWidth,
 } from '../render/text.ts'
 
 type ContextCurve = SessionReport['context']
@@ -168,7 +168,7 @@ function renderCalls({ points }: ContextCurve, width: number, { colors, time, sy
     `call ${formatInteger(number)} ${symbols.dot} ${isOneDay ? time.time(at) : time.full(at)}`
   const begin = name(1, first)
   const end = points.length === 1 ? '' : name(points.length, last)
-  const gap = width - textWidth(begin) - textWidth(end)
+  const gap = width - measureTextWidth(begin) - measureTextWidth(end)
   return colors.dim(
     `${' '.repeat(PLOT_MARGIN)}${gap < 2 ? begin : `${begin}${' '.repeat(gap)}${end}`}`.trimEnd(),
   )

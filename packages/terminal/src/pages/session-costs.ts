@@ -10,7 +10,14 @@ import {
 } from '../render/format-numbers.ts'
 import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { alignLeft, alignRight, cutTextEnd, sanitizeText, textWidth, wrapText } from '../render/text.ts'
+import {
+  alignLeft,
+  alignRight,
+  cutTextEnd,
+  measureTextWidth,
+  sanitizeText,
+  wrapText,
+} from '../render/text.ts'
 
 type CostReport = SessionReport['money']
 type LoggedCacheBreak = SessionReport['cacheBreaks'][number]
@@ -210,7 +217,7 @@ function renderBreak(found: LoggedCacheBreak, screen: Screen): readonly string[]
   const figures = `  ${alignLeft(when, TIME_WIDTH)}${alignRight(formatTokens(tokensRewritten), FIGURE_WIDTH)}  ${alignRight(paid, FIGURE_WIDTH)}  `
   const beside = source === undefined ? '' : ` (${sanitizeText(source)})`
   const who = agent === undefined ? beside : ` (agent ${sanitizeText(agent)})`
-  const why = cutTextEnd(`${formatCause(cause)}${who}`, columns - textWidth(figures), symbols.more)
+  const why = cutTextEnd(`${formatCause(cause)}${who}`, columns - measureTextWidth(figures), symbols.more)
   return [
     `${figures}${colors.bold(why)}`,
     ...wrapText(sanitizeText(evidence), columns, '      ').map(colors.dim),

@@ -4,7 +4,7 @@ import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles, type SessionReport } from 'tidemark/logs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
-import { textWidth } from '../render/text.ts'
+import { measureTextWidth } from '../render/text.ts'
 import { renderSessionPage } from './session-page.ts'
 
 const sample = fileURLToPath(new URL('../../../cli/sample/login-bug.jsonl', import.meta.url))
@@ -31,7 +31,7 @@ it('a peak that the last window cannot hold is shown beside it, not as a share o
   const context = { ...report.context, window: 20_000, windowFrom: 'log' as const }
   const page = renderSessionPage({ ...report, peakContextTokens: 34_600, context }, screen(80))
   expect(page).toContain('34.6k (window now 20k)')
-  expect(page.split('\n').filter((line) => textWidth(line) > 80)).toEqual([])
+  expect(page.split('\n').filter((line) => measureTextWidth(line) > 80)).toEqual([])
 })
 
 describe('the page of the sample session', () => {
@@ -235,7 +235,7 @@ describe('no line is wider than the screen', () => {
   it.each([60, 72, 80, 100, 129, 130, 159, 160])('of %d columns', (columns) => {
     for (const shown of [report, crowded(report)]) {
       const lines = renderSessionPage(shown, screen(columns)).split('\n')
-      expect(lines.filter((line) => textWidth(line) > columns)).toEqual([])
+      expect(lines.filter((line) => measureTextWidth(line) > columns)).toEqual([])
     }
   })
 })

@@ -18,10 +18,10 @@ import {
   alignRight,
   cutTextEnd,
   cutTextStart,
+  findProjectName,
   formatPath,
-  projectName,
+  measureTextWidth,
   sanitizeText,
-  textWidth,
   wrapText,
 } from '../render/text.ts'
 import {
@@ -71,7 +71,7 @@ function renderHeader(report: SessionReport, screen: Screen): readonly string[] 
   const { format } = report
   const file = cutTextStart(formatPath(basename(report.file)), columns - format.length - 2, symbols.more)
   const facts = [
-    report.project === null ? '' : sanitizeText(projectName(report.project)),
+    report.project === null ? '' : sanitizeText(findProjectName(report.project)),
     report.models.map(sanitizeText).join(', '),
     formatTimeSpan(report, screen),
   ].filter((fact) => fact !== '')
@@ -108,7 +108,8 @@ function wrapFacts(facts: readonly string[], { columns, symbols }: Screen): read
   for (const fact of facts) {
     const last = lines.at(-1)
     const joined = last === undefined ? fact : `${last}${between}${fact}`
-    if (last === undefined || textWidth(joined) > columns) lines.push(cutTextEnd(fact, columns, symbols.more))
+    if (last === undefined || measureTextWidth(joined) > columns)
+      lines.push(cutTextEnd(fact, columns, symbols.more))
     else lines[lines.length - 1] = joined
   }
   return lines
@@ -131,7 +132,7 @@ interface KeyFigure {
 function renderKeyFigures(report: SessionReport, screen: Screen): readonly string[] {
   const { colors, columns } = screen
   const all = keyFigures(report)
-  const widths = all.map(({ name, value }) => Math.max(textWidth(name), textWidth(value)))
+  const widths = all.map(({ name, value }) => Math.max(measureTextWidth(name), measureTextWidth(value)))
   const used = widths.reduce((sum, width) => sum + width, 0)
   const gap = Math.max(2, Math.min(8, Math.floor((columns - used) / all.length)))
   const row = (text: (tile: KeyFigure) => string): string =>

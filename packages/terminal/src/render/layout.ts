@@ -1,6 +1,6 @@
 /** Lays out a page: blocks of lines below or beside each other, headings, bars and tables. */
 import type { Screen, ScreenSymbols } from './screen.ts'
-import { alignLeft, alignRight, cutTextEnd, cutTextStart, textWidth } from './text.ts'
+import { alignLeft, alignRight, cutTextEnd, cutTextStart, measureTextWidth } from './text.ts'
 
 /** A function that renders a block of lines for a screen width; an empty list if there is nothing to show. */
 export type BlockRenderer = (screen: Screen) => readonly string[]
@@ -39,7 +39,7 @@ export function stackBlocks(blocks: readonly (readonly string[])[]): readonly st
 
 /** Renders a heading. The text `aside` is placed at the right edge of the same line, if it fits. */
 export function renderHeading(title: string, aside: string, { columns, colors }: Screen): string {
-  const room = columns - textWidth(title) - textWidth(aside)
+  const room = columns - measureTextWidth(title) - measureTextWidth(aside)
   return aside === '' || room < 2
     ? colors.bold(title)
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
@@ -98,7 +98,10 @@ function fitColumns<Row>(
   room: number,
 ): readonly number[] {
   const widths = columns.map(({ title }, index) =>
-    cells.reduce((most, texts) => Math.max(most, textWidth(texts[index] ?? '')), textWidth(title)),
+    cells.reduce(
+      (most, texts) => Math.max(most, measureTextWidth(texts[index] ?? '')),
+      measureTextWidth(title),
+    ),
   )
   const giving = columns.flatMap(({ cutAt }, index) => (cutAt === undefined ? [] : [index]))
   const total = widths.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP)

@@ -5,8 +5,8 @@ import {
   alignRight,
   cutTextEnd,
   cutTextStart,
-  projectName,
-  textWidth,
+  findProjectName,
+  measureTextWidth,
   toOneLinePreview,
   wrapMarkdownLine,
   wrapText,
@@ -29,7 +29,7 @@ describe('the width of a text', () => {
     ['\u001b[1mbold\u001b[22m', 4],
     ['\u001b[36m日本\u001b[39m', 4],
   ])('%j is %d', (text, width) => {
-    expect(textWidth(text)).toBe(width)
+    expect(measureTextWidth(text)).toBe(width)
   })
 })
 
@@ -58,7 +58,7 @@ describe('cut', () => {
     fc.assert(
       fc.property(text, fc.nat({ max: 30 }), (given, width) => {
         for (const cut of [cutTextEnd, cutTextStart])
-          expect(textWidth(cut(given, width))).toBeLessThanOrEqual(width)
+          expect(measureTextWidth(cut(given, width))).toBeLessThanOrEqual(width)
       }),
     )
   })
@@ -113,4 +113,4 @@ it.each([
   ['/home/user/tides', 'tides'],
   ['D:\\tides', 'tides'],
   ['/', '/'],
-])('the project %s is called %s', (folder, name) => expect(projectName(folder)).toBe(name))
+])('the project %s is called %s', (folder, name) => expect(findProjectName(folder)).toBe(name))

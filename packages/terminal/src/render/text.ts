@@ -35,7 +35,7 @@ const WIDE_RANGES: readonly (readonly [number, number])[] = [
   [0x20000, 0x3fffd],
 ]
 
-export function textWidth(text: string): number {
+export function measureTextWidth(text: string): number {
   const bare = text.includes('\u001b') ? stripVTControlCharacters(text) : text
   if (PLAIN_ASCII.test(bare)) return bare.length
   let width = 0
@@ -52,14 +52,14 @@ function graphemeWidth(grapheme: string): number {
 
 /** Cuts a text without colour codes to `width` and ends it with `more`. */
 export function cutTextEnd(text: string, width: number, more = '…'): string {
-  if (textWidth(text) <= width) return text
-  return takeWidth(splitGraphemes(text), width - textWidth(more)).join('') + fitEllipsis(more, width)
+  if (measureTextWidth(text) <= width) return text
+  return takeWidth(splitGraphemes(text), width - measureTextWidth(more)).join('') + fitEllipsis(more, width)
 }
 
 /** Cuts the beginning of a text without colour codes, for paths, whose end matters most. */
 export function cutTextStart(text: string, width: number, more = '…'): string {
-  if (textWidth(text) <= width) return text
-  const end = takeWidth(splitGraphemes(text).reverse(), width - textWidth(more)).reverse()
+  if (measureTextWidth(text) <= width) return text
+  const end = takeWidth(splitGraphemes(text).reverse(), width - measureTextWidth(more)).reverse()
   return fitEllipsis(more, width) + end.join('')
 }
 
@@ -68,7 +68,7 @@ function splitGraphemes(text: string): string[] {
 }
 
 function fitEllipsis(more: string, width: number): string {
-  return width >= textWidth(more) ? more : ''
+  return width >= measureTextWidth(more) ? more : ''
 }
 
 function takeWidth(segments: readonly string[], width: number): string[] {
@@ -81,11 +81,11 @@ function takeWidth(segments: readonly string[], width: number): string[] {
 }
 
 export function alignLeft(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - textWidth(text)))
+  return text + ' '.repeat(Math.max(0, width - measureTextWidth(text)))
 }
 
 export function alignRight(text: string, width: number): string {
-  return ' '.repeat(Math.max(0, width - textWidth(text))) + text
+  return ' '.repeat(Math.max(0, width - measureTextWidth(text))) + text
 }
 
 /**
@@ -93,15 +93,15 @@ export function alignRight(text: string, width: number): string {
  * that it can be copied. The first line begins with `mark`; the other lines are indented by the width of `mark`.
  */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
-  const indent = ' '.repeat(textWidth(mark))
+  const indent = ' '.repeat(measureTextWidth(mark))
   const room = columns - indent.length
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
     const joined = last === undefined ? word : `${last} ${word}`
-    const isLongPath = word.includes('/') && textWidth(word) > room
+    const isLongPath = word.includes('/') && measureTextWidth(word) > room
     const isListMark = last !== undefined && last.trim().length <= 2
-    if (last !== undefined && (textWidth(joined) <= room || (isLongPath && isListMark)))
+    if (last !== undefined && (measureTextWidth(joined) <= room || (isLongPath && isListMark)))
       lines[lines.length - 1] = joined
     else lines.push(...(isLongPath ? [word] : breakWord(word, room)))
   }
@@ -113,14 +113,14 @@ const LIST_OR_QUOTE = /^\s*(?:(?:>\s?)+|(?:[-*+]|\d+[.)]) )/
 /** Wraps a line of Markdown. Quotations are marked on every line; list items continue indented below their text. */
 export function wrapMarkdownLine(line: string, columns: number, indent = ''): readonly string[] {
   const mark = LIST_OR_QUOTE.exec(line)?.[0] ?? ''
-  const [first = '', ...others] = wrapText(line.slice(mark.length), columns - textWidth(indent + mark))
-  const continued = mark.includes('>') ? mark : ' '.repeat(textWidth(mark))
+  const [first = '', ...others] = wrapText(line.slice(mark.length), columns - measureTextWidth(indent + mark))
+  const continued = mark.includes('>') ? mark : ' '.repeat(measureTextWidth(mark))
   return [`${indent}${mark}${first}`, ...others.map((other) => `${indent}${continued}${other}`)]
 }
 
 function breakWord(word: string, room: number): readonly string[] {
   const lines: string[] = []
-  let rest = textWidth(word) <= room ? [] : splitGraphemes(word)
+  let rest = measureTextWidth(word) <= room ? [] : splitGraphemes(word)
   if (rest.length === 0) return [word]
   while (rest.length > 0) {
     const line = takeWidth(rest, Math.max(2, room))
@@ -178,16 +178,16 @@ const HIDDEN_CHARACTER =
   /(?<!\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)|(?! |\n|\u3000|\u200d|\ufe0f)[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** Shows a whole text on one line, for a user who must approve it: hidden characters are written as codes. */
-export function showExactly(text: string): string {
+export function formatExactly(text: string): string {
   return showSpaces(showCodes(text), 9).replaceAll('\n', '\\n')
 }
 
-/** Shows whole lines, for a user who must approve them, as `showExactly` does. A tab becomes four spaces. */
-export function showExactLines(text: string): string {
+/** Shows whole lines, for a user who must approve them, as `formatExactly` does. A tab becomes four spaces. */
+export function formatExactLines(text: string): string {
   return showSpaces(showCodes(text.replaceAll('\t', '    ')), 40)
 }
 
-/** Returns true if `showExactLines` writes a character of the text as a code. */
+/** Returns true if `formatExactLines` writes a character of the text as a code. */
 export function hasHiddenCharacter(text: string): boolean {
   return text.replaceAll('\t', '').search(HIDDEN_CHARACTER) >= 0
 }
@@ -212,7 +212,7 @@ export function formatPath(path: string, home: string = homedir()): string {
 }
 
 /** Returns the name of the repository that contains the given folder. */
-export function projectName(folder: string): string {
+export function findProjectName(folder: string): string {
   const repository = findRepository(folder)
   const name = /^[A-Za-z]:\\/.test(repository) ? win32.basename(repository) : basename(repository)
   return name || repository

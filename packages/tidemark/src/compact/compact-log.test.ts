@@ -10,7 +10,7 @@ import { type LogContents, readLog } from '../logs/read-log.ts'
 import { createSingleLogJournal } from '../storage/file-journal.ts'
 import { compactLog, undoLog } from './compact-log.ts'
 import type { CompactLogOptions } from './compact-report.ts'
-import { explainBadOutput, writeSession } from './write-log.ts'
+import { findOutputProblem, writeSession } from './write-log.ts'
 
 /** A session whose log has the system prompt, the tools and a todo list. */
 const SAMPLE = join(import.meta.dirname, '../../../cli/sample/login-bug.jsonl')
@@ -493,8 +493,8 @@ describe('where it is written', () => {
     const taken = join(folder, 'taken.jsonl')
     writeFileSync(taken, 'mine')
     const { written } = await compacted()
-    expect(await explainBadOutput(join(folder, 'new.jsonl'), path)).toBe(null)
-    expect(await explainBadOutput(taken, path, { force: true })).toBe(null)
+    expect(await findOutputProblem(join(folder, 'new.jsonl'), path)).toBe(null)
+    expect(await findOutputProblem(taken, path, { force: true })).toBe(null)
     const refused = [
       taken,
       join(folder, 'x.gz'),
@@ -502,8 +502,8 @@ describe('where it is written', () => {
       join(folder, 'no', 'x.jsonl'),
       folder,
     ]
-    for (const out of refused) expect(await explainBadOutput(out, path)).toContain(out)
-    expect(await explainBadOutput(path, path, { force: true })).toContain('is the log itself')
+    for (const out of refused) expect(await findOutputProblem(out, path)).toContain(out)
+    expect(await findOutputProblem(path, path, { force: true })).toContain('is the log itself')
     expect(await writeSession(taken, written)).toEqual({ ok: false, message: `${taken} is there already.` })
     expect(readFileSync(taken, 'utf8')).toBe('mine')
     expect(await writeSession(taken, written, { force: true })).toMatchObject({ ok: true })

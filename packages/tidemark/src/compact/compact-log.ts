@@ -23,32 +23,32 @@ import type { LogContents } from '../logs/read-log.ts'
 import {
   type CompactionPreview,
   type CompactionPrice,
-  type CompactionStep,
+  type CompactionTraceStep,
   type CompactLogOptions,
   type CompactLogRefusal,
   type CompactLogResult,
   createTraceCollector,
   type PlannedCompaction,
   priceCompaction,
-  type RecordsSize,
+  type RecordsAndTokens,
   type WrittenLog,
 } from './compact-report.ts'
 import { findLogModel, type LogModel } from './log-model.ts'
 import {
-  createLogJournal,
+  createScratchJournal,
   type LoggedSession,
-  type LogJournal,
   openLoggedSession,
+  type ScratchJournal,
 } from './open-logged-session.ts'
 import {
   findRecordByIdStart,
   type LogCompactionCut,
-  listRecordsByLine,
+  listRecordsInLineOrder,
+  parseCompactionOptions,
   renumberRecords,
   selectLogCut,
-  toCompactionRequest,
 } from './select-records.ts'
-import { createCopy } from './write-log.ts'
+import { createLogCopy } from './write-log.ts'
 
 /**
  * Compacts a session whose log has been read. Without `options.journal`, the log file stays unchanged and the new lines
@@ -72,7 +72,7 @@ export async function compactLog(
   return {
     ok: true,
     report: { ...preview, tokensAfter, id, messages },
-    written: createCopy(log, session.state.id, cut.records, journal?.added ?? ''),
+    written: createLogCopy(log, session.state.id, cut.records, journal?.added ?? ''),
   }
 }
 
@@ -118,7 +118,7 @@ interface OpenedCompaction {
   readonly cut: LogCompactionCut
   readonly model: LogModel
   /** The in-memory journal that collects the new log lines; null if the caller gave a journal. */
-  readonly journal: LogJournal | null
+  readonly journal: ScratchJournal | null
   readonly notes: ReturnType<typeof createTraceCollector>
 }
 
@@ -126,13 +126,13 @@ async function openCompaction(
   log: LogContents,
   options: CompactLogOptions,
 ): Promise<OpenedCompaction | CompactLogRefusal> {
-  const all = listRecordsByLine(log)
+  const all = listRecordsInLineOrder(log)
   const cut = selectLogCut(all, options)
   if (!cut.ok) return cut
-  const asked = toCompactionRequest(all, options)
+  const asked = parseCompactionOptions(all, options)
   if (!asked.ok) return { ok: false, reason: 'bad-record', message: asked.message }
   const model = findLogModel(log, cut.records, options)
-  const own = createLogJournal(cut.records)
+  const own = createScratchJournal(cut.records)
   const notes = createTraceCollector()
   const session = await openLoggedSession(log, options, {
     model,
@@ -177,8 +177,8 @@ type UndoLogResult =
   | CompactLogRefusal
 
 /** Returns null if `given` is the id of a record, or the beginning (6 characters or more) of one id alone; otherwise a sentence. */
-export function explainUnknownRecord(log: LogContents, given: string): string | null {
-  const named = findRecordByIdStart(listRecordsByLine(log), given)
+export function findRecordIdProblem(log: LogContents, given: string): string | null {
+  const named = findRecordByIdStart(listRecordsInLineOrder(log), given)
   return named.ok ? null : `${named.why}.`
 }
 
@@ -188,11 +188,11 @@ export async function undoLog(
   options: UndoLogOptions = {},
 ): Promise<UndoLogResult> {
   const { force = false, confirm, ...rest } = options
-  const all = listRecordsByLine(log)
+  const all = listRecordsInLineOrder(log)
   const named = findRecordByIdStart(all, given)
   if (!named.ok) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
   const records = options.journal === undefined ? renumberRecords(all) : all
-  const own = createLogJournal(records)
+  const own = createScratchJournal(records)
   const model = findLogModel(log, all, options)
   const journal = options.journal ?? own
   const session = await openLoggedSession(log, rest, { model, journal, note: () => {} })
@@ -206,7 +206,7 @@ export async function undoLog(
   const undone = await session.undo({ id: named.uuid, force })
   if (!undone.ok) return undone
   const messages = toApiMessages(session.state.flat)
-  const written = createCopy(log, session.state.id, records, own.added)
+  const written = createLogCopy(log, session.state.id, records, own.added)
   const tokensAfter = measureLoggedContext(session, scale).expected
   return { ok: true, report: { ...preview, tokensAfter, messages }, written }
 }
@@ -264,7 +264,7 @@ function describeDamage({ damage }: LogContents): readonly string[] {
 function createCompactionStep(
   { plan, after }: CompactionDraft,
   price: CompactionPrice | null,
-): CompactionStep {
+): CompactionTraceStep {
   const { span, before, target } = plan
   return {
     tier: 'compact',
@@ -286,7 +286,7 @@ function describePlan(
   const { span, target } = plan
   // What the provider cleared on its side takes no space in the window, although the records in the spans still have it.
   const held = new Map(listHeldEntries(session).map((entry) => [entry.index, entry]))
-  const measure = (entries: readonly ContextEntry[]): RecordsSize =>
+  const measure = (entries: readonly ContextEntry[]): RecordsAndTokens =>
     measurePortion(
       session,
       entries.map((entry) => held.get(entry.index) ?? entry),
@@ -323,7 +323,7 @@ function measurePortion(
   session: LoggedSession,
   entries: readonly ContextEntry[],
   scale = readScale(session),
-): RecordsSize {
+): RecordsAndTokens {
   const { room } = session
   const shown = entries.filter(isVisibleToModel)
   return { records: shown.length, tokens: Math.round(scale * addUp(shown.map(room.estimator.entry))) }
@@ -333,7 +333,7 @@ function measurePortion(
  * Counts the records and estimated tokens of the whole conversation: everything on the current branch that the model
  * can see, except summaries of earlier compactions.
  */
-function measureHistory(session: LoggedSession): RecordsSize {
+function measureHistory(session: LoggedSession): RecordsAndTokens {
   const entries = listBranchEntries(session).filter(({ record }) => record.isCompactSummary !== true)
   return measurePortion(session, entries)
 }

@@ -124,7 +124,7 @@ export interface CompactionPreview {
    * Records and tokens of the whole conversation up to the last compacted record, including records that earlier
    * compactions summarized.
    */
-  readonly session: RecordsSize
+  readonly session: RecordsAndTokens
   /** The uuid of the last record that the compaction includes; null if there is none. */
   readonly at: string | null
   /**
@@ -143,7 +143,7 @@ export interface CompactionPreview {
   readonly summary: string
   readonly ledger: readonly string[]
   readonly receipt: Receipt
-  readonly trace: readonly CompactionStep[]
+  readonly trace: readonly CompactionTraceStep[]
   readonly notes: readonly string[]
 }
 
@@ -154,7 +154,7 @@ export interface CompactionReport extends CompactionPreview {
   readonly messages: readonly ApiMessage[]
 }
 
-export interface RecordsSize {
+export interface RecordsAndTokens {
   readonly records: number
   readonly tokens: number
 }
@@ -163,13 +163,13 @@ export interface PlannedCompaction {
   readonly form: CompactionForm
   /** Maximum tokens of the context after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
-  readonly goes: RecordsSize
+  readonly goes: RecordsAndTokens
   /** Number and tokens of the records that stay in the context verbatim, including pinned records. */
-  readonly stays: RecordsSize
+  readonly stays: RecordsAndTokens
   /** Number and tokens of the user messages without a response, which stay at the end of the context. */
-  readonly unanswered: RecordsSize
+  readonly unanswered: RecordsAndTokens
   /** Number and tokens of the attachments that are added after the summary: files and the todo list. */
-  readonly comesBack: RecordsSize
+  readonly comesBack: RecordsAndTokens
   /**
    * Tokens that the provider counted in addition to the records and to `prefixTokens`. They are not part of
    * `tokensBefore`, because nothing shows that a compaction frees them. 0 for a session of ours, whose sizes include the
@@ -218,7 +218,7 @@ export function priceCompaction(
 
 // The trace of a compaction: attempts to write a summary, and files and todos that were re-attached or dropped.
 
-export interface CompactionStep {
+export interface CompactionTraceStep {
   readonly tier: 'compact' | 'summary' | 'carry'
   /**
    * What the step did: the form of the compaction, the kind of summary attempt, or the key of the re-attached source,
@@ -244,13 +244,13 @@ export interface CompactionStep {
 interface TraceCollector {
   take(event: TurnEvent): void
   /** `scale`: the factor by which responses have corrected the estimates. */
-  steps(draft: CompactionDraft, scale: number): readonly CompactionStep[]
+  steps(draft: CompactionDraft, scale: number): readonly CompactionTraceStep[]
 }
 
 export function createTraceCollector(): TraceCollector {
   let shed: readonly string[] = []
   let skipped: readonly SkippedAttachment[] = []
-  const failed: CompactionStep[] = []
+  const failed: CompactionTraceStep[] = []
   return {
     take(event) {
       if (event.type === 'context-restored') [shed, skipped] = [event.shed, event.skipped]
@@ -272,11 +272,15 @@ export function createTraceCollector(): TraceCollector {
   }
 }
 
-function toSummaryStep({ rung, kind, outcome, reason, message }: SummaryAttemptStep): CompactionStep {
+function toSummaryStep({ rung, kind, outcome, reason, message }: SummaryAttemptStep): CompactionTraceStep {
   const why = message === '' ? reason : message
   return { tier: 'summary', kind: `${rung} ${kind}`, outcome, chosen: outcome === 'accepted', why }
 }
 
-function createSourceStep(outcome: CompactionStep['outcome'], kind: string, why: string): CompactionStep {
+function createSourceStep(
+  outcome: CompactionTraceStep['outcome'],
+  kind: string,
+  why: string,
+): CompactionTraceStep {
   return { tier: 'carry', kind, outcome, chosen: outcome === 'carried', why }
 }

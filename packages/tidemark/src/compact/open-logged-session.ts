@@ -209,7 +209,7 @@ function listCurrentTools(tools: readonly JsonObject[], changed: Told['tools']):
 
 // An in-memory journal (log store) that holds the records of a log and collects the records appended to it.
 
-export interface LogJournal extends Journal {
+export interface ScratchJournal extends Journal {
   /** The JSONL text of the appended records; each line ends with a newline. */
   readonly added: string
 }
@@ -218,7 +218,7 @@ export interface LogJournal extends Journal {
  * Creates an in-memory journal that contains one session. It ignores session ids: every id gives the records of that
  * session.
  */
-export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
+export function createScratchJournal(read: readonly SessionRecord[]): ScratchJournal {
   const records = [...read]
   let added = ''
   return {

@@ -28,7 +28,7 @@ type CompactionRequestResult =
   | { readonly ok: true; readonly asked: CompactionOptions }
   | { readonly ok: false; readonly message: string }
 
-export function toCompactionRequest(
+export function parseCompactionOptions(
   all: readonly SessionRecord[],
   options: CompactLogOptions,
 ): CompactionRequestResult {
@@ -157,7 +157,7 @@ export function findRecordByIdStart(records: Iterable<SessionRecord>, given: str
 }
 
 /** Returns all records of a log in line order, including those of subagents in the same file. */
-export function listRecordsByLine({ path, records, agents }: LogContents): readonly SessionRecord[] {
+export function listRecordsInLineOrder({ path, records, agents }: LogContents): readonly SessionRecord[] {
   const beside = agents
     .filter((agent) => agent.path === path)
     .flatMap((agent) => agent.records)

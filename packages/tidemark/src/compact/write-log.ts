@@ -31,7 +31,7 @@ interface WriteSessionOptions {
  * Explains why the output file `out` cannot be written; null if it can. Used before the compaction starts. `log`: path
  * of the log that was read.
  */
-export async function explainBadOutput(
+export async function findOutputProblem(
   out: string,
   log: string,
   { force = false, files = nodeFileSystem }: WriteSessionOptions = {},
@@ -80,7 +80,7 @@ export async function writeSession(
  * Returns a log with these records of `log` and the lines in `added`. Its readers know what the original log tells
  * them: the program that wrote the records, the metadata of the session, and the usage that was billed.
  */
-export function createCopy(
+export function createLogCopy(
   log: LogContents,
   sessionId: string,
   records: readonly SessionRecord[],

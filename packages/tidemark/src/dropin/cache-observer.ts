@@ -25,7 +25,7 @@ import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/clie
 import { isSameJsonValue } from '../session/conversation-parts.ts'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
-import { emitCall } from './client-billing.ts'
+import { emitCallCost } from './client-billing.ts'
 
 export interface CacheObserver {
   /** True if the last request had the same system prompt and tools as the one before, and no tool that the provider runs. */
@@ -67,7 +67,7 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
     async noteResponse({ message, usage = null }) {
       const { profile, priceList } = session.model.choice
       const at = new Date(settings.clock.now()).toISOString()
-      emitCall(session, message, usage, null)
+      emitCallCost(session, message, usage, null)
       if (pending === null) return
       const { forecast } = pending
       const prices = priceList(message.model, at)

@@ -14,7 +14,7 @@ import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
 import type { AssistantMessage } from '@tidemark/core/log/record'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { writeRecords } from '../session/append.ts'
+import { appendOtherRecords } from '../session/append.ts'
 import type { EventOf } from '../session/events.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
@@ -24,7 +24,7 @@ import { readWhilePassing } from './client-response.ts'
 const PASSED_SOURCE = 'passed-on'
 
 /** Passes a response on, and counts the cost of its reply. */
-export function countResponse(
+export function passAndRecordCost(
   response: Response,
   codec: ProviderCodec,
   count: (reply: Reply | null) => Promise<void>,
@@ -33,14 +33,18 @@ export function countResponse(
 }
 
 /** Records the cost of a reply, and emits it unless that was done. One without usage costs nothing that is known. */
-export async function countReply(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
+export async function recordReplyCost(
+  open: OpenSession,
+  reply: Reply | null,
+  isEmitted = false,
+): Promise<void> {
   if (reply === null) return
   const { compaction } = createTurnContext(open).host
-  await countUsage(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
+  await recordUsageCost(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
 }
 
 /** Records and emits the cost of a request of the conversation whose response broke off. `reply`: null if nothing arrived. */
-export async function countCutCall(
+export async function recordCutCallCost(
   open: OpenSession,
   request: CutCall,
   reply: Reply | null,
@@ -48,22 +52,22 @@ export async function countCutCall(
 ): Promise<void> {
   const { host } = createTurnContext(open)
   const lost = { id: host.ids.next('lost-reply'), model: host.readOfferedPrefix().model }
-  await countUsage(open, reply?.message ?? lost, estimateCutUsage(host, request, reply, cause))
+  await recordUsageCost(open, reply?.message ?? lost, estimateCutUsage(host, request, reply, cause))
 }
 
-async function countUsage(
+async function recordUsageCost(
   open: OpenSession,
   message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   usage: TokenUsage | undefined,
   isEmitted = false,
 ): Promise<void> {
   if (usage === undefined) return
-  await appendCall(open, message, usage)
-  if (!isEmitted) emitCall(open, message, usage, PASSED_SOURCE)
+  await appendCallUsage(open, message, usage)
+  if (!isEmitted) emitCallCost(open, message, usage, PASSED_SOURCE)
 }
 
 /** Emits what a call cost, with the totals of the session. `source`: null for a response of the conversation. */
-export function emitCall(
+export function emitCallCost(
   open: OpenSession,
   { id, model }: Pick<AssistantMessage, 'id' | 'model'>,
   usage: TokenUsage | null,
@@ -78,16 +82,16 @@ export function emitCall(
 }
 
 /** Appends the usage of a call to the log. A session that cannot be written must not keep the client from its answer. */
-export async function appendCall(
+export async function appendCallUsage(
   open: OpenSession,
   message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   usage: TokenUsage | undefined,
 ): Promise<void> {
-  await writeRecords(open, createCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})
+  await appendOtherRecords(open, createCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})
 }
 
 /** Returns a function that prices replies outside all conversations, and keeps their totals. */
-export function createPassedCosts({
+export function createPassedReplyPricer({
   choice: { priceList },
 }: Pick<OpenSession['model'], 'choice'>): (reply: Reply, at: string) => EventOf<'priced'> {
   const nothing = emptySessionCost()

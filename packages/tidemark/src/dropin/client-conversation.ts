@@ -15,10 +15,10 @@ import { appendClientReply } from '../session/append.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
-import { appendCall, countCutCall, countReply } from './client-billing.ts'
+import { appendCallUsage, recordCutCallCost, recordReplyCost } from './client-billing.ts'
 import {
-  observeRequest,
   type RequestNotTaken,
+  recordObservedRequest,
   recordThenCompact,
   type TakenRequest,
   takeClientRequest,
@@ -101,7 +101,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     take: (request, codec, signal) => takeOrPass(open, request, codec, signal),
     async observe(request, codec) {
       try {
-        const isRecorded = await observeRequest(open, request, codec)
+        const isRecorded = await recordObservedRequest(open, request, codec)
         if (isRecorded) observer.noteRequest(request)
         return isRecorded
       } catch (thrown) {
@@ -123,9 +123,9 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       const request = open.awaited.request ?? observer.takePending()
       own.abandon()
       if (request === null) return own.count(reply)
-      await keepRecording(own, countCutCall(open, request, reply, cause))
+      await keepRecording(own, recordCutCallCost(open, request, reply, cause))
     },
-    count: (reply, isEmitted) => keepRecording(own, countReply(open, reply, isEmitted)),
+    count: (reply, isEmitted) => keepRecording(own, recordReplyCost(open, reply, isEmitted)),
   }
   return own
 }
@@ -171,7 +171,7 @@ async function recordReply(open: OpenSession, reply: Reply, observer: CacheObser
   if (isTruncated || (isObserved && open.state.view.rewrites.length > 0)) {
     const { usage, ...unmeasured } = reply
     const { usage: _, ...unmeasuredMessage } = message
-    await appendCall(open, message, usage)
+    await appendCallUsage(open, message, usage)
     await appendClientReply(open, { ...unmeasured, message: unmeasuredMessage })
   } else await appendClientReply(open, reply)
   if (isObserved) await observer.noteResponse(reply)

@@ -10,16 +10,16 @@ import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { toModelCallInput } from '@tidemark/core/request/build-request'
 import type { ClientList, ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { EncodedRequest, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { readClientError } from '../models/client-error.ts'
+import { classifyClientError } from '../models/client-error.ts'
 import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
-import { allowRefusedRequest, recordRefusal } from '../session/refused.ts'
+import { forgetRefusedRequest, handleRefusal } from '../session/refused.ts'
 import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
-import { countResponse } from './client-billing.ts'
+import { passAndRecordCost } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
 import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
-import { ABORTED, readWhilePassing, withText } from './client-response.ts'
-import { holdCutAnswer, readRefusalInStream, toOverflow } from './cut-answers.ts'
+import { CLIENT_ABORTED, readWhilePassing, withBodyText } from './client-response.ts'
+import { createOverflowFailure, detectCutAnswer, readRefusalInStream } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
 import type { RequestNotTaken, TakenRequest } from './take.ts'
 
@@ -52,7 +52,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     reportPassed(conversation, 'The provider refused what the engine sent before.')
     return passOn(conversation, call, 'failed')
   }
-  allowRefusedRequest(conversation.open)
+  forgetRefusedRequest(conversation.open)
   for (let changes = 0; ; changes += 1) {
     const outcome = await conversation.take(call.request, call.codec, call.signal)
     if (!outcome.ok && outcome.reason === 'limit') {
@@ -68,7 +68,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       ? await readRefusalInStream(answer, call.codec)
       : { response: answer, refusal: null }
     if (refusal !== null && changes < MAX_CHANGES) {
-      const made = await recordRefusal(conversation.open, refusal)
+      const made = await handleRefusal(conversation.open, refusal)
       if (made.ok && made.act === 'changed') {
         await response.body?.cancel()
         continue
@@ -76,7 +76,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
     }
     if (response.ok) {
       conversation.strikes = 0
-      const { response: held, cut } = await holdCutAnswer(conversation.open, response)
+      const { response: held, cut } = await detectCutAnswer(conversation.open, response)
       if (cut !== null && changes < MAX_CHANGES && (await makeRoomForAnswer(conversation, cut))) continue
       const passed = await recordResponse(conversation, call, held)
       return withoutAddedUsage(passed, call.codec, call.request.ownFields)
@@ -89,11 +89,11 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       conversation.withdraw()
       continue
     }
-    const refused = await recordRefusal(conversation.open, failure)
+    const refused = await handleRefusal(conversation.open, failure)
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
     const isRepeatable = canPass(call) && !isOwn()
     if (!isRepeatable) return abandon(conversation, response, text)
-    return retryUnchanged(conversation, call, failure, withText(response, text))
+    return retryUnchanged(conversation, call, failure, withBodyText(response, text))
   }
 }
 
@@ -159,7 +159,7 @@ const NOT_RECORDED: ReadonlySet<string> = new Set<RequestNotTaken['reason'] | 'b
 
 /** Reduces the context after the window has cut a response. If that is possible, counts the cost of the response and returns true. */
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {
-  const outcome = await recordRefusal(conversation.open, toOverflow(cut))
+  const outcome = await handleRefusal(conversation.open, createOverflowFailure(cut))
   if (!outcome.ok || outcome.act !== 'changed') return false
   await conversation.count(cut)
   return true
@@ -176,7 +176,7 @@ export async function exchangeObserved(
   const recording = conversation.observe(request, codec)
   const [[sent], isRecorded] = await Promise.all([Promise.allSettled([answer]), recording])
   if (sent.status === 'rejected') {
-    if (isRecorded && signal?.aborted === true) await conversation.recordCut(null, ABORTED)
+    if (isRecorded && signal?.aborted === true) await conversation.recordCut(null, CLIENT_ABORTED)
     throw sent.reason
   }
   const response = sent.value
@@ -191,7 +191,7 @@ function countPassing(
   { codec }: ClientCall,
   response: Response,
 ): Promise<Response> {
-  return countResponse(response, codec, (reply) => conversation.count(reply))
+  return passAndRecordCost(response, codec, (reply) => conversation.count(reply))
 }
 
 /**
@@ -268,7 +268,7 @@ async function sendCounted(
     return await send()
   } catch (thrown) {
     // The provider works on what it was sent, and bills it, although the client no longer waits.
-    if (isSent && signal?.aborted === true) await conversation.recordCut(null, ABORTED)
+    if (isSent && signal?.aborted === true) await conversation.recordCut(null, CLIENT_ABORTED)
     else conversation.abandon()
     throw thrown
   }
@@ -332,11 +332,11 @@ async function readFailure(
     return { response: begun, failure: refusal }
   }
   const text = await response.text()
-  return { response: withText(response, text), failure: readErrorText(response, text, codec) }
+  return { response: withBodyText(response, text), failure: readErrorText(response, text, codec) }
 }
 
 function readErrorText({ status, headers }: Response, text: string, codec: ProviderCodec): ModelFailure {
-  return readClientError({ status, body: text, headers }, codec, Date.now())
+  return classifyClientError({ status, body: text, headers }, codec, Date.now())
 }
 
 /** Sends the client's request as it is. One of the conversation, which only the engine failed with, is recorded. */
@@ -360,7 +360,7 @@ function reportPassed({ open }: ClientConversation, message: string): void {
 
 function abandon(conversation: ClientConversation, response: Response, text: string): Response {
   conversation.abandon()
-  return withText(response, text)
+  return withBodyText(response, text)
 }
 
 /** Passes a response on as it arrives. The response is in the log before the client has its last bytes. */

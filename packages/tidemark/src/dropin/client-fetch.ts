@@ -15,7 +15,7 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { pauseIfLarge } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
-import { countResponse } from './client-billing.ts'
+import { passAndRecordCost } from './client-billing.ts'
 import type { ClientConversation, ClosableSession } from './client-conversation.ts'
 import {
   type ClientConversations,
@@ -84,7 +84,7 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
   const conversations = createClientConversations(session, services, idleMs)
   const findOwnCodec = (): ProviderCodec =>
     typeof session === 'object' ? findCodec(session.open.model.choice) : services.codec
-  const announceOther = createOtherNotice((message) => services.onPassed('unreadable', message))
+  const announceOther = createUnmanagedNotice((message) => services.onPassed('unreadable', message))
   const announceUnread = createOnce((message) => services.onPassed('unreadable', message))
   const announceChain = createOnce((message) => services.onPassed('side-call', message))
   return async (input, init) => {
@@ -153,7 +153,7 @@ function findPostPath(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): 
  * Returns a function that reports, once for each path, that requests of another API are passed on unchanged. A client that uses only such
  * an API is not managed at all.
  */
-export function createOtherNotice(
+export function createUnmanagedNotice(
   report: (message: string) => void,
 ): (input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]) => void {
   const known = new Set<string>()
@@ -246,7 +246,7 @@ async function answerClient(
     if (refusal !== null) return refusal
     const response = await call.upstream(call.input, call.init)
     return response.ok
-      ? countResponse(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
+      ? passAndRecordCost(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
       : response
   }
   const free = (): void => conversation.release()

@@ -96,7 +96,7 @@ export function matchRequest(session: ComparedSession, request: ClientRequest): 
   if (continues === null) return matchHistory(session, request)
   if (compacted !== undefined) return matchCompacted(state, messages, compacted)
   const end = findResponseEnd(state.session, continues)
-  return end === undefined ? null : matchLater(state, messages, end)
+  return end === undefined ? null : matchMessagesAfter(state, messages, end)
 }
 
 /**
@@ -115,7 +115,7 @@ function matchCompacted(
   const isNew = (message: ClientMessage): boolean =>
     message.role === 'user' &&
     listGivenParts([message]).some((part) => !isToolResult(part.block) && !known.has(toPartKey(part)))
-  return matchLater(state, [...before.filter(isNew), ...messages], record)
+  return matchMessagesAfter(state, [...before.filter(isNew), ...messages], record)
 }
 
 /** Compares the messages of a request with the log of a session. */
@@ -171,7 +171,7 @@ function readMatchRules(
 }
 
 /** Compares a list that has only the messages after the record with the uuid `after`. */
-export function matchLater(
+export function matchMessagesAfter(
   state: ComparedState,
   messages: readonly ClientMessage[],
   after: string | undefined,

@@ -2,7 +2,7 @@
 import { findLoggedLimitFailure } from '@tidemark/core/engine/call-limits'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { createRefusal, LIMIT_STATUS } from '../models/client-error.ts'
+import { createRefusalResponse, LIMIT_STATUS } from '../models/client-error.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 
@@ -19,7 +19,7 @@ export async function refuseAtLimit(
   const { priceList } = open.model.choice
   const at = new Date(open.settings.clock.now()).toISOString()
   if (own.some(({ limits }) => limits.dollars !== undefined) && priceList(request.model, at) === null)
-    return createRefusal(
+    return createRefusalResponse(
       codec,
       UNCOUNTED_STATUS,
       `Tidemark has a limit of dollars for this session, and the price of ${request.model} is not known. Limit turns or tokens instead.`,
@@ -30,12 +30,12 @@ export async function refuseAtLimit(
 
 /** Returns the refusal of a request at a limit of its session. */
 export function refuseForLimit(codec: ProviderCodec, message: string): Response {
-  return createRefusal(codec, LIMIT_STATUS, `Tidemark: ${message}`)
+  return createRefusalResponse(codec, LIMIT_STATUS, `Tidemark: ${message}`)
 }
 
 /** Returns the refusal of a request that cannot be counted, although the sessions have limits. */
 export function refuseUncounted(codec: ProviderCodec, why: string): Response {
-  return createRefusal(
+  return createRefusalResponse(
     codec,
     UNCOUNTED_STATUS,
     `Tidemark: there is a limit, and what this request uses could not be counted. ${why}`,

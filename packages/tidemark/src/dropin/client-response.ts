@@ -17,7 +17,7 @@ interface ResponseReader {
 }
 
 /** The failure if the client stopped waiting for a response, or reading it. */
-export const ABORTED = createFailure('aborted', 'The client no longer waits for the answer')
+export const CLIENT_ABORTED = createFailure('aborted', 'The client no longer waits for the answer')
 
 /** Returns the response for the client, from which the reply is read as the client reads it. */
 export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
@@ -31,7 +31,7 @@ export async function readWhilePassing(response: Response, reader: ResponseReade
   const { codec } = reader
   const read = codec.decodeBody(text)
   await (read.ok ? reader.onReply(read.reply) : reader.onCut(null, read.failure))
-  return withText(response, reader.hidesThinking ? codec.client.removeThinking(text) : text)
+  return withBodyText(response, reader.hidesThinking ? codec.client.removeThinking(text) : text)
 }
 
 export function isEventStream({ headers }: Response): boolean {
@@ -39,7 +39,7 @@ export function isEventStream({ headers }: Response): boolean {
 }
 
 /** Returns a response that was read, with a text as its body, unless its status allows none. */
-export function withText(response: Response, text: string): Response {
+export function withBodyText(response: Response, text: string): Response {
   return new Response(response.body === null ? null : text, copyHead(response))
 }
 
@@ -66,7 +66,7 @@ function createReadStream(
     },
     async cancel(reason: unknown) {
       if (isBegun) return void (await chunks.return(undefined))
-      await reader.onCut(null, ABORTED)
+      await reader.onCut(null, CLIENT_ABORTED)
       await body.cancel(reason)
     },
   }

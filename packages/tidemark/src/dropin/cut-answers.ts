@@ -12,7 +12,7 @@ import type { ProviderCodec, ReplyDecoder } from '@tidemark/wire/providers/provi
 import { findCodec } from '../models/providers.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnHost } from '../session/turn-host.ts'
-import { copyHead, isEventStream, withText } from './client-response.ts'
+import { copyHead, isEventStream, withBodyText } from './client-response.ts'
 
 interface HeldResponse {
   /** The response to pass on, complete even if part of it was already read. */
@@ -25,14 +25,14 @@ interface HeldResponse {
  * Reads as much of a response as is needed to know whether the window cuts it. A response without a stream is read whole. A stream is kept
  * back to its end only if the counted prompt leaves less room than the longest answer so far took.
  */
-export async function holdCutAnswer(session: OpenSession, response: Response): Promise<HeldResponse> {
+export async function detectCutAnswer(session: OpenSession, response: Response): Promise<HeldResponse> {
   const codec = findCodec(session.model.choice)
   const room = findAnswerRoom(session)
   if (room === null) return { response, cut: null }
   if (!isEventStream(response)) {
     const text = await response.text()
     const read = codec.decodeBody(text)
-    const held = withText(response, text)
+    const held = withBodyText(response, text)
     return { response: held, cut: read.ok && isCut(session, read.reply) ? read.reply : null }
   }
   if (response.body === null) return { response, cut: null }
@@ -160,7 +160,7 @@ function replay(
 }
 
 /** The failure for an answer that the window cut: the prompt is too long to leave room for the whole answer. */
-export function toOverflow({ usage }: Reply): ModelFailure {
+export function createOverflowFailure({ usage }: Reply): ModelFailure {
   const actual = countContextTokens(usage)
   // The next prompt must be shorter by what this answer took, so that an answer twice as long fits.
   const limit = actual - countOutputTokens(usage)

@@ -18,7 +18,7 @@ export interface ThinkingSession {
 
 /** True if the provider would refuse the thinking of the next response after the client's own messages. */
 export function mustHideThinking({ state, model }: ThinkingSession): boolean {
-  return findHidingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY
+  return findFirstDifferencePosition(state, model.choice.profile) !== Number.POSITIVE_INFINITY
 }
 
 /** Returns the ids of the responses whose thinking the client was not given. */
@@ -26,7 +26,7 @@ export function listHiddenThinking(
   state: Pick<SessionState, 'session'>,
   profile: ProviderProfile,
 ): ReadonlySet<string> {
-  const start = findHidingStart(state, profile)
+  const start = findFirstDifferencePosition(state, profile)
   const later = start === Number.POSITIVE_INFINITY ? [] : listBranchRecords(state.session).slice(start)
   return new Set(later.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : [])))
 }
@@ -36,7 +36,7 @@ export function listHiddenThinking(
  * an announcement, or a system prompt or tools that changed after a response. Infinity if there is none, or if the model accepts thinking
  * anywhere. Read from the log, so a restart does not change it.
  */
-export function findHidingStart(
+export function findFirstDifferencePosition(
   { session }: Pick<SessionState, 'session'>,
   { thinking }: ProviderProfile,
 ): number {

@@ -14,7 +14,7 @@ import type { HistoryMatch } from './client-history.ts'
 import { createTextChange, listShortenedTexts } from './removed-texts.ts'
 
 /** The newest compaction in effect, before the client's version is recorded. */
-interface StandingCompaction {
+interface CompactionToRepeat {
   /** The records of the compaction, and of each clearing after it. */
   readonly rewrites: readonly (readonly KnownRecord[])[]
   /** True if the client still has everything that the compaction left in the context, so that it can be repeated. */
@@ -29,11 +29,11 @@ interface StandingCompaction {
 }
 
 /** Returns the newest compaction in effect, with the clearings after it, if the client's change needs a branch; else null. */
-export function readStandingCompaction(
+export function findCompactionToRepeat(
   { state }: OpenSession,
   { continues, system, messages }: ClientRequest,
   { divergesAt, keepsCompaction }: HistoryMatch,
-): StandingCompaction | null {
+): CompactionToRepeat | null {
   const rewrites = divergesAt === null || continues !== null ? [] : listRewrites(state)
   if (rewrites[0] === undefined) return null
   const branch = listBranchRecords(state.session).filter((record) => !isSyntheticError(record))
@@ -63,9 +63,9 @@ export function readStandingCompaction(
 }
 
 /** Repeats the compaction on the client's branch, unless it is still in effect there unchanged. */
-export async function restoreCompaction(
+export async function repeatOnBranch(
   session: OpenSession,
-  { rewrites, canStay, preserved, shown, last, changeText }: StandingCompaction,
+  { rewrites, canStay, preserved, shown, last, changeText }: CompactionToRepeat,
 ): Promise<void> {
   if (!canStay || listRewrites(session.state).length > 0) return
   const branch = listBranchRecords(session.state.session).filter((record) => !isSyntheticError(record))

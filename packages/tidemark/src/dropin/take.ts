@@ -26,8 +26,8 @@ import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { createModelOfClient, findCodec } from '../models/providers.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createWriteQueue, pauseForEvents } from '../platform/node-ports.ts'
-import { writeMessages } from '../session/append.ts'
-import { clearSession, rewindSession } from '../session/branches.ts'
+import { appendClientMessages } from '../session/append.ts'
+import { rewindSession, startNewConversation } from '../session/branches.ts'
 import {
   isSameJsonValue,
   isSamePart,
@@ -47,12 +47,12 @@ import {
   copyJson,
   findResponseEnd,
   type HistoryMatch,
-  matchLater,
+  matchMessagesAfter,
   matchRequest,
   toKnownHistory,
   withStoredItems,
 } from './client-history.ts'
-import { readStandingCompaction, restoreCompaction } from './repeated-compaction.ts'
+import { findCompactionToRepeat, repeatOnBranch } from './repeated-compaction.ts'
 
 export interface TakeOptions {
   /** The betas of the request: the header that lists them as text, or a list of names. */
@@ -168,7 +168,7 @@ function readStoredItems({ state }: OpenSession, request: ClientRequest): Client
 }
 
 /** Records the messages of a request that is sent unchanged. Returns false if nothing was recorded. */
-export async function observeRequest(
+export async function recordObservedRequest(
   session: OpenSession,
   request: ClientRequest,
   codec: ProviderCodec,
@@ -251,7 +251,7 @@ async function followClientList(
   const start = findStart(session, request, before)
   // Each of these steps may read thousands of messages, so other work runs in between.
   await pauseForEvents()
-  const compaction = readStandingCompaction(session, request, before)
+  const compaction = findCompactionToRepeat(session, request, before)
   await pauseForEvents()
   // A compaction whose texts the client changed is repeated on a branch that has the client's whole list.
   const isVoid = compaction !== null && compaction.changeText !== null
@@ -265,11 +265,11 @@ async function followClientList(
   const written = session.state.session.records.length
   const added = start === 'compacted' ? separateNotices(match.news) : match.news
   const news = withKnownUsage(session, added, before.divergesAt)
-  if (news.length > 0) await writeMessages(session, news, createExactSearch(session, request))
+  if (news.length > 0) await appendClientMessages(session, news, createExactSearch(session, request))
   if (request.continues === null)
     session.client = { ...asked, history: toKnownHistory(session.state, request.messages, match) }
   for (const uuid of listRecordsToPin(session, start, written)) await pinSessionRecord(session, uuid, true)
-  if (compaction !== null) await restoreCompaction(session, compaction)
+  if (compaction !== null) await repeatOnBranch(session, compaction)
   return match
 }
 
@@ -449,7 +449,7 @@ async function branchOff(
   // A request with `continues` names a place in the log, so both share everything before it, even if `shared` is 0.
   const end =
     (shared === 0 && request.continues === null) || isVoid
-      ? await clearSession(session, { abandon: true })
+      ? await startNewConversation(session, { abandon: true })
       : await rewindSession(session, divergesAt ?? '', { abandon: true }, true)
   if (!end.ok) return refuseToTake('failed', (end as RefusedRewrite).message)
   const match = matchAfterLeftResponse(session, request) ?? findMatch(session, request)
@@ -472,7 +472,7 @@ function matchAfterLeftResponse(
   const response = readResponse(state.session, continues)
   const end = listBranchRecords(state.session).at(-1)?.uuid
   const list = response === null ? messages : [response.message, ...messages]
-  return matchLater(state, list, end)
+  return matchMessagesAfter(state, list, end)
 }
 
 const CHANGES: Readonly<Record<HistoryChange, string>> = {

@@ -20,7 +20,7 @@ import { redact, redactStrings } from '@tidemark/core/text/redact'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { findMainModel, listLogCalls, toResponseKey } from '../inspect/logged-calls.ts'
 import type { LogContents } from '../logs/read-log.ts'
-import { listLines } from '../replay/edit-anchors.ts'
+import { collectTextLines } from '../replay/edit-anchors.ts'
 import { createLaterUses, type LaterUses, type ModelCall } from './later-uses.ts'
 import type { DepartedBlock, DepartedMatch, Departure, LostFact, ShownBlock } from './page-data.ts'
 import { createBlockDescriber, readBlockText } from './request-detail.ts'
@@ -284,7 +284,7 @@ function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): Rea
     if (!isToolResult(block)) continue
     const readAt = shown.kind === 'result' ? uses.findRead(shown.what, request) : null
     if (readAt !== null) add(key, { request: readAt, how: 'read again' })
-    for (const line of listLines(block)) {
+    for (const line of collectTextLines(block)) {
       const at = line.length < MIN_LINE_CHARACTERS ? null : uses.findEdited(line, request)
       // If several blocks have the line, the edit is attributed to the newest.
       if (at !== null) edited.set(line, { key, at })
@@ -293,6 +293,7 @@ function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): Rea
   if (edited.size === 0) return needs
   const inView = after.filter(isVisibleToModel).flatMap((entry) => toMessageParts(entry))
   for (const [line, { key, at }] of edited)
-    if (!inView.some(({ block }) => listLines(block).has(line))) add(key, { request: at, how: 'edited' })
+    if (!inView.some(({ block }) => collectTextLines(block).has(line)))
+      add(key, { request: at, how: 'edited' })
   return needs
 }

@@ -47,7 +47,7 @@ const OPTIONS: readonly (keyof HookCommands)[] = [
 ]
 
 /** Checks the option `hookCommands`. Returns what was expected instead; null if the option is valid. Throws for an invalid part. */
-export function checkHookCommands(value: unknown): string | null {
+export function findHookCommandsProblem(value: unknown): string | null {
   if (!isObject(value) || value.settings === undefined) return `an object with ${OPTIONS.join(', ')}`
   checkOptionNames('hookCommands', value, OPTIONS)
   const problem = findHooksProblem(value.settings)

@@ -8,11 +8,11 @@ import type { CacheBreak, CacheBreakReason } from '@tidemark/core/cache/cache-br
 import { formatCount, formatDuration } from '@tidemark/core/cost/prices'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import {
-  findCommand,
+  findChangeNotice,
   findFolderChange,
   findMemoryWrite,
-  findNotice,
   findRestart,
+  findSettingCommand,
   findToolLoad,
 } from './break-signs.ts'
 import {
@@ -48,8 +48,8 @@ export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
     findRestart(since) ??
     findSettingsChange(miss.before.settings, miss.now.settings) ??
     findUnstreamedRetry(miss) ??
-    findCommand(since, hasSameEffort(miss)) ??
-    findNotice(since) ??
+    findSettingCommand(since, hasSameEffort(miss)) ??
+    findChangeNotice(since) ??
     findToolLoad(since) ??
     toObservedCause(reason) ??
     findMemoryWrite(since) ??

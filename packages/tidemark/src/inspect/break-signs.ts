@@ -49,7 +49,10 @@ const CHANGED_NOTHING =
   /<local-command-stdout>\s*(?:Kept\b|No changes?\b|[^<]*\b(?:cancell?ed|dismissed|interrupted|unchanged)\b)/i
 
 /** Finds a command that changed a setting. `isSameEffort`: the log shows that the effort has not changed. */
-export function findCommand(since: readonly LogRecord[], isSameEffort: boolean): ExplainedCause | null {
+export function findSettingCommand(
+  since: readonly LogRecord[],
+  isSameEffort: boolean,
+): ExplainedCause | null {
   return findFirst(since, (record, index) => {
     const name = /<command-name>\/?([\w-]+)/.exec(commandText(record))?.[1] ?? ''
     const cause = CAUSE_BY_COMMAND.get(name)
@@ -65,7 +68,7 @@ export function findCommand(since: readonly LogRecord[], isSameEffort: boolean):
 /**
  * Finds an attachment in which the host informs the model about added or removed tools, or about changed instructions.
  */
-export const findNotice: CauseFinder = (since) =>
+export const findChangeNotice: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
     if (record.type !== 'attachment' || !isObject(attachment) || announcesNothing(attachment)) return null

@@ -34,7 +34,7 @@ export function findHostTotals({ records, meta }: Pick<LogContents, 'records' | 
  * Returns the name under which the totals list a model. It also tells the window, such as `claude-opus-5[1m]`. A name that no
  * totals list is returned unchanged.
  */
-export function findWindowName(totals: HostTotals | null, model: string): string {
+export function findNameInTotals(totals: HostTotals | null, model: string): string {
   return totals?.models.find(({ name }) => toModelId(name) === model)?.name ?? model
 }
 

@@ -1,7 +1,7 @@
 /** Inspects log files on disk one after the other, and sorts and sums the reports of many sessions. */
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
-import { findLogs, newestFirst } from '../logs/find-logs.ts'
+import { compareNewestFirst, findLogs } from '../logs/find-logs.ts'
 import type { FoundLog } from '../logs/read-lines.ts'
 import { readLog } from '../logs/read-log.ts'
 import { inspectLog } from './inspect-log.ts'
@@ -66,7 +66,7 @@ export async function findNamedLogs(
       unreadable.push({ file: path, why: `${path} has no session in it.` })
     for (const problem of found.problems) unreadable.push({ file: problem.path, why: problem.message })
   }
-  return { logs: [...logs.values()].toSorted(newestFirst), unreadable }
+  return { logs: [...logs.values()].toSorted(compareNewestFirst), unreadable }
 }
 
 /**

@@ -3,11 +3,11 @@ import type { SessionRecord } from '@tidemark/core/log/record'
 import { redactStrings } from '@tidemark/core/text/redact'
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
-import { findUserPrompts, type LogContents } from '../logs/read-log.ts'
+import { type LogContents, summarizeUserPrompts } from '../logs/read-log.ts'
 import { createCacheReport } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
-import { findHostTotals, findUnloggedCalls, findWindowName } from './host-totals.ts'
+import { findHostTotals, findNameInTotals, findUnloggedCalls } from './host-totals.ts'
 import {
   computeHitRate,
   countToolCalls,
@@ -44,7 +44,7 @@ export function inspectLog(
   const identity = describeLog(log)
 
   // Counts and costs exclude the prompts and API calls that an earlier log file also contains.
-  const prompts = findUserPrompts(records, seenPrompts)
+  const prompts = summarizeUserPrompts(records, seenPrompts)
   const calls = listLogCalls(log, seenCalls)
   for (const { key } of calls) seenCalls.add(key)
   const ownCalls = calls.filter(({ isCopy }) => !isCopy)
@@ -57,7 +57,7 @@ export function inspectLog(
   const context = measureLogContext(log, calls, {
     mainModel,
     lookUp: (id) => {
-      const model = lookUpModel(catalogue, findWindowName(hostTotals, id))
+      const model = lookUpModel(catalogue, findNameInTotals(hostTotals, id))
       return model.found ? model : null
     },
   })

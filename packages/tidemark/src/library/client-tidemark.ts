@@ -5,7 +5,7 @@
 import { describeThrown } from '@tidemark/core/errors'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
-import { checkFetchOptions, createOtherNotice, findRoute } from '../dropin/client-fetch.ts'
+import { checkFetchOptions, createUnmanagedNotice, findRoute } from '../dropin/client-fetch.ts'
 import { refuseUncounted } from '../dropin/client-limits.ts'
 import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
@@ -13,7 +13,7 @@ import { type CompatibleOptions, compatible } from '../models/openai.ts'
 import { type ClientRoute, PROVIDERS } from '../models/providers.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import { pauseIfLarge } from '../platform/node-ports.ts'
-import { checkTidemarkOptions, listTidemarkOptions, type TidemarkOptions } from '../session/options.ts'
+import { checkTidemarkOptions, listTidemarkOptionNames, type TidemarkOptions } from '../session/options.ts'
 import { createTidemark, type FetchOptions, findSessionInUse, type Tidemark } from './tidemark.ts'
 
 /** Options of `createTidemark` without the model, and those of `fetch`. */
@@ -66,7 +66,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Ch
     return { tide, fetch }
   }
 
-  const announceOther = createOtherNotice((message) =>
+  const announceOther = createUnmanagedNotice((message) =>
     own.onEvent?.({ type: 'request-passed', reason: 'unreadable', message }, ''),
   )
 
@@ -137,7 +137,7 @@ const ANY_ADDRESS = 'http://localhost/v1'
 
 /** Throws for options that `createTidemark` and `fetch` do not take, before the first request. */
 function checkClientOptions(options: ClientTidemarkOptions): void {
-  const names = ['session', 'mode', 'pingSeconds', 'idleSeconds', ...listTidemarkOptions()]
+  const names = ['session', 'mode', 'pingSeconds', 'idleSeconds', ...listTidemarkOptionNames()]
   checkOptionNames('tidemark', options, names)
   const { session, mode, pingSeconds, idleSeconds, ...own } = options
   const [{ createModel, anyModel }] = PROVIDERS

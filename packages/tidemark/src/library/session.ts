@@ -24,10 +24,10 @@ import {
   type AskOptions,
   type AskOutcome,
   askSession,
-  clearSession,
   copySession,
   type RewindOutcome,
   rewindSession,
+  startNewConversation,
 } from '../session/branches.ts'
 import {
   type ContextBreakdown,
@@ -50,7 +50,7 @@ import {
   type SessionCompaction,
   sumCopiedCost,
 } from '../session/records.ts'
-import { type RefusedOutcome, recordRefusal } from '../session/refused.ts'
+import { handleRefusal, type RefusedOutcome } from '../session/refused.ts'
 import {
   type BusyOutcome,
   type CompactOptions,
@@ -283,7 +283,7 @@ export function createSession(
     append: (...messages) => appendMessages(session, messages),
     next: (options) => nextRequest(session, options),
     take: (body, options) => takeRequest(session, body, options),
-    refused: (error) => recordRefusal(session, error),
+    refused: (error) => handleRefusal(session, error),
     run: (prompt, options) => startTurn(session, prompt as MessageContent | null, options),
     compact: (options = {}) => compactSession(session, options),
     planCompaction: (options = {}) => planSessionCompaction(session, options),
@@ -292,7 +292,7 @@ export function createSession(
     undo: (id, options = {}) => undoSessionRewrite(session, id, options),
     rewind: (uuid, options) => rewindSession(session, uuid, options),
     async clear(options) {
-      const outcome = await clearSession(session, options)
+      const outcome = await startNewConversation(session, options)
       if (outcome.ok) await runSessionHooks(session, 'sessionEnd', { reason: 'clear' })
       return outcome
     },

@@ -3,13 +3,13 @@ import type { SessionStartSource } from '@tidemark/core/engine/hooks'
 import { TidemarkError } from '@tidemark/core/errors'
 import { omitUndefined } from '@tidemark/core/log/json'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
-import { createPassedCosts } from '../dropin/client-billing.ts'
+import { createPassedReplyPricer } from '../dropin/client-billing.ts'
 import type { ClosableSession } from '../dropin/client-conversation.ts'
 import type { SessionChoice } from '../dropin/client-conversations.ts'
 import { type ClientFetchOptions, createClientFetch, type FetchServices } from '../dropin/client-fetch.ts'
 import { findCodec } from '../models/providers.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
-import { startBackground } from '../session/background.ts'
+import { startBackgroundWork } from '../session/background.ts'
 import {
   type OpenOptions,
   type OpenSession,
@@ -30,7 +30,7 @@ import {
   listModelNotices,
   type SessionModel,
 } from '../session/session-model.ts'
-import { createNotesServices, describeUnusedNotesOption, startNotesUpdate } from '../session/session-notes.ts'
+import { createNotesServices, listNotesNotices, startNotesUpdate } from '../session/session-notes.ts'
 import { createToolset, type ToolOptions, type Toolset } from '../session/tools.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
 import { createSession, findOpenSession, type Session } from './session.ts'
@@ -67,7 +67,7 @@ export interface Tidemark {
 
 /** Emits notices about the settings and the log, now and to the first listener that is added later. */
 function announceOpening({ settings, state, listeners, options, model }: OpenSession): void {
-  const notes = describeUnusedNotesOption(settings, options)
+  const notes = listNotesNotices(settings, options)
   for (const message of [...settings.notices, ...listModelNotices(model, settings), ...notes])
     listeners.keep({ type: 'notice', message })
   const { damage } = state
@@ -129,7 +129,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     if (tools === undefined && runTool !== undefined)
       session.tools = createToolset({ tools: session.tools.definitions, runTool })
     if (startSource !== undefined) session.startSource = startSource
-    startBackground(session)
+    startBackgroundWork(session)
     announceOpening(session)
     return createSession(
       session,
@@ -255,7 +255,7 @@ function createFetchServices(
   sessions: OpenSessions,
   openSession: (id: string) => Promise<Session>,
 ): FetchServices {
-  const pricePassed = createPassedCosts(model)
+  const pricePassed = createPassedReplyPricer(model)
   async function open(id: string): Promise<ClosableSession> {
     const known = sessions.get(id)?.opening
     if (known !== undefined && (await waitForClosing(known))) return open(id)

@@ -25,11 +25,11 @@ export async function findLogs(paths: readonly string[], options: FindLogsOption
   const absolute = paths.map((path) => resolve(path))
   const { files, problems } = await walkFolders(absolute, options.signal)
   const logs = await groupAgents(files, options.signal)
-  return { logs: logs.toSorted(newestFirst), problems }
+  return { logs: logs.toSorted(compareNewestFirst), problems }
 }
 
 /** Orders logs by the time at which they were last written, newest first. */
-export function newestFirst(one: FoundLog, other: FoundLog): number {
+export function compareNewestFirst(one: FoundLog, other: FoundLog): number {
   return other.modifiedMs - one.modifiedMs || (one.path < other.path ? -1 : 1)
 }
 

@@ -10,7 +10,7 @@ import {
 import { isTextBlock, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
 import { REDACTED, redact } from '@tidemark/core/text/redact'
-import { createBlobFolder, findBlobPath } from '../storage/blob-folder.ts'
+import { createBlobFolder, toBlobPath } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { ioError, readErrorCode } from '../storage/file-system.ts'
 import {
@@ -22,7 +22,7 @@ import {
   tidemarkHome,
 } from '../storage/home-paths.ts'
 import { findUnsharedBlobs } from './log-blobs.ts'
-import { findUserPrompts, type LogContents, readLog } from './read-log.ts'
+import { type LogContents, readLog, summarizeUserPrompts } from './read-log.ts'
 
 export interface SessionInfo {
   readonly id: string
@@ -48,7 +48,7 @@ export function listSessions(home: string, signal?: AbortSignal): Promise<Sessio
       modifiedAt: new Date(modifiedMs).toISOString(),
       startedAt: meta.startedAt,
       records: records.length,
-      firstPrompt: findUserPrompts(records.map(({ record }) => record)).firstPrompt,
+      firstPrompt: summarizeUserPrompts(records.map(({ record }) => record)).firstPrompt,
       damaged: damage.length,
     },
   ])
@@ -216,7 +216,7 @@ export async function hasSession(home: string, id: string): Promise<boolean> {
  * Returns the path of a log that a user names: the path itself if there is such a file or folder, otherwise the log of
  * the session of that id in the Tidemark home; the given text if there is neither.
  */
-export async function findSessionPath(given: string, variables: HomeEnvironment): Promise<string> {
+export async function resolveLogPath(given: string, variables: HomeEnvironment): Promise<string> {
   const isThere = await stat(given).then(
     () => true,
     () => false,
@@ -240,7 +240,7 @@ export async function deleteSession(home: string, id: string): Promise<DeleteSes
   try {
     const blobs = await findUnsharedBlobs(home, id, journal)
     // The log is deleted last. If deletion stops halfway, the session can then still be found, and deleted again.
-    for (const blob of blobs.ids) await rm(findBlobPath(home, blob), { force: true })
+    for (const blob of blobs.ids) await rm(toBlobPath(home, blob), { force: true })
     await rm(paths.folder, { recursive: true, force: true })
     await rm(paths.log, { force: true })
     return { ok: true, blobs: blobs.ids.length, blobsKept: blobs.why }

@@ -231,7 +231,7 @@ const FIRST_PROMPT_CHARACTERS = 300
  * removed. Notices of programs, refusals, answers and commands do not count as prompts. `elsewhere`: uuids of the
  * prompts that earlier log files contain; they are not counted, and those found here are added.
  */
-export function findUserPrompts(
+export function summarizeUserPrompts(
   records: Iterable<SessionRecord>,
   elsewhere: Set<string> = new Set(),
 ): {

@@ -23,7 +23,7 @@ import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import { type BlobCopyReport, copyLogBlobs, listBlobIds } from './log-blobs.ts'
 import { type LogReadResult, type OpenLog, openLog, type ParsedLine } from './open-log.ts'
 import { formatFileExists, type LineReadOptions, type LogRefusal } from './read-lines.ts'
-import { createRepairPlanner, type LineChange, type LineRepair, type RepairPlan } from './repair-plan.ts'
+import { createRepairPlanner, type LineRepair, type RecordIdChange, type RepairPlan } from './repair-plan.ts'
 
 export interface RepairOptions extends LineReadOptions {
   readonly files?: FileSystem
@@ -225,7 +225,7 @@ function headerText(state: CopyState, text: string): string {
   return `${text.trim()}\n`
 }
 
-function recordText(state: CopyState, text: string, change: LineChange): string {
+function recordText(state: CopyState, text: string, change: RecordIdChange): string {
   const seq = readPosition(text)
   state.records += 1
   state.isOurs = seq !== null

@@ -7,7 +7,7 @@ import { appendRecord, emptySessionLog, readRecordAt, type SessionLog } from '@t
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 
 /** New values for fields of a record, to be written to the repaired copy of a log. */
-export interface LineChange {
+export interface RecordIdChange {
   readonly uuid?: string
   readonly parentUuid?: string | null
 }
@@ -15,7 +15,7 @@ export interface LineChange {
 export interface RepairPlan {
   /** Numbers of the lines whose record is copied to the repaired log. */
   readonly copiedLines: ReadonlySet<number>
-  readonly changes: ReadonlyMap<number, LineChange>
+  readonly changes: ReadonlyMap<number, RecordIdChange>
   /**
    * Records to add to the repaired log, keyed by the number of the line before them. They are results for tool calls
    * that have none.
@@ -40,7 +40,7 @@ interface RepairPlanner {
 interface PlanState {
   session: SessionLog
   readonly counted: Set<number>
-  readonly changes: Map<number, LineChange>
+  readonly changes: Map<number, RecordIdChange>
   readonly repairs: LineRepair[]
   readonly copies: number[]
   /** New uuids for records whose uuid is already in use, keyed by the index of the record in the session. */
@@ -107,7 +107,7 @@ function uuidAt(planning: PlanState, index: number): string | null {
   return planning.renamed.get(index) ?? readRecordAt(planning.session, index).uuid ?? null
 }
 
-function change(planning: PlanState, line: number, fields: LineChange, what: string): void {
+function change(planning: PlanState, line: number, fields: RecordIdChange, what: string): void {
   planning.changes.set(line, { ...planning.changes.get(line), ...fields })
   planning.repairs.push({ line, what })
 }

@@ -7,12 +7,12 @@ import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { Credentials } from '@tidemark/wire/providers/provider-codec'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
-  describeModel,
   findBaseUrl,
   findModel,
   MODEL_OPTIONS,
   type ModelOptions,
   readEnvironment,
+  toModelFacts,
 } from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
 import { createKeyRedactor } from './hidden-key.ts'
@@ -56,7 +56,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
   return {
-    ...describeModel(id, catalogue, entry),
+    ...toModelFacts(id, catalogue, entry),
     profile: createProfile(entry, options),
     codec: anthropicCodec,
     connect: (settings) =>

@@ -100,7 +100,7 @@ function extendCatalogue(call: string, vendor: string, id: string, figures: Mode
 }
 
 /** Returns what the catalogue has about a model. `tokenizer`: the tokenizer family if the catalogue names none. */
-export function describeModel(
+export function toModelFacts(
   id: string,
   catalogue: Catalogue,
   entry: ModelEntry,

@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { describe, expect, it } from 'vitest'
-import { createRefusal, LIMIT_STATUS, readClientError } from './client-error.ts'
+import { classifyClientError, createRefusalResponse, LIMIT_STATUS } from './client-error.ts'
 import { PROVIDERS } from './providers.ts'
 
 const TOO_LONG = {
@@ -9,7 +9,7 @@ const TOO_LONG = {
   error: { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000 maximum' },
 }
 
-describe('readClientError', () => {
+describe('classifyClientError', () => {
   it.each<[string, unknown, object]>([
     [
       'an error of the SDK',
@@ -67,7 +67,7 @@ describe('readClientError', () => {
     ['a time limit', new DOMException('late', 'TimeoutError'), { kind: 'timeout', retryable: true }],
     ['a status alone', { status: 503 }, { kind: 'overloaded', retryable: true }],
   ])('reads %s', (_, error, expected) => {
-    expect(readClientError(error, anthropicCodec, 0)).toMatchObject(expected)
+    expect(classifyClientError(error, anthropicCodec, 0)).toMatchObject(expected)
   })
 
   it.each<[string, unknown]>([
@@ -79,7 +79,7 @@ describe('readClientError', () => {
     ['an error of the program', new Error('x is not a function')],
     ['an error that wraps itself', createLoop()],
   ])('does not guess what %s means, and says what to give instead', (_, error) => {
-    const failure = readClientError(error, anthropicCodec, 0)
+    const failure = classifyClientError(error, anthropicCodec, 0)
     expect(failure).toMatchObject({ kind: 'unknown', retryable: false })
     expect(failure.message).toContain('Call refused again with the error that your client threw')
   })
@@ -105,12 +105,12 @@ describe('a request that is refused at a limit', () => {
   ])('has the shape of %s, and is not sent again', async (name, body) => {
     const codec = PROVIDERS.find((provider) => provider.codec.name === name)?.codec
     if (codec === undefined) throw new Error(`no codec ${name}`)
-    const response = createRefusal(codec, LIMIT_STATUS, 'Enough.')
+    const response = createRefusalResponse(codec, LIMIT_STATUS, 'Enough.')
     expect(response.status).toBe(402)
     expect(response.headers.get('x-should-retry')).toBe('false')
     const text = await response.text()
     expect(JSON.parse(text)).toEqual(body)
-    const failure = readClientError({ status: 402, body: text }, codec, 0)
+    const failure = classifyClientError({ status: 402, body: text }, codec, 0)
     expect(failure).toMatchObject({ kind: 'billing', retryable: false, message: 'Enough.' })
   })
 
@@ -118,7 +118,7 @@ describe('a request that is refused at a limit', () => {
     let requests = 0
     const fetch = async (): Promise<Response> => {
       requests += 1
-      return createRefusal(anthropicCodec, LIMIT_STATUS, 'The limit is reached.')
+      return createRefusalResponse(anthropicCodec, LIMIT_STATUS, 'The limit is reached.')
     }
     const client = new Anthropic({ apiKey: 'any', fetch })
     const message = { model: 'any', max_tokens: 1, messages: [{ role: 'user' as const, content: 'Hello.' }] }

@@ -10,7 +10,7 @@ import { type FailedCall, failureFromException } from '@tidemark/wire/failure/cl
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 /** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
-export function readClientError(
+export function classifyClientError(
   error: unknown,
   { toFailure }: Pick<ProviderCodec, 'toFailure'>,
   now: number,
@@ -23,7 +23,7 @@ export function readClientError(
 export const LIMIT_STATUS = 402
 
 /** Returns an error response in the shape of the client's provider. The official SDKs do not send the request again. */
-export function createRefusal(
+export function createRefusalResponse(
   { client }: Pick<ProviderCodec, 'client'>,
   status: number,
   message: string,

@@ -7,12 +7,12 @@ import { createResponsesCodec } from '@tidemark/wire/openai/responses-codec'
 import { createChatProfile, createResponsesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
-  describeModel,
   findBaseUrl,
   findModel,
   MODEL_OPTIONS,
   type ModelOptions,
   readEnvironment,
+  toModelFacts,
 } from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
 import { createKeyRedactor } from './hidden-key.ts'
@@ -57,7 +57,7 @@ export function openai(id: string, options: OpenaiOptions = {}): ModelChoice {
 }
 
 /** Returns a model that a client names. The client's requests decide what is stored, and have the real key. */
-export function openaiOfClient(id: string, options: OpenaiOptions): ModelChoice {
+export function createOpenaiModelOfClient(id: string, options: OpenaiOptions): ModelChoice {
   return createOpenaiModel(id, options, true)
 }
 
@@ -84,7 +84,7 @@ function createOpenaiModel(id: string, options: OpenaiOptions, isClient: boolean
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
   return {
-    ...describeModel(id, catalogue, entry, 'openai'),
+    ...toModelFacts(id, catalogue, entry, 'openai'),
     profile: isChat ? createChatProfile(entry, DIALECTS.openai) : createResponsesProfile(entry, account),
     codec,
     connect: ({ session, ...settings }) =>
@@ -136,7 +136,7 @@ export function compatible(id: string, options: CompatibleOptions): ModelChoice 
   const dialect = DIALECTS[name]
   const codec = createChatCodec(dialect)
   return {
-    ...describeModel(id, catalogue, entry, 'openai'),
+    ...toModelFacts(id, catalogue, entry, 'openai'),
     profile: createChatProfile(entry, dialect),
     codec,
     connect: ({ session: _, ...settings }) =>

@@ -8,7 +8,7 @@ import { responsesCodec } from '@tidemark/wire/openai/responses-codec'
 import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
 import { anthropic } from './anthropic.ts'
 import type { ModelChoice } from './model-choice.ts'
-import { openaiOfClient } from './openai.ts'
+import { createOpenaiModelOfClient } from './openai.ts'
 
 interface Provider {
   readonly codec: ProviderCodec
@@ -26,10 +26,10 @@ interface ClientConnectionOptions {
 
 export const PROVIDERS: readonly [Provider, ...Provider[]] = [
   { codec: anthropicCodec, createModel: anthropic, anyModel: 'claude-sonnet-5-5' },
-  { codec: responsesCodec, createModel: openaiOfClient, anyModel: 'gpt-6-sol' },
+  { codec: responsesCodec, createModel: createOpenaiModelOfClient, anyModel: 'gpt-6-sol' },
   {
     codec: chatCodec,
-    createModel: (id, connection) => openaiOfClient(id, { ...connection, api: 'chat' }),
+    createModel: (id, connection) => createOpenaiModelOfClient(id, { ...connection, api: 'chat' }),
     anyModel: 'gpt-6-sol',
   },
 ]

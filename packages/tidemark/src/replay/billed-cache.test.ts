@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { BilledCache, RELATIVE_RATES } from './billed-cache.ts'
-import { listEditAnchors, listLines } from './edit-anchors.ts'
+import { collectTextLines, listEditAnchors } from './edit-anchors.ts'
 
 const MINUTE = 60_000
 const block = (name: string, ttl?: string): object => ({
@@ -59,7 +59,7 @@ it('a side call reads the cache and writes nothing', () => {
 it('the lines of an edit are found in a read with line numbers', () => {
   const input = { file_path: '/a.ts', old_string: 'one()\n}\n  two()', new_string: 'x' }
   const [anchor] = listEditAnchors([{ type: 'tool_use', name: 'Edit', input }])
-  const shown = listLines({ type: 'tool_result', content: '   1→one()\n   2→}\n   3→  two()' })
+  const shown = collectTextLines({ type: 'tool_result', content: '   1→one()\n   2→}\n   3→  two()' })
   expect(anchor?.lines).toEqual(['one()', 'two()'])
   expect(anchor?.lines.every((line) => shown.has(line))).toBe(true)
 })

@@ -10,7 +10,7 @@ const HAS_WORD = /[\p{L}\p{N}]/u
 const linesByBlock = new WeakMap<object, ReadonlySet<string>>()
 
 /** Returns the lines of all texts in a block, without line numbers and indentation. */
-export function listLines(block: object): ReadonlySet<string> {
+export function collectTextLines(block: object): ReadonlySet<string> {
   const known = linesByBlock.get(block)
   if (known !== undefined) return known
   const lines = new Set(listStrings(block).flatMap(splitLines))

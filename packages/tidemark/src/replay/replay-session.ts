@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { TokenRates } from '@tidemark/core/cost/prices'
 import { type Block, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import { BilledCache, type BilledTokens, countBlockTokens, type FindRates } from './billed-cache.ts'
-import { type EditAnchor, listEditAnchors, listLines, SeenLines } from './edit-anchors.ts'
+import { collectTextLines, type EditAnchor, listEditAnchors, SeenLines } from './edit-anchors.ts'
 import type { RecordedSession, RecordedStep } from './recorded-session.ts'
 
 /** A request in the form of the Messages API: `system`, `tools` and `messages`, with cache markers on blocks. */
@@ -246,7 +246,7 @@ class Replay {
       .map(({ path, lines }) => ({ path, lines: lines.filter((line) => this.#seen.has(line)) }))
       .filter(({ lines }) => lines.length > 0)
     if (anchors.length === 0) return []
-    const shown = listRequestBlocks(request).map(listLines)
+    const shown = listRequestBlocks(request).map(collectTextLines)
     const missing = anchors.flatMap(({ path, lines }) => {
       const gone = lines.filter((each) => !shown.some((block) => block.has(each)))
       return gone.length === 0 ? [] : [{ path, lines: gone }]

@@ -41,7 +41,7 @@ import { readMessageReply } from '@tidemark/wire/providers/message'
 import { findCodec } from '../models/providers.ts'
 import { REMINDER_TYPE } from '../sources/reminder-source.ts'
 import { drainEvents } from './events.ts'
-import { type AttachmentInput, checkMessageInput, type Message, type MessageInput } from './messages.ts'
+import { type AttachmentInput, type Message, type MessageInput, parseMessageInput } from './messages.ts'
 import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
 import { checkNotReplayed } from './replayed-messages.ts'
 import { createTurnContext } from './turn-host.ts'
@@ -55,7 +55,7 @@ export async function appendMessages(
   const isAlone = session.pendingWork.size === 0
   return trackWork(session, async () => {
     const replies = inputs.map((input) => readOwnResponse(session, input))
-    const messages = inputs.map((input, index) => checkMessageInput(replies[index]?.message ?? input))
+    const messages = inputs.map((input, index) => parseMessageInput(replies[index]?.message ?? input))
     const given = replaceLoneSurrogates(messages)
     const { id, state, awaited } = session
     checkNotReplayed(id, state.session, given, awaited.request !== null)
@@ -81,7 +81,7 @@ const NO_REPLIES: OwnReplies = new Map()
  * Appends messages of a client's request. They may repeat messages of a branch that the client has left. Thousands of messages are written
  * in parts, each with one flush to disk. If the process is killed, the log has the first parts, and the next request adds the rest.
  */
-export async function writeMessages(
+export async function appendClientMessages(
   session: OpenSession,
   messages: readonly ClientMessage[],
   findExactBlock: FindExactBlock,
@@ -127,7 +127,10 @@ function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly Cl
 }
 
 /** Appends records that are not messages. */
-export async function writeRecords(session: OpenSession, records: readonly UnlinkedRecord[]): Promise<void> {
+export async function appendOtherRecords(
+  session: OpenSession,
+  records: readonly UnlinkedRecord[],
+): Promise<void> {
   const write = (): Writing => appendUnlinkedRecords(createTurnContext(session), records)
   if (records.length > 0) await trackWork(session, () => writeWithRetries(session, write))
 }

@@ -22,8 +22,8 @@ import type { CompactCause } from '@tidemark/core/log/record'
 import { drainEvents, type EventOf } from './events.ts'
 import { keepIdleCacheAlive } from './idle-cache.ts'
 import {
-  emitBackgroundChange,
   emitSessionEvent,
+  emitStatus,
   type OpenSession,
   runOperation,
   traceOperation,
@@ -81,7 +81,7 @@ interface PreparationSlot {
  * Starts what the policy allows beside the turns of a session: prepared summaries and cache refreshes. Closing the session
  * ends it.
  */
-export function startBackground(session: OpenSession): void {
+export function startBackgroundWork(session: OpenSession): void {
   if (session.settings.policy.compact.background) session.prepared = createBackgroundSummary(session)
   keepIdleCacheAlive(session)
 }
@@ -102,7 +102,7 @@ function createBackgroundSummary(session: OpenSession): PreparedSummary {
 
 function changeSlot(session: OpenSession, slot: PreparationSlot, next: Preparation): void {
   slot.current = next
-  emitBackgroundChange(session)
+  emitStatus(session)
 }
 
 /** Empties the slot and returns the event that tells the reason. */

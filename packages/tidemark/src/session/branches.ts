@@ -37,7 +37,7 @@ export async function rewindSession(
   )
 }
 
-export async function clearSession(
+export async function startNewConversation(
   session: OpenSession,
   options: RewriteOptions = {},
 ): Promise<RewindOutcome> {

@@ -87,7 +87,7 @@ export function attachment(type: string, content: string): AttachmentInput {
 }
 
 /** Checks a message given to `session.append`. Throws `bad-record` with a description of the problem. */
-export function checkMessageInput(given: unknown): MessageInput {
+export function parseMessageInput(given: unknown): MessageInput {
   if (typeof given === 'string') throw badRecord('append: expected a message, found text: give user(…).')
   if (!isObject(given))
     throw badRecord('append: expected messages, such as user("…") or a response of the model.')

@@ -44,7 +44,7 @@ import {
   withRetryEvents,
   withSummarizerRetryEvents,
 } from './session-model.ts'
-import { isHistoryInLog, readToolsFromLog, type ToolOptions, type Toolset } from './tools.ts'
+import { isHistoryToolInLog, readToolsFromLog, type ToolOptions, type Toolset } from './tools.ts'
 
 /** Options of `createTidemark` that can differ between sessions. */
 export interface SessionOptions
@@ -229,7 +229,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     model: withRetryEvents(input.model, settings, { id, listeners, telemetry }),
     tools: tools ?? readToolsFromLog(state, settings),
     historyTool: settings.historyTool === null ? null : createHistoryTool(settings.historyTool),
-    offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
+    offersHistory: settings.isHistoryAutomatic ? isHistoryToolInLog(state) : settings.historyTool !== null,
     sections,
     client: null,
     startSource: state.position === 0 ? 'startup' : 'resume',
@@ -410,7 +410,7 @@ function changeStatus(session: OpenSession, status: StreamStatus): void {
 }
 
 /** Emits the status after a change of the background work. */
-export function emitBackgroundChange(session: OpenSession): void {
+export function emitStatus(session: OpenSession): void {
   changeStatus(session, session.streamStatus)
 }
 

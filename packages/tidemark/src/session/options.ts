@@ -25,14 +25,14 @@ import {
   type SystemPrompt,
 } from '@tidemark/core/request/system-prompt'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
-import { checkHookCommands, type HookCommands } from '../hooks/command-hooks.ts'
+import { findHookCommandsProblem, type HookCommands } from '../hooks/command-hooks.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { withCheckedIds, withCheckedTime } from '../platform/checked-ports.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { SessionEvent } from './events.ts'
-import { checkLimitsOption, type SessionLimitsOption } from './session-limits.ts'
+import { findLimitsProblem, type SessionLimitsOption } from './session-limits.ts'
 import { createStores, type Stores } from './stores.ts'
 
 export interface TidemarkOptions {
@@ -159,7 +159,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   ),
   carriers: (value) => (typeof value === 'function' ? null : checkContextSources(value)),
   hooks: checkHooks,
-  hookCommands: checkHookCommands,
+  hookCommands: findHookCommandsProblem,
   canUseTool: expect(
     'a function (call, signal) that returns { decision }',
     (value) => typeof value === 'function',
@@ -180,7 +180,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   hostTools: checkHostTools,
   summariser: choice,
   notes: checkNotesOption,
-  limits: checkLimitsOption,
+  limits: findLimitsProblem,
   entitlement: expect(
     'an object with isEntitled and isOverage, each true or false',
     (value) => isObject(value) && flag(value.isEntitled) === null && flag(value.isOverage) === null,
@@ -291,7 +291,7 @@ export function checkModel(caller: string, model: unknown): void {
   checkOption(caller, 'model', model ?? null)
 }
 
-export function listTidemarkOptions(): readonly string[] {
+export function listTidemarkOptionNames(): readonly string[] {
   return Object.keys(CHECKS)
 }
 
@@ -302,7 +302,7 @@ export function listTidemarkOptions(): readonly string[] {
 export function checkTidemarkOptions(caller: string, options: TidemarkOptions): void {
   if (!isObject(options))
     throw badOptionError('options', `${caller}: expected options with at least a model.`)
-  checkOptionNames(caller, options, listTidemarkOptions())
+  checkOptionNames(caller, options, listTidemarkOptionNames())
   if (options.model === undefined)
     throw badOptionError(
       'model',

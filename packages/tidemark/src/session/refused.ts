@@ -11,7 +11,7 @@ import {
   withdrawTooLongPrompts,
 } from '@tidemark/core/turn/recover-refusal'
 import { plansRewrite } from '@tidemark/core/turn/reduce-context'
-import { readClientError } from '../models/client-error.ts'
+import { classifyClientError } from '../models/client-error.ts'
 import { findCodec } from '../models/providers.ts'
 import { toRequestText } from './next.ts'
 import {
@@ -33,9 +33,9 @@ export type RefusedOutcome =
   /** Nothing helps. If the request itself caused the failure, `next` returns this refusal until the request changes. */
   | (TurnFailure & { readonly message: string })
 
-export async function recordRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
+export async function handleRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
   const { settings } = session
-  const failure = readClientError(error, findCodec(session.model.choice), settings.clock.now())
+  const failure = classifyClientError(error, findCodec(session.model.choice), settings.clock.now())
   const release = reserveSession(session, 'refused')
   try {
     const refusal = createRefusal(session, failure)
@@ -69,7 +69,7 @@ export async function recordRefusal(session: OpenSession, error: unknown): Promi
  * A client that sends a refused request again gets a new answer of the provider: the reason may have passed. The remedies that
  * were tried stay known.
  */
-export function allowRefusedRequest(session: OpenSession): void {
+export function forgetRefusedRequest(session: OpenSession): void {
   if (session.refusal !== null) session.refusal = { ...session.refusal, text: '' }
 }
 

@@ -26,7 +26,7 @@ const EXPECTED =
   '{ turns, tokens, dollars }, each a number above 0, turns and tokens whole, as in { dollars: 5 }; or a list of them'
 
 /** Returns null if the value is valid; otherwise a description of what was expected. */
-export function checkLimitsOption(value: unknown): string | null {
+export function findLimitsProblem(value: unknown): string | null {
   const sets = Array.isArray(value) ? value : [value]
   return sets.every((set) => isLimits(set, true)) ? null : EXPECTED
 }

@@ -27,7 +27,7 @@ export function createNotesServices(
 }
 
 /** Returns a notice if the caller asked for notes by the model and the policy does not allow them; else nothing. */
-export function describeUnusedNotesOption(
+export function listNotesNotices(
   { policy }: TidemarkSettings,
   { notes }: Pick<TidemarkOptions, 'notes'>,
 ): readonly string[] {

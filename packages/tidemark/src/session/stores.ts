@@ -13,7 +13,7 @@ import { createFileJournal } from '../storage/file-journal.ts'
 import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
 import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
 import { createNotesFolder } from '../storage/notes-folder.ts'
-import { findRecentSessions } from '../storage/recent-logs.ts'
+import { findRecentSessionsWithText } from '../storage/recent-logs.ts'
 
 /** Where a Tidemark object keeps its sessions. */
 export interface Stores {
@@ -74,7 +74,7 @@ export function createStores(options: StoreOptions): Stores {
     blobs: folder,
     notes: notesStore ?? createNotesFolder({ home }),
     logPath: (session) => sessionPaths(home, session).log,
-    findRecent: (texts) => findRecentSessions(home, texts),
+    findRecent: (texts) => findRecentSessionsWithText(home, texts),
     saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
     close: () => files.close(),
   }

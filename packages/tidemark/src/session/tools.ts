@@ -211,7 +211,7 @@ export function readToolsFromLog(
 ): Toolset {
   const { current, tools } = state.prefix
   const isEngines = ({ name }: JsonObject): boolean =>
-    name === historyTool && (!isHistoryAutomatic || isHistoryInLog(state))
+    name === historyTool && (!isHistoryAutomatic || isHistoryToolInLog(state))
   const declared = (current?.epoch.tools ?? []).filter(({ name }) => !tools.has(String(name)))
   const changed = [...tools.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
   const definitions = [...declared, ...changed].filter((tool) => !isEngines(tool))
@@ -222,7 +222,7 @@ export function readToolsFromLog(
 }
 
 /** Checks whether the newest request of the log declared the engine's history tool, and not a tool of the same name. */
-export function isHistoryInLog({ prefix }: SessionState): boolean {
+export function isHistoryToolInLog({ prefix }: SessionState): boolean {
   const declared = prefix.current?.epoch.tools.find(({ name }) => name === HISTORY_TOOL_NAME)
   const tool = prefix.tools.get(HISTORY_TOOL_NAME)?.definition ?? declared
   return tool !== undefined && isHistoryTool(tool)

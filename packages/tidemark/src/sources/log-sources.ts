@@ -16,7 +16,7 @@ import { type FileReader, type FileReadResult, filesSource } from '@tidemark/cor
 import { sliceText } from '@tidemark/core/text/truncate-text'
 import { pauseForEvents, runWithPauses } from '../platform/node-ports.ts'
 import { createDiskFileReader } from './disk-sources.ts'
-import { collectLogTexts, type LogText } from './log-texts.ts'
+import { collectLoggedFileTexts, type LoggedFileText } from './log-texts.ts'
 
 interface LogSourcesOptions {
   /** The working directory of the session; null if the log does not record it. */
@@ -49,13 +49,13 @@ export function withDefaultSources(
  */
 function createDefaultSources(log: string | null, blobs: BlobReader | null): readonly ContextSource[] {
   const never = (): readonly string[] => (log === null ? [] : [log])
-  const createFiles = (texts: ReadonlyMap<string, LogText>): ContextSource =>
-    filesSource({ reader: createLogReader(texts, null), never })
+  const createFiles = (texts: ReadonlyMap<string, LoggedFileText>): ContextSource =>
+    filesSource({ reader: createLoggedFileReader(texts, null), never })
   const files: ContextSource = {
     ...createFiles(new Map()),
     async *render(context) {
       const records = await restoreSpilledReads(listRecords(context.session), blobs)
-      const texts = await runWithPauses(collectLogTexts(records, null, true))
+      const texts = await runWithPauses(collectLoggedFileTexts(records, null, true))
       await pauseForEvents()
       yield* createFiles(texts).render(context)
     },
@@ -79,8 +79,8 @@ function createFileReader(
   { session }: SessionState,
   { folder, fromDisk, isOwn }: LogSourcesOptions,
 ): FileReader {
-  const texts = runAtOnce(collectLogTexts(listRecords(session), folder, isOwn))
-  const log = createLogReader(texts, folder)
+  const texts = runAtOnce(collectLoggedFileTexts(listRecords(session), folder, isOwn))
+  const log = createLoggedFileReader(texts, folder)
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
 }
 
@@ -148,7 +148,10 @@ function createAbsoluteReader(folder: string | null): FileReader {
 // File readers that return the text of a file from the log instead of the disk. A note at the beginning of the text
 // says so.
 
-export function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
+export function createLoggedFileReader(
+  texts: ReadonlyMap<string, LoggedFileText>,
+  folder: string | null,
+): FileReader {
   return {
     read: async (path, limitBytes) => {
       const place = normalizePath(path, folder)
@@ -169,7 +172,7 @@ function createEitherReader(disk: FileReader, log: FileReader): FileReader {
   }
 }
 
-function readLogText(known: LogText | undefined, path: string, limitBytes: number): FileReadResult {
+function readLogText(known: LoggedFileText | undefined, path: string, limitBytes: number): FileReadResult {
   if (known === undefined) return { ok: false, why: 'the log does not have its text' }
   const text = known.parts.map((part) => part.text).join('\n')
   const bytes = Buffer.byteLength(text)

@@ -1,8 +1,8 @@
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { runAtOnce } from '@tidemark/core/log/work-steps'
 import { expect, it } from 'vitest'
-import { createLogReader } from './log-sources.ts'
-import { collectLogTexts } from './log-texts.ts'
+import { createLoggedFileReader } from './log-sources.ts'
+import { collectLoggedFileTexts } from './log-texts.ts'
 
 interface Step {
   readonly tool: string
@@ -253,7 +253,7 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
 ]
 
 it.each(cases)('%s', (_, steps, expected) => {
-  expect(runAtOnce(collectLogTexts(records(steps), null)).get(file_path)).toEqual(expected)
+  expect(runAtOnce(collectLoggedFileTexts(records(steps), null)).get(file_path)).toEqual(expected)
 })
 
 it('knows a file by one name, whatever the calls call it', () => {
@@ -261,11 +261,14 @@ it('knows a file by one name, whatever the calls call it', () => {
     write('a'),
     { tool: 'Edit', input: { file_path: 'x/../a.ts', old_string: 'a', new_string: 'b' } },
   ]
-  expect([...runAtOnce(collectLogTexts(records(steps), '/p'))]).toEqual([['/p/a.ts', whole('b')]])
+  expect([...runAtOnce(collectLoggedFileTexts(records(steps), '/p'))]).toEqual([['/p/a.ts', whole('b')]])
 })
 
 it('a text that is too long for the limit is never cut inside a character', async () => {
-  const reader = createLogReader(runAtOnce(collectLogTexts(records([write('🙂'.repeat(400))]), null)), null)
+  const reader = createLoggedFileReader(
+    runAtOnce(collectLoggedFileTexts(records([write('🙂'.repeat(400))]), null)),
+    null,
+  )
   for (const limit of [600, 603]) {
     const read = await reader.read(file_path, limit)
     expect(read).toMatchObject({ ok: true, isWhole: false })

@@ -21,7 +21,7 @@ import type { Steps } from '@tidemark/core/log/work-steps'
 import { type FilePart, splitFileLines } from '@tidemark/core/sources/file-regions'
 
 /** The logged text of a whole file, which is then its only part, or of parts of it, in order. */
-export interface LogText {
+export interface LoggedFileText {
   readonly parts: readonly FilePart[]
   readonly isWhole: boolean
 }
@@ -31,13 +31,13 @@ export interface LogText {
  * `folder`: the base of relative paths. `trustsPlainText`: the result of a read without line numbers is the file's text,
  * as tools of a library user return it.
  */
-export function* collectLogTexts(
+export function* collectLoggedFileTexts(
   records: Iterable<SessionRecord>,
   folder: string | null,
   trustsPlainText = false,
-): Steps<ReadonlyMap<string, LogText>> {
+): Steps<ReadonlyMap<string, LoggedFileText>> {
   const calls = new Map<string, ToolUseBlock>()
-  const texts = new Map<string, LogText>()
+  const texts = new Map<string, LoggedFileText>()
   for (const record of records) {
     if (!isKnownRecord(record)) continue
     if (record.type === 'assistant')
@@ -93,7 +93,7 @@ interface AnsweredFileCall {
 type Fields = { readonly [field: string]: unknown }
 
 /** Updates the known text of each file that a tool call read, wrote, edited or deleted. */
-function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
+function applyFileCall(texts: Map<string, LoggedFileText>, done: AnsweredFileCall): void {
   const { touches, edits: all, command } = describeToolCall(done.call.name, done.call.input)
   applyPrintedFiles(texts, done, listFilesPrintedByCall({ command, input: done.call.input }))
   for (const { path: given, action, newText, isDeletion = false, edits } of touches) {
@@ -111,7 +111,7 @@ function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): voi
 
 /** Updates the known texts of files that a shell command printed. */
 function applyPrintedFiles(
-  texts: Map<string, LogText>,
+  texts: Map<string, LoggedFileText>,
   { result, hasSucceeded, folder }: AnsweredFileCall,
   files: readonly PrintedFile[],
 ): void {
@@ -122,7 +122,10 @@ function applyPrintedFiles(
   }
 }
 
-function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall): LogText | undefined {
+function findEditBase(
+  before: LoggedFileText | undefined,
+  { beside }: AnsweredFileCall,
+): LoggedFileText | undefined {
   return typeof beside.originalFile === 'string' ? toWholeText(beside.originalFile) : before
 }
 
@@ -131,7 +134,10 @@ function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall)
  * new text is added as a part with unknown place. If a change is not in the call, the known text may be outdated and no longer counts as
  * whole. Returns undefined if nothing is known.
  */
-function applyEdits(before: LogText | undefined, edits: readonly TextReplacement[]): LogText | undefined {
+function applyEdits(
+  before: LoggedFileText | undefined,
+  edits: readonly TextReplacement[],
+): LoggedFileText | undefined {
   if (edits.length === 0) return before === undefined ? undefined : { ...before, isWhole: false }
   let known = before
   for (const edit of edits) known = applyEdit(known, edit) ?? known
@@ -139,9 +145,9 @@ function applyEdits(before: LogText | undefined, edits: readonly TextReplacement
 }
 
 function applyEdit(
-  before: LogText | undefined,
+  before: LoggedFileText | undefined,
   { oldText, newText, replaceAll }: TextReplacement,
-): LogText | undefined {
+): LoggedFileText | undefined {
   if (newText === null) return before
   const old = oldText === null || oldText === '' || before === undefined ? null : findOldText(before, oldText)
   if (old === null) return withPiece(before, newText)
@@ -153,7 +159,7 @@ function applyEdit(
 }
 
 /** Returns the old text of an edit as a known part has it, exactly or with other indentation; null if no part has it. */
-function findOldText({ parts }: LogText, oldText: string): string | null {
+function findOldText({ parts }: LoggedFileText, oldText: string): string | null {
   if (parts.some(({ text }) => text.includes(oldText))) return oldText
   const wanted = splitFileLines(oldText).map((line) => line.trim())
   if (wanted.every((line) => line === '')) return null
@@ -173,7 +179,7 @@ const MAX_PIECES = 12
  * Adds a text with unknown place in the file, in place of such texts that it contains. Returns `before` if the text is blank or already
  * known.
  */
-function withPiece(before: LogText | undefined, text: string): LogText | undefined {
+function withPiece(before: LoggedFileText | undefined, text: string): LoggedFileText | undefined {
   const parts = before?.parts ?? []
   if (text.trim() === '' || parts.some((part) => part.text.includes(text))) return before
   const pieces = parts.filter((part) => part.from === null && !text.includes(part.text))
@@ -206,9 +212,9 @@ function replaceInParts(
  * changed the file.
  */
 function applyRead(
-  before: LogText | undefined,
+  before: LoggedFileText | undefined,
   { beside, result, call, trustsPlainText }: AnsweredFileCall,
-): LogText | undefined {
+): LoggedFileText | undefined {
   const read =
     parseLoggedFile(beside) ??
     parseNumberedLines(result, toFields(call.input)) ??
@@ -216,14 +222,14 @@ function applyRead(
   return read === null ? before : withRead(before, read)
 }
 
-function withRead(before: LogText | undefined, read: LogText): LogText {
+function withRead(before: LoggedFileText | undefined, read: LoggedFileText): LoggedFileText {
   if (read.isWhole || before === undefined) return read
   if (before.isWhole && before.parts[0]?.text.includes(read.parts[0]?.text ?? '') === true) return before
   return mergeParts(before, read)
 }
 
 /** Merges the known lines of two texts of a file. Where they differ, the newer text counts. */
-function mergeParts(older: LogText, newer: LogText): LogText {
+function mergeParts(older: LoggedFileText, newer: LoggedFileText): LoggedFileText {
   const lines = new Map<number, string>()
   const all = [...older.parts, ...newer.parts]
   for (const { from, text } of all)
@@ -251,7 +257,7 @@ function isReadingTool(name: string): boolean {
 }
 
 /** Parses the text that Claude Code logs in the `file` field of a file read; null if there is none. */
-function parseLoggedFile({ file }: Fields): LogText | null {
+function parseLoggedFile({ file }: Fields): LoggedFileText | null {
   const { content, startLine, numLines, totalLines } = toFields(file)
   if (typeof content !== 'string') return null
   const from = typeof startLine === 'number' ? startLine : 1
@@ -268,7 +274,7 @@ const MAX_READ_LINES = 2_000
 /**
  * Parses the result of a file-reading tool, which has a line number before each line. Returns null for any other text.
  */
-function parseNumberedLines(result: string, { offset, limit }: Fields): LogText | null {
+function parseNumberedLines(result: string, { offset, limit }: Fields): LoggedFileText | null {
   const lines = result.replace(TRAILING_REMINDER, '').replace(/\n$/, '').split('\n')
   const first = LINE_NUMBER.exec(lines[0] ?? '')
   if (first === null || !lines.every((line) => LINE_NUMBER.test(line))) return null
@@ -279,7 +285,7 @@ function parseNumberedLines(result: string, { offset, limit }: Fields): LogText 
 }
 
 /** Takes the result of a read as the file's text. Null if it is empty, only a part, or only says that nothing changed. */
-function parsePlainText(result: string, { name, input }: ToolUseBlock): LogText | null {
+function parsePlainText(result: string, { name, input }: ToolUseBlock): LoggedFileText | null {
   const isPart = describeToolCall(name, input).range !== null
   return result === '' || isPart || isFileUnchangedNotice(result) ? null : toWholeText(result)
 }
@@ -292,7 +298,10 @@ const CUT_MARK = /…|\.{3}/
 const STORED_OUTPUT = /^\s*<persisted-output>/
 
 /** Parses the text that a command printed of each file, up to where its output was cut. Null where that is not certain. */
-function parsePrintedFiles(result: string, files: readonly PrintedFile[]): readonly (LogText | null)[] {
+function parsePrintedFiles(
+  result: string,
+  files: readonly PrintedFile[],
+): readonly (LoggedFileText | null)[] {
   const output = splitOutputHead(result)[1].replace(CUT_WARNING, '').replace(/\n$/, '')
   const all = output.split('\n')
   const cut = all.findIndex(isCutLine)
@@ -342,7 +351,7 @@ function isCutLine(line: string): boolean {
   return mark !== -1 && /\btruncated\b/.test(line.slice(mark))
 }
 
-function toWholeText(text: string): LogText {
+function toWholeText(text: string): LoggedFileText {
   return { parts: [{ from: 1, text }], isWhole: true }
 }
 

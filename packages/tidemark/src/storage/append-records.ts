@@ -10,7 +10,7 @@ import { TidemarkError } from '@tidemark/core/errors'
 import { createLogHeader, LOG_VERSION } from '@tidemark/core/log/decode-log'
 import { createWriteQueue } from '../platform/node-ports.ts'
 import { appendAllBytes } from './atomic-file.ts'
-import { groupAppends, placeAppends, type WaitingAppend } from './check-records.ts'
+import { createGroupedAppend, placeAppends, type WaitingAppend } from './check-records.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
 import {
@@ -38,7 +38,7 @@ export class SessionWriter {
    * Appends records, and takes the session's write lock if this writer does not hold it yet. If the outcome is ok, the
    * records are on disk.
    */
-  readonly append = groupAppends(this.#inOrder, (group) =>
+  readonly append = createGroupedAppend(this.#inOrder, (group) =>
     this.#write(group).catch((error: unknown) => this.#fail('append to', error)),
   )
 

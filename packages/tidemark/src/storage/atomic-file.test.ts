@@ -6,7 +6,7 @@ import {
   appendAllBytes,
   createDraftPath,
   createFileAtomic,
-  readFileAtomic,
+  readFileSnapshot,
   removeStaleDrafts,
   replaceFileAtomic,
 } from './atomic-file.ts'
@@ -14,7 +14,7 @@ import {
 const bytes = Buffer.from('content')
 
 async function textAt(files: CrashFileSystem, path: string): Promise<string | null> {
-  const file = await readFileAtomic(files, path)
+  const file = await readFileSnapshot(files, path)
   return file === null ? null : Buffer.from(file.bytes).toString()
 }
 

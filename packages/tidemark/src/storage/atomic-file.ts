@@ -25,7 +25,7 @@ interface FileSnapshot {
 }
 
 /** Reads a whole file. Returns null if the file does not exist. */
-export async function readFileAtomic(files: FileSystem, path: string): Promise<FileSnapshot | null> {
+export async function readFileSnapshot(files: FileSystem, path: string): Promise<FileSnapshot | null> {
   const file = await files.open(path, 'read')
   if (file === null) return null
   try {

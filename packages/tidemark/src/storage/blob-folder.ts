@@ -10,7 +10,7 @@ import type { BlobStore, Clock } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { systemClock } from '../platform/node-ports.ts'
-import { readFileAtomic, removeStaleDrafts, replaceFileAtomic } from './atomic-file.ts'
+import { readFileSnapshot, removeStaleDrafts, replaceFileAtomic } from './atomic-file.ts'
 import {
   ensureDirectory,
   type FileSystem,
@@ -36,7 +36,7 @@ export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
     get: (id) => getBlob(store, id),
     has: async (id) =>
       isBlobId(id) &&
-      (await withBlobErrors('look for', id, files.facts(findBlobPath(store.home, id)))) !== null,
+      (await withBlobErrors('look for', id, files.facts(toBlobPath(store.home, id)))) !== null,
   }
 }
 
@@ -50,7 +50,7 @@ interface Store {
 
 async function putBlob(store: Store, given: Uint8Array): Promise<string> {
   const bytes = copyBlobBytes(given)
-  const id = createBlobId(bytes)
+  const id = computeBlobId(bytes)
   await withBlobErrors('store', id, writeBlob(store, id, bytes))
   return id
 }
@@ -61,10 +61,10 @@ async function putBlob(store: Store, given: Uint8Array): Promise<string> {
  */
 async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<void> {
   const { files } = store
-  const path = findBlobPath(store.home, id)
+  const path = toBlobPath(store.home, id)
   await prepareFolder(store, dirname(path))
-  const existing = await readFileAtomic(files, path)
-  if (existing === null || createBlobId(existing.bytes) !== id)
+  const existing = await readFileSnapshot(files, path)
+  if (existing === null || computeBlobId(existing.bytes) !== id)
     await replaceFileAtomic(files, path, { bytes, durable: true })
   await files.syncDirectory(dirname(path))
 }
@@ -79,14 +79,14 @@ async function prepareFolder({ files, clock, home, prepared }: Store, folder: st
 
 async function getBlob(store: Store, id: string): Promise<Uint8Array | null> {
   if (!isBlobId(id)) return null
-  const file = await withBlobErrors('read', id, readFileAtomic(store.files, findBlobPath(store.home, id)))
-  if (file === null || createBlobId(file.bytes) === id) return file?.bytes ?? null
+  const file = await withBlobErrors('read', id, readFileSnapshot(store.files, toBlobPath(store.home, id)))
+  if (file === null || computeBlobId(file.bytes) === id) return file?.bytes ?? null
   const message = `Blob ${id} is damaged: its content does not match its id. Store the same content again to repair it.`
   throw new TidemarkError('io-failed', message, { details: { id } })
 }
 
 /** Returns the path of a blob in a Tidemark home. */
-export function findBlobPath(home: string, id: string): string {
+export function toBlobPath(home: string, id: string): string {
   return join(blobsFolder(home), id.slice(0, 2), id)
 }
 
@@ -95,7 +95,7 @@ async function withBlobErrors<T>(what: string, id: string, outcome: Promise<T>):
 }
 
 /** Returns the id of a blob: the SHA-256 hash of its content in hexadecimal. */
-export function createBlobId(bytes: Uint8Array): string {
+export function computeBlobId(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 

@@ -63,7 +63,7 @@ export interface WaitingAppend {
  * Returns an `append` that checks records and hands all appends that wait at the same time to `write`, as one group in
  * the order of the calls. If it throws, all of the group are rejected.
  */
-export function groupAppends(
+export function createGroupedAppend(
   inOrder: WriteLock,
   write: (group: readonly WaitingAppend[]) => Promise<readonly AppendOutcome[]>,
 ): (after: number, records: readonly NewRecord[]) => Promise<AppendOutcome> {

@@ -17,7 +17,7 @@ import {
   checkAppendPosition,
   checkReadPosition,
   checkVisitor,
-  groupAppends,
+  createGroupedAppend,
   placeAppends,
   type WaitingAppend,
 } from './check-records.ts'
@@ -106,7 +106,7 @@ class CheckedLog {
   #known: KnownLog = NOTHING_READ
   readonly #inOrder = createWriteQueue()
   /** Appends records, together with all other appends that wait. */
-  readonly append = groupAppends(this.#inOrder, (group) => this.#flush(group))
+  readonly append = createGroupedAppend(this.#inOrder, (group) => this.#flush(group))
 
   constructor(store: RawJournal, session: string, clock: Clock) {
     this.#store = store

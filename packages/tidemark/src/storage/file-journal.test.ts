@@ -6,7 +6,7 @@ import { createSystemError } from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { listUuids } from '../testing/journal-refusal-cases.ts'
-import { appendAllBytes, readFileAtomic } from './atomic-file.ts'
+import { appendAllBytes, readFileSnapshot } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -31,7 +31,7 @@ function scene(): Scene {
 }
 
 async function textOf(files: CrashFileSystem, path: string = LOG): Promise<string> {
-  return Buffer.from((await readFileAtomic(files, path))?.bytes ?? []).toString()
+  return Buffer.from((await readFileSnapshot(files, path))?.bytes ?? []).toString()
 }
 
 async function put(files: CrashFileSystem, content: string | Uint8Array, path: string = LOG): Promise<void> {

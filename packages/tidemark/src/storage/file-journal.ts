@@ -14,7 +14,7 @@ import {
 } from './check-records.ts'
 import { ensureDirectory, type FileSystem, ioError, syncDirectoryNames } from './file-system.ts'
 import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder } from './home-paths.ts'
-import { findLockHolder, type LockedResult, SYSTEM_LOCKS } from './journal-lock.ts'
+import { findLockHolder, type LockedResult, SYSTEM_LOCK_OPTIONS } from './journal-lock.ts'
 import type { RecordVisitor } from './read-log-file.ts'
 
 export interface FileJournalOptions {
@@ -43,11 +43,11 @@ export function createFileJournal(options: FileJournalOptions = {}): FileJournal
   return new FolderJournal({
     home: resolveHome(options.home),
     program: checkProgramName(options.program ?? 'tidemark'),
-    staleLockMs: checkStaleLockMs(options.staleLockMs ?? SYSTEM_LOCKS.staleLockMs),
-    files: options.files ?? SYSTEM_LOCKS.files,
-    clock: options.clock ?? SYSTEM_LOCKS.clock,
-    ids: options.ids ?? SYSTEM_LOCKS.ids,
-    processes: options.processes ?? SYSTEM_LOCKS.processes,
+    staleLockMs: checkStaleLockMs(options.staleLockMs ?? SYSTEM_LOCK_OPTIONS.staleLockMs),
+    files: options.files ?? SYSTEM_LOCK_OPTIONS.files,
+    clock: options.clock ?? SYSTEM_LOCK_OPTIONS.clock,
+    ids: options.ids ?? SYSTEM_LOCK_OPTIONS.ids,
+    processes: options.processes ?? SYSTEM_LOCK_OPTIONS.processes,
   })
 }
 
@@ -136,7 +136,7 @@ export function findSessionWriter(home: string, session: string): Promise<string
   return findLockHolder({
     session,
     path: sessionPaths(home, session).lock,
-    ...SYSTEM_LOCKS,
+    ...SYSTEM_LOCK_OPTIONS,
     program: 'tidemark',
   })
 }
@@ -145,10 +145,10 @@ export function findSessionWriter(home: string, session: string): Promise<string
 export function createSingleLogJournal(path: string): Journal {
   const stem = path.endsWith(LOG_EXTENSION) ? path.slice(0, -LOG_EXTENSION.length) : path
   const session = basename(stem)
-  const log = new LogFile({ ...SYSTEM_LOCKS, session, path })
+  const log = new LogFile({ ...SYSTEM_LOCK_OPTIONS, session, path })
   const writer = new SessionWriter(
     {
-      ...SYSTEM_LOCKS,
+      ...SYSTEM_LOCK_OPTIONS,
       session,
       program: 'tidemark compact',
       path: `${stem}.lock`,

@@ -6,7 +6,7 @@ import type { ProcessPort } from '../platform/processes.ts'
 import { createSystemError } from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { createFileAtomic, readFileAtomic } from './atomic-file.ts'
+import { createFileAtomic, readFileSnapshot } from './atomic-file.ts'
 import type { FileSystem } from './file-system.ts'
 import {
   decodeLockFile,
@@ -51,7 +51,7 @@ async function messageOf(attempt: Promise<LockAttempt>): Promise<string | null> 
 }
 
 async function holderAt(files: FileSystem): Promise<number | undefined> {
-  const file = await readFileAtomic(files, PATH)
+  const file = await readFileSnapshot(files, PATH)
   return file === null ? undefined : decodeLockFile(Buffer.from(file.bytes).toString())?.pid
 }
 

@@ -8,7 +8,7 @@ import type { Clock, IdGenerator } from '@tidemark/core/engine/ports'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { systemClock, systemIds } from '../platform/node-ports.ts'
 import { type ProcessIdentity, type ProcessPort, systemProcesses } from '../platform/processes.ts'
-import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
+import { createFileAtomic, readFileSnapshot, replaceFileAtomic } from './atomic-file.ts'
 import { type FileFacts, type FileSystem, nodeFileSystem } from './file-system.ts'
 
 export interface HeldLock {
@@ -47,13 +47,14 @@ export interface LockOptions {
 }
 
 /** Locks on the disk of this machine. */
-export const SYSTEM_LOCKS: Pick<LockOptions, 'files' | 'clock' | 'ids' | 'processes' | 'staleLockMs'> = {
-  files: nodeFileSystem,
-  clock: systemClock,
-  ids: systemIds,
-  processes: systemProcesses,
-  staleLockMs: 600_000,
-}
+export const SYSTEM_LOCK_OPTIONS: Pick<LockOptions, 'files' | 'clock' | 'ids' | 'processes' | 'staleLockMs'> =
+  {
+    files: nodeFileSystem,
+    clock: systemClock,
+    ids: systemIds,
+    processes: systemProcesses,
+    staleLockMs: 600_000,
+  }
 
 /**
  * Maximum number of attempts to take a lock. A further attempt is made only if another writer changed the lock during
@@ -233,7 +234,7 @@ interface LockSnapshot {
 const UNREADABLE_MS = 10_000
 
 async function readLock(place: LockOptions, path: string = place.path): Promise<LockSnapshot | null> {
-  const file = await readFileAtomic(place.files, path)
+  const file = await readFileSnapshot(place.files, path)
   if (file === null) return null
   const { bytes, facts } = file
   const owner = decodeLockFile(Buffer.from(bytes).toString('utf8'))

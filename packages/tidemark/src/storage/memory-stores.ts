@@ -2,7 +2,7 @@
 import type { AppendOutcome, BlobStore, Journal, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
 import { isNotesClaimExpired } from '@tidemark/core/notes/notes-file'
 import { fromStoredRecord } from '@tidemark/wire/readers/stored-records'
-import { copyBlobBytes, createBlobId } from './blob-folder.ts'
+import { computeBlobId, copyBlobBytes } from './blob-folder.ts'
 import {
   checkAppendPosition,
   checkReadPosition,
@@ -66,7 +66,7 @@ export function createMemoryBlobs(): BlobStore {
   return {
     async put(given) {
       const bytes = copyBlobBytes(given)
-      const id = createBlobId(bytes)
+      const id = computeBlobId(bytes)
       blobs.set(id, bytes)
       return id
     },

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import type { NotesClaim, NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { isNotesClaimExpired } from '@tidemark/core/notes/notes-file'
-import { createDraftPath, createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
+import { createDraftPath, createFileAtomic, readFileSnapshot, replaceFileAtomic } from './atomic-file.ts'
 import { ensureDirectory, type FileSystem, ioError, nodeFileSystem, readErrorCode } from './file-system.ts'
 import { resolveHome, sessionPaths } from './home-paths.ts'
 
@@ -141,7 +141,7 @@ async function releaseClaim(files: FileSystem, path: string, { token }: ClaimFil
 
 /** Reads a claim. For a damaged claim, the time of its file is the time at which it began. Null if there is none. */
 async function readClaimFile(files: FileSystem, path: string): Promise<ClaimFile | null> {
-  const file = await readFileAtomic(files, path)
+  const file = await readFileSnapshot(files, path)
   if (file === null) return null
   const { startedAt, token } = parseObject(Buffer.from(file.bytes).toString())
   return {
@@ -162,7 +162,7 @@ async function moveIfThere(files: FileSystem, from: string, to: string): Promise
 
 async function readText(files: FileSystem, path: string): Promise<string | null> {
   try {
-    const file = await readFileAtomic(files, path)
+    const file = await readFileSnapshot(files, path)
     return file === null ? null : Buffer.from(file.bytes).toString()
   } catch (error) {
     // A folder of the path is a file, so the requested file does not exist.

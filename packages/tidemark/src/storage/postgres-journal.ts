@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
 import { badOptionError } from '../platform/argument-errors.ts'
 import { createWriteQueue } from '../platform/node-ports.ts'
-import { copyBlobBytes, createBlobId } from './blob-folder.ts'
+import { computeBlobId, copyBlobBytes } from './blob-folder.ts'
 import { checkProgramName } from './check-records.ts'
 import { checkedJournal, type RawJournal } from './checked-journal.ts'
 
@@ -337,7 +337,7 @@ export function createPostgresBlobs(pool: Pick<PostgresPool, 'query'>): BlobStor
   return {
     async put(given) {
       const bytes = copyBlobBytes(given)
-      const id = createBlobId(bytes)
+      const id = computeBlobId(bytes)
       await pool.query('insert into tidemark_blobs (id, bytes) values ($1, $2) on conflict do nothing', [
         id,
         Buffer.from(bytes),

@@ -10,7 +10,10 @@ import { isSessionId, LOG_EXTENSION, sessionsFolder } from './home-paths.ts'
 const LIMITS = { logs: 50, bytes: 512 * 1024 }
 
 /** Returns the ids of the sessions that have one of the texts, the newest first. The texts are as they are in JSON. */
-export async function findRecentSessions(home: string, texts: readonly string[]): Promise<readonly string[]> {
+export async function findRecentSessionsWithText(
+  home: string,
+  texts: readonly string[],
+): Promise<readonly string[]> {
   if (texts.length === 0) return []
   const logs = await listNewestLogs(sessionsFolder(home))
   const found = await Promise.all(

@@ -4,7 +4,7 @@ import type { Journal } from '@tidemark/core/engine/ports'
 import { checkProgramName } from './check-records.ts'
 import { checkedJournal, type RawJournal } from './checked-journal.ts'
 import { ensureDirectory, nodeFileSystem } from './file-system.ts'
-import { type HeldLock, SYSTEM_LOCKS, takeLock } from './journal-lock.ts'
+import { type HeldLock, SYSTEM_LOCK_OPTIONS, takeLock } from './journal-lock.ts'
 
 export interface SqliteJournalOptions {
   /** Name of this program, which others see while it writes a session. Default: `tidemark`. */
@@ -92,7 +92,7 @@ function createLockFolder(
       const attempt = await takeLock({
         session,
         path: `${folder}/${session}.lock`,
-        ...SYSTEM_LOCKS,
+        ...SYSTEM_LOCK_OPTIONS,
         program,
       })
       if (!attempt.ok) return attempt.owner

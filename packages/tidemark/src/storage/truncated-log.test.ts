@@ -5,7 +5,7 @@ import { isFullRun, readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { appendAllBytes, readFileAtomic } from './atomic-file.ts'
+import { appendAllBytes, readFileSnapshot } from './atomic-file.ts'
 import { checkedJournal } from './checked-journal.ts'
 import { createFileJournal } from './file-journal.ts'
 
@@ -44,7 +44,7 @@ async function writeWhole(): Promise<{
 }
 
 async function bytesOf(files: CrashFileSystem): Promise<Uint8Array> {
-  return (await readFileAtomic(files, LOG))?.bytes ?? new Uint8Array()
+  return (await readFileSnapshot(files, LOG))?.bytes ?? new Uint8Array()
 }
 
 const whole = await writeWhole()

@@ -9,7 +9,7 @@ import { redactStrings } from '@tidemark/core/text/redact'
 import type { Attributes } from './event-attributes.ts'
 
 /** Returns the attributes with the system prompt and the messages of a request. */
-export function describeRequestContent({ payload }: ModelCall): Attributes {
+export function toRequestAttributes({ payload }: ModelCall): Attributes {
   const { system, messages } = payload
   const sent = messages.map(({ role, content }) => ({ role, parts: toBlocks(content).map(toPart) }))
   return {
@@ -18,17 +18,17 @@ export function describeRequestContent({ payload }: ModelCall): Attributes {
   }
 }
 
-export function describeReplyContent({ message }: Reply): Attributes {
+export function toReplyAttributes({ message }: Reply): Attributes {
   const parts = toBlocks(message.content).map(toPart)
   const replies = [{ role: 'assistant', parts, finish_reason: readStopWord(message) }]
   return { 'gen_ai.output.messages': toText(replies) }
 }
 
-export function describeArguments(input: unknown): Attributes {
+export function toArgumentAttributes(input: unknown): Attributes {
   return { 'gen_ai.tool.call.arguments': toText(input) }
 }
 
-export function describeToolResult({ content }: ToolResultBlock): Attributes {
+export function toToolResultAttributes({ content }: ToolResultBlock): Attributes {
   return { 'gen_ai.tool.call.result': toText(toResultParts(content)) }
 }
 

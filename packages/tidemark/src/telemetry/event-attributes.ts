@@ -89,7 +89,7 @@ export function toSpanEvent(event: TurnEvent): SpanEvent | null {
 }
 
 /** Returns the attributes of the span of a compaction that was committed. */
-export function describeCompaction(compaction: CommittedCompaction): Attributes {
+export function toCompactionAttributes(compaction: CommittedCompaction): Attributes {
   const { usage, link, fallbackReason } = compaction
   return {
     ...withPrefix('tidemark.compaction', {

@@ -17,7 +17,7 @@ import { countInMetrics, createInstruments } from './metrics.ts'
 import { traceModelCalls } from './model-spans.ts'
 import { followOperation } from './operation-spans.ts'
 import type { ObservedSession, SessionTelemetry, Telemetry } from './telemetry.ts'
-import { addSpanEvent, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
+import { addSpanEvent, type Observer, readScope, runGuarded, runInScope } from './trace-scope.ts'
 
 export type { Telemetry } from './telemetry.ts'
 
@@ -76,11 +76,11 @@ function createSessionTelemetry(observer: Observer): SessionTelemetry {
       return runInScope({ ...scope, context: tool.context }, () => runTool(call, signal, report))
     },
     countEvent(event) {
-      guard(() => countInMetrics(observer, event as TurnEvent, base))
+      runGuarded(() => countInMetrics(observer, event as TurnEvent, base))
       // Retries are emitted by the connection during a model call and not as events of an operation, so they are added here.
       if (event.type !== 'retrying') return
       const spanEvent = toSpanEvent(event as TurnEvent)
-      if (spanEvent !== null) guard(() => addSpanEvent(readScope()?.context, spanEvent))
+      if (spanEvent !== null) runGuarded(() => addSpanEvent(readScope()?.context, spanEvent))
     },
   }
 }

@@ -72,7 +72,7 @@ interface CountedSession {
 }
 
 /** Returns the name of a tool for metrics. Invented names are replaced, because they would create attribute values without limit. */
-export function nameTool({ session }: Pick<CountedSession, 'session'>, name: string): string {
+export function toMetricToolName({ session }: Pick<CountedSession, 'session'>, name: string): string {
   return session.hasTool(name) ? name : OTHER_TOOL
 }
 
@@ -158,7 +158,7 @@ function nameContentKinds(
   const named = new Map<string, number>()
   for (const [kind, tokens] of Object.entries(metrics)) {
     const [, group, tool = '', unit] = TOOL_KIND.exec(kind) ?? []
-    const name = group === undefined ? kind : `${group}_${nameTool(observer, tool)}_${unit}`
+    const name = group === undefined ? kind : `${group}_${toMetricToolName(observer, tool)}_${unit}`
     named.set(name, (named.get(name) ?? 0) + tokens)
   }
   return named

@@ -12,15 +12,15 @@ import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import { readStopWord } from '@tidemark/core/log/block'
 import type { TokenCounts } from '@tidemark/core/log/model-report'
 import { countPromptTokens } from '@tidemark/core/tokens/usage'
-import { describeReplyContent, describeRequestContent } from './content-attributes.ts'
+import { toReplyAttributes, toRequestAttributes } from './content-attributes.ts'
 import type { ModelTraits } from './telemetry.ts'
-import { findParentContext, guard, type Observer, readScope, runInScope } from './trace-scope.ts'
+import { findParentContext, type Observer, readScope, runGuarded, runInScope } from './trace-scope.ts'
 
 /** Returns the model with a span for each call. Calls and events are unchanged. */
 export function traceModelCalls(observer: Observer, model: Model, traits: ModelTraits): Model {
   return {
     stream(call, signal) {
-      const open = guard(() => startCall(observer, call, traits))
+      const open = runGuarded(() => startCall(observer, call, traits))
       const stream = (): AsyncIterable<ReplyEvent> => model.stream(call, signal)
       return open === undefined ? stream() : followCall(observer, open, stream)
     },
@@ -56,7 +56,7 @@ function startCall(
     'gen_ai.request.stream': true,
     'tidemark.source': source,
     ...(limit === null ? {} : { 'gen_ai.request.max_tokens': limit }),
-    ...(observer.hasContent ? describeRequestContent(call) : {}),
+    ...(observer.hasContent ? toRequestAttributes(call) : {}),
   }
   const parent = findParentContext()
   const span = observer.tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, parent)
@@ -81,14 +81,14 @@ function followCall(
 ): AsyncIterable<ReplyEvent> {
   const scope = { source: observer.session.source, tools: new Map(), ...readScope(), context: open.context }
   const end = (type: string): void => {
-    guard(() => endCall(observer, open, { 'error.type': type }))
+    runGuarded(() => endCall(observer, open, { 'error.type': type }))
   }
   const follow = (events: AsyncIterator<ReplyEvent>): AsyncIterator<ReplyEvent> => ({
     async next() {
       try {
         const step = await runInScope(scope, () => events.next())
         if (step.done === true) end('incomplete')
-        else guard(() => observeReply(observer, open, step.value))
+        else runGuarded(() => observeReply(observer, open, step.value))
         return step
       } catch (thrown) {
         end(thrown instanceof Error ? thrown.name : '_OTHER')
@@ -117,8 +117,8 @@ function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): vo
       'gen_ai.response.id': id,
       'gen_ai.response.model': model,
       ...(stopWord === null ? {} : { 'gen_ai.response.finish_reasons': [stopWord] }),
-      ...describeUsage(usage),
-      ...(observer.hasContent ? describeReplyContent(reply) : {}),
+      ...toUsageAttributes(usage),
+      ...(observer.hasContent ? toReplyAttributes(reply) : {}),
     })
     countUsage(observer, { ...open.base, 'gen_ai.response.model': model }, usage)
   }
@@ -143,7 +143,7 @@ function endCall(
   if (open.firstChunkAt !== null) {
     const toFirst = (open.firstChunkAt - open.startedAt) / 1000
     open.span.setAttribute('gen_ai.response.time_to_first_chunk', toFirst)
-    guard(() => observer.instruments.firstChunk.record(toFirst, open.base))
+    runGuarded(() => observer.instruments.firstChunk.record(toFirst, open.base))
   }
   if (error !== null) {
     open.span.setAttributes(error)
@@ -155,7 +155,7 @@ function endCall(
   observer.instruments.callDuration.record(seconds, { ...open.base, ...error })
 }
 
-export function describeUsage(usage: TokenCounts | undefined): OtelAttributes {
+export function toUsageAttributes(usage: TokenCounts | undefined): OtelAttributes {
   if (usage === undefined) return {}
   return {
     // The conventions include cached tokens in the input tokens.
@@ -174,5 +174,5 @@ function countUsage(
   if (usage === undefined) return
   const counts = { input: countPromptTokens(usage), output: usage.output }
   for (const [type, tokens] of Object.entries(counts))
-    guard(() => instruments.tokenUsage.record(tokens, { ...attributes, 'gen_ai.token.type': type }))
+    runGuarded(() => instruments.tokenUsage.record(tokens, { ...attributes, 'gen_ai.token.type': type }))
 }

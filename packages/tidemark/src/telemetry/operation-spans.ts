@@ -15,17 +15,17 @@ import type { TurnEvent, TurnOutcome } from '@tidemark/core/engine/events'
 import type { ToolUseBlock } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import type { TokenCounts } from '@tidemark/core/log/model-report'
-import { describeArguments, describeToolResult } from './content-attributes.ts'
-import { type Attributes, describeCompaction, toSpanEvent } from './event-attributes.ts'
-import { nameTool } from './metrics.ts'
-import { describeUsage } from './model-spans.ts'
+import { toArgumentAttributes, toToolResultAttributes } from './content-attributes.ts'
+import { type Attributes, toCompactionAttributes, toSpanEvent } from './event-attributes.ts'
+import { toMetricToolName } from './metrics.ts'
+import { toUsageAttributes } from './model-spans.ts'
 import type { ObservedEvent } from './telemetry.ts'
 import {
   addSpanEvent,
   findParentContext,
-  guard,
   type Observer,
   type RunningTool,
+  runGuarded,
   runInScope,
   type TraceScope,
 } from './trace-scope.ts'
@@ -36,7 +36,7 @@ export function followOperation<Event extends ObservedEvent, End>(
   operation: string,
   events: AsyncGenerator<Event, End>,
 ): AsyncGenerator<Event, End> {
-  const spans = guard(() => createOperationSpans(observer, operation))
+  const spans = runGuarded(() => createOperationSpans(observer, operation))
   return spans === undefined ? events : followEvents(spans, events)
 }
 
@@ -50,19 +50,19 @@ async function* followEvents<Event extends ObservedEvent, End>(
       const step = await runInScope(spans.scope, () => events.next())
       isOver = step.done === true
       if (step.done === true) {
-        guard(() => spans.end(step.value))
+        runGuarded(() => spans.end(step.value))
         return step.value
       }
-      guard(() => spans.observe(step.value as TurnEvent))
+      runGuarded(() => spans.observe(step.value as TurnEvent))
       yield step.value
     }
   } catch (thrown) {
     isOver = true
-    guard(() => spans.fail(thrown))
+    runGuarded(() => spans.fail(thrown))
     throw thrown
   } finally {
     if (!isOver) await events.return(undefined as End)
-    guard(() => spans.end(null))
+    runGuarded(() => spans.end(null))
   }
 }
 
@@ -120,7 +120,7 @@ function createOperationSpans(observer: Observer, operation: string): OperationS
       compaction.close(isObject(end) && end.ok === true ? PREPARED : UNFINISHED)
       tools.abort()
       if (turn === null) return
-      turn.span.setAttributes(describeUsage(usage.totals))
+      turn.span.setAttributes(toUsageAttributes(usage.totals))
       turn.span.end()
       observer.instruments.turnDuration.record(secondsSince(turn.startedAt), {
         'gen_ai.operation.name': 'invoke_agent',
@@ -187,7 +187,7 @@ function createCompactionSpan(observer: Observer, parent: Context): CompactionSp
       if (event.type === 'phase' && COMPACTION_PHASES.has(event.phase)) begin()
       else if (event.type === 'compact') {
         const begun = begin()
-        begun.span.setAttributes(describeCompaction(event.compaction))
+        begun.span.setAttributes(toCompactionAttributes(event.compaction))
         begun.hasOutcome = true
       } else if (event.type === 'compact-failed') {
         const { trigger, cause, refused } = event
@@ -233,7 +233,7 @@ function createToolSpans(observer: Observer, parent: Context): ToolSpans {
       const tool = running.get(event.call.id)
       running.delete(event.call.id)
       if (tool === undefined) return
-      if (observer.hasContent) tool.span.setAttributes(describeToolResult(event.result))
+      if (observer.hasContent) tool.span.setAttributes(toToolResultAttributes(event.result))
       endTool(observer, tool, event.result.is_error === true ? 'tool_error' : undefined)
     },
     abort() {
@@ -263,9 +263,9 @@ function startTool(observer: Observer, { id, name, input }: ToolUseBlock, parent
     'gen_ai.tool.name': name,
     'gen_ai.tool.call.id': id,
     'gen_ai.tool.type': 'function',
-    ...(observer.hasContent ? describeArguments(input) : {}),
+    ...(observer.hasContent ? toArgumentAttributes(input) : {}),
   }
-  const known = nameTool(observer, name)
+  const known = toMetricToolName(observer, name)
   return { ...startSpan(observer, `execute_tool ${known}`, { attributes }, parent), name: known }
 }
 

@@ -74,7 +74,7 @@ export function addSpanEvent(
 export type AttributeValue = string | number | boolean | string[]
 
 /** Runs a call of the telemetry API. An exception is reported to OpenTelemetry's diagnostics and goes no further. */
-export function guard<Result>(work: () => Result): Result | undefined {
+export function runGuarded<Result>(work: () => Result): Result | undefined {
   try {
     return work()
   } catch (thrown) {

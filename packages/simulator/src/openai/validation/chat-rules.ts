@@ -12,7 +12,7 @@ import {
   checkCacheSettings,
   checkEffort,
   checkStreamOptions,
-  describeUnsimulated,
+  createUnsimulatedError,
 } from './responses-rules.ts'
 
 /** Checks the settings and the messages of a request whose shape is right. */
@@ -30,8 +30,8 @@ export function checkChatRules(body: ChatBody, model: OpenaiModel, dialect: Dial
 
 function checkUnsimulatedChat(body: ChatBody): OpenaiError | null {
   for (const name of ['functions', 'function_call', 'audio', 'web_search_options'])
-    if (body[name] != null) return describeUnsimulated(name)
-  return typeof body.n === 'number' && body.n > 1 ? describeUnsimulated('n') : null
+    if (body[name] != null) return createUnsimulatedError(name)
+  return typeof body.n === 'number' && body.n > 1 ? createUnsimulatedError('n') : null
 }
 
 function checkModelSettings(body: ChatBody, model: OpenaiModel): OpenaiError | null {

@@ -9,7 +9,7 @@ import {
   breakpointCheck,
   cacheFields,
   choiceCheck,
-  describeType,
+  createTypeError,
   fieldsCheck,
   integerCheck,
   type JsonFields,
@@ -121,7 +121,7 @@ const messageChecks: Readonly<Record<Role, ShapeCheck>> = {
 const ROLES: readonly Role[] = ['system', 'assistant', 'user', 'tool', 'developer']
 
 const messageCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value)) return describeType(value, path, 'an object')
+  if (!isObject(value)) return createTypeError(value, path, 'an object')
   const role = ROLES.find((known) => known === value.role)
   if (role === undefined) return choiceCheck(...ROLES)(value.role, `${path}.role`)
   return messageChecks[role](value, path) ?? checkAssistantContent(value, path)

@@ -41,12 +41,12 @@ function checkUnsimulated(body: ResponsesBody): OpenaiError | null {
       'conversation',
       'mutually_exclusive_parameters',
     )
-  for (const name of ['conversation', 'prompt']) if (body[name] != null) return describeUnsimulated(name)
-  if (body.truncation === 'auto') return describeUnsimulated('truncation')
-  return body.background === true ? describeUnsimulated('background') : null
+  for (const name of ['conversation', 'prompt']) if (body[name] != null) return createUnsimulatedError(name)
+  if (body.truncation === 'auto') return createUnsimulatedError('truncation')
+  return body.background === true ? createUnsimulatedError('background') : null
 }
 
-export function describeUnsimulated(name: string): OpenaiError {
+export function createUnsimulatedError(name: string): OpenaiError {
   return invalidParameter(`'${name}' is not simulated.`, name, 'not_simulated')
 }
 
@@ -130,7 +130,10 @@ function checkToolChoice({ tool_choice: choice, tools }: ResponsesBody): OpenaiE
 }
 
 /** Checks the items of a conversation: ids, pairs of calls and outputs, and reasoning. */
-export function checkItems(items: readonly PlacedItem[], findReasoning: ReasoningLookup): OpenaiError | null {
+export function checkConversationItems(
+  items: readonly PlacedItem[],
+  findReasoning: ReasoningLookup,
+): OpenaiError | null {
   return (
     checkIds(items) ??
     checkTrigger(items) ??

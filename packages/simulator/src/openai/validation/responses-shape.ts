@@ -8,7 +8,7 @@ import {
   breakpointCheck,
   cacheFields,
   choiceCheck,
-  describeType,
+  createTypeError,
   fieldsCheck,
   integerCheck,
   type JsonFields,
@@ -174,7 +174,7 @@ const listedItem = typeCheck({
 
 /** Checks an item. Without a type, it is a message if it has a role, else a reference. */
 const itemCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value)) return describeType(value, path, 'an object')
+  if (!isObject(value)) return createTypeError(value, path, 'an object')
   if (value.type !== undefined && value.type !== null) return listedItem(value, path)
   return (
     (value.role === undefined && value.id !== undefined ? itemChecks.item_reference : messageCheck)?.(
@@ -202,7 +202,7 @@ const functionTool = fieldsCheck({
 })
 
 const toolCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value) || typeof value.type !== 'string') return describeType(value, path, 'an object')
+  if (!isObject(value) || typeof value.type !== 'string') return createTypeError(value, path, 'an object')
   if (value.type === 'function') return functionTool(value, path)
   if (value.type === 'custom') return fieldsCheck({ required: { name: functionName } }, true)(value, path)
   if (value.type === 'namespace')

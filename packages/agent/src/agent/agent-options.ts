@@ -176,7 +176,10 @@ export interface Agent {
   close(): Promise<void>
 }
 
-/** False for `AskUser` if nobody can answer, for a tool not in `toolNames` or the definition, or that the starting agent lacks. */
+/**
+ * Returns false for `AskUser` if nobody can answer, and for a tool that is not in `toolNames`; in a subagent, for one that its definition or
+ * the starting agent lacks.
+ */
 export function isToolOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
   if (name === 'AskUser' && askUser === undefined) return false
   if (inherited === undefined) return toolNames?.includes(name) ?? true

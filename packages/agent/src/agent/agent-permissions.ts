@@ -228,7 +228,10 @@ export function withQueuedQuestions(options: AgentOptions): AgentOptions {
   }
 }
 
-/** Hides files from searches in a folder around them, if a rule denies reading them or requires a question. */
+/**
+ * Returns the check that hides files from searches in a folder around them, if a rule denies reading them or requires a question; nothing
+ * if no rule does so.
+ */
 export function createHiddenFileCheck(context: PermissionContext): Pick<AgentEnvironment, 'isHidden'> {
   if (!hasRulesOnReading(context.rules)) return {}
   const decide = (tool: string, path: string) =>

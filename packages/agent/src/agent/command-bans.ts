@@ -9,7 +9,7 @@ import { HARMLESS_VARIABLES, INTERPRETERS, isRunner, NEUTRAL_OPTIONS, SHELLS } f
 import { findLongestRow, isTableUse } from './command-use.ts'
 import { type CommandWord, joinWords, splitWord, trimCommand } from './command-words.ts'
 
-/** `covers`: the command runs what the rule names. `hides`: its words do not show whether it does. */
+/** `covers`: the command runs what the rule names. `hides`: its words do not show whether it does. Null: it does not. */
 export type BanVerdict = 'covers' | 'hides' | null
 
 /** Compares a command with the pattern of an ask or deny rule. */

@@ -18,7 +18,7 @@ export interface Launch {
 /** Maximum programs of one command, launchers included, that are followed. With more, `isCertain` is false. */
 const MOST_PROGRAMS = 12
 
-/** Reads what a part of a command runs. */
+/** Finds what the words of a part of a command run. */
 export function analyzeLaunch(words: readonly CommandWord[]): Launch {
   const starts = [skipAssignments(words, 0)]
   let isCertain = true

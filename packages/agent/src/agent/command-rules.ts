@@ -50,8 +50,8 @@ interface PlacedPart extends CommandPart {
 }
 
 /**
- * Reads a command. Not plain are: loops, conditions, a program name that the shell expands, a builtin that evaluates its arguments again or
- * changes the shell for later parts, and input for a program that may run it.
+ * Parses a command and finds what its parts run. Not plain are: loops, conditions, a program name that the shell expands, a builtin that
+ * evaluates its arguments again or changes the shell for later parts, and input for a program that may run it.
  */
 export function analyzeCommand(command: string): AnalyzedCommand {
   const parsed = parseCommand(command)
@@ -156,7 +156,10 @@ function describePlace(current: string, folder: string): string {
   return `cd ${/^[\w./@+-]+$/.test(name) ? name : quoteForShell(name)} && `
 }
 
-/** Returns true if the patterns together allow every part of a command, or if one of them is exactly the command. */
+/**
+ * Returns true if the patterns together allow every part of a command, or if one of them is exactly the command. Parts that only print need
+ * no pattern beside others.
+ */
 export function allowsCommand(
   patterns: readonly string[],
   { command, parts, isPlain }: AnalyzedCommand,

@@ -362,7 +362,7 @@ export const PROGRAMS_WITH_SUBCOMMANDS: ReadonlySet<string> = new Set(
   }),
 )
 
-/** Other uses of these programs: a rule must name the subcommand and every option. */
+/** The row of a known program in a use that no other row lists: a rule must name the subcommand and every option. */
 export const UNLISTED_USE: ProgramUse = { options: '', isSuggested: false }
 
 /** Words after the program's name that do not change what it does. */

@@ -27,7 +27,7 @@ export function findLongestRow(
   return null
 }
 
-/** Returns the row of the program that a part runs; null if the program has none. */
+/** Returns the row of the program that a part runs: `UNLISTED_USE` for a known program in another use, null for an unknown program. */
 export function findProgramRow(words: readonly CommandWord[]): ProgramUse | null {
   return findUse(words).row
 }

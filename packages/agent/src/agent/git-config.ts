@@ -89,7 +89,7 @@ export function resolveConfigPath(value: string, base: string, home: string | nu
   return home !== null && value.startsWith('~/') ? join(home, value.slice(2)) : null
 }
 
-/** Returns the nearest folder, upwards, that is or contains a repository, as Git searches for one. */
+/** Returns the nearest folder, upwards, that is or contains a repository, as Git searches for one; null if there is none. */
 export function findRepository(folder: string): string | null {
   for (let each = folder; ; each = dirname(each)) {
     if (existsSync(join(each, '.git')) || isRepository(each)) return each
@@ -114,7 +114,7 @@ export function listGitFolders(path: string): readonly string[] {
 
 const MOST_CONFIG_BYTES = 1_000_000
 
-/** Returns the text of a file; null if there is none that can be read. */
+/** Returns the text of a file; null if there is none that can be read, or if it is too large. */
 export function readTextIfAny(path: string): string | null {
   try {
     const found = statSync(path)

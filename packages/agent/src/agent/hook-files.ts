@@ -44,7 +44,7 @@ function describeCommand({ command, args }: HookCommandSettings): readonly strin
   return args === undefined ? [command] : [command, `with ${JSON.stringify(args)}`]
 }
 
-/** Describes the project's files that a command runs, for an item of trust. */
+/** Returns the project's files that a command runs, with the hashes of their content, as an item of trust lists them. */
 export async function listTrustFiles(
   command: HookCommandSettings,
   folder: string,
@@ -393,8 +393,8 @@ function listRivals(path: string): readonly string[] {
 }
 
 /**
- * Returns a check, made before each run of a command, whether its files are still those of the trusted `items`. A command in none of the
- * items is the user's own and needs no check.
+ * Returns a check, made before each run of a command, whether its files are still those of the trusted `items`: null if so, otherwise a
+ * sentence. A command in none of the items is the user's own and needs no check.
  */
 export function createContentCheck(
   items: readonly TrustItem[],

@@ -110,8 +110,8 @@ export async function listServerFiles(
 }
 
 /**
- * Returns a check, made before each start of a server, whether its files are still those of the trusted `items`. A server in none of the
- * items is the user's own and needs no check.
+ * Returns a check, made before each start of a server, whether its files are still those of the trusted `items`: null if so, otherwise a
+ * sentence. A server in none of the items is the user's own and needs no check.
  */
 export function createServerCheck(
   items: readonly TrustItem[],

@@ -37,8 +37,8 @@ export const NO_RULES: PermissionRules = { allow: [], ask: [], deny: [] }
 
 /**
  * What happens to calls that no rule mentions. `default`: reading in the working directory is allowed, everything else
- * is asked. `accept-edits`: editing files in the working directory is allowed too. `allow-all`: everything is allowed.
- * `plan`: as `default`, but no file is changed and nothing is run, whatever rules allow it.
+ * is asked. `accept-edits`: editing files in the working directory is allowed too. `allow-all`: everything is allowed, except writing
+ * protected paths. `plan`: as `default`, but no file is changed and nothing is run, whatever rules allow it.
  */
 export type PermissionMode = 'default' | 'accept-edits' | 'allow-all' | 'plan'
 
@@ -155,7 +155,7 @@ const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS}
 
 const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MAX_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
 
-/** Reasons that the permission question itself already shows. */
+/** Returns true for a reason that the permission question itself already shows. */
 export function isReasonInQuestion(reason: string): boolean {
   return Object.values<string>(ASK_REASONS).includes(reason)
 }

@@ -232,7 +232,10 @@ function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string
   return links
 }
 
-/** Calls `visit` with each entry, nearest first. A folder is searched if `visit` returns true for it. */
+/**
+ * Calls `visit` with each entry, nearest first. A folder is searched if `visit` returns true for it, down to `MOST_DEPTH` levels and up to
+ * `MOST_ENTRIES` folders.
+ */
 export function walkFolders(
   root: string,
   visit: (name: string, at: string, isLink: boolean) => boolean,
@@ -254,7 +257,7 @@ interface FolderEntries {
   readonly entries: readonly Dirent[]
 }
 
-/** Cached entries of folders. They are valid while the folder's modification time is unchanged. */
+/** Cached entries of folders. They are valid while the folder is the same one and has not changed. */
 const knownEntries = new Map<string, FolderEntries>()
 const MOST_KNOWN_FOLDERS = 2_000
 /** A folder changed less than this long before it was read may change again without a new modification time. */

@@ -16,7 +16,7 @@ import { decidePermission, isProtectedByName, type PermissionContext } from './p
 import { listPathsInGitConfig } from './protected-paths.ts'
 import { findUserSettingsPath, type SandboxSettings } from './settings.ts'
 
-/** Files and folders of the home that hold keys. Commands cannot read them. */
+/** Files and folders of the home that hold keys, passwords, cookies or typed commands. Commands in the sandbox cannot read them. */
 const SECRET_PLACES: readonly string[] = [
   ...[
     '.ssh',

@@ -149,7 +149,7 @@ const BYTE_ORDER_MARK = '\uFEFF'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the purpose.
 const BINARY_CHARACTER = /[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f]/
 
-/** Decodes the text of a file: UTF-8, UTF-16 with a byte order mark, else Latin-1. Returns null if the bytes are not text. */
+/** Decodes the text of a file: UTF-8, little-endian UTF-16 with a byte order mark, else Latin-1. Returns null if the bytes are not text. */
 export function decodeFileText(bytes: Buffer): DecodedText | null {
   if (bytes[0] === 0xff && bytes[1] === 0xfe)
     return { text: bytes.subarray(2).toString('utf16le'), encoding: 'utf16le', hasMark: true }

@@ -111,8 +111,9 @@ export interface PromptTreeNode {
   readonly block: Block
   /** Hash of this block and of all blocks before it. */
   readonly chain: string
-  /** Tokens and rendered bytes of the whole prefix up to and including this block. */
+  /** Tokens of the whole prefix up to and including this block. */
   readonly tokens: number
+  /** Rendered bytes of the whole prefix up to and including this block. */
   readonly bytes: number
   readonly depth: number
 }

@@ -1,6 +1,6 @@
 /**
- * Decides whether to accept a request: authentication, rate limits, validation and prompt. Every check that can reject
- * a request whose body was read runs here.
+ * Decides whether to accept a request: authentication, rate limits, validation and prompt. Every check of a request's content runs here,
+ * or is called from here.
  */
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { ThreadRequest } from '../context/message-threads.ts'

@@ -41,6 +41,7 @@ export interface ModelResponse {
   commit(): void
 }
 
+/** Finds what a prompt reads from the cache, refreshes those entries, and determines what `commit` of the result will write. */
 export function applyPromptToCache(
   state: SimulatorState,
   prepared: PreparedRequest,

@@ -61,7 +61,10 @@ interface OpenaiRequest {
   readonly now: number
 }
 
-/** A refusal. If only the prompt was too long, it includes model and body, because the error may then be sent in a stream. */
+/**
+ * An accepted request, or a refusal. If only the prompt was too long, the refusal includes the prepared request, because the error may then
+ * be sent in a stream.
+ */
 export type AdmissionResult<Prepared> =
   | { readonly ok: true; readonly prepared: Prepared }
   | { readonly ok: false; readonly error: OpenaiError; readonly tooLong?: Prepared }

@@ -1,4 +1,4 @@
-/** The HTTP routes: the Messages API and the list of models; the control API below `/_simulator` is added to them. */
+/** The HTTP routes: the Messages API, OpenAI's APIs and the lists of models; the control API below `/_simulator` is added to them. */
 import { type Context, Hono } from 'hono'
 import {
   type ApiError,

@@ -19,7 +19,7 @@ export interface Simulator {
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
   /** Handles a request that an HTTP server received. `bindings` has the network connection and the abort signal. */
   handle(request: Request, bindings?: RequestBindings): Response | Promise<Response>
-  /** Records of the requests answered so far, oldest first. */
+  /** Records of the newest requests that were answered, oldest first: at most as many as the option `keepRequests`. */
   readonly requests: readonly RequestRecord[]
   /** Schedules faults: the first for the next request, the second for the request after that, and so on. */
   queueFaults(...faults: readonly Fault[]): void

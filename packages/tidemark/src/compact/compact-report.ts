@@ -22,11 +22,9 @@ export interface CompactLogOptions {
    * the nearest valid cut before it is used. Default: the newest record.
    */
   readonly at?: string
-  /**
-   * `from`: uuid of the first record to summarize. `upTo`: uuid of the first record to keep. Default: everything is
-   * summarized.
-   */
+  /** The uuid of the first record to summarize, or its beginning; what is before it is kept. Default: everything is summarized. */
   readonly from?: string
+  /** The uuid of the first record to keep, or its beginning. Ignored if `from` is given. Default: everything is summarized. */
   readonly upTo?: string
   readonly instructions?: string
   /**
@@ -41,11 +39,9 @@ export interface CompactLogOptions {
   readonly maximumPercent?: number
   /** Maximum tokens of the list of file and symbol names that is added to the summary. */
   readonly ledger?: number
-  /**
-   * `model`: id of the model that continues the session. `window`: its context window in tokens. Defaults: read from
-   * the log.
-   */
+  /** The id of the model that continues the session. Default: the newest model in the log. */
   readonly model?: string
+  /** The context window of that model in tokens. Default: read from the log, or from the catalogue if `model` is given. */
   readonly window?: number
   /**
    * Called with the id of the session's model; returns the model that writes the summary. Default: notes from the log
@@ -82,7 +78,7 @@ export interface WrittenLog {
   readonly sessionId: string
   /** The records that were read from the log, up to the last one that the compaction includes. */
   readonly records: readonly SessionRecord[]
-  /** The JSONL text of the records that the compaction appended after `records`. */
+  /** The JSONL text of the records that the compaction or undo appended after `records`. */
   readonly added: string
   /** The field `copiedFrom` of the header: the log that was read, with metadata that its records do not contain. */
   readonly copiedFrom: object
@@ -112,11 +108,9 @@ export interface CompactionPreview {
   readonly model: string
   /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
-  /**
-   * Tokens of the context without the compaction (`tokensBefore`) and with it (`tokensAfter`), by the same estimate. Both
-   * leave out `prefixTokens` and `plan.notEstimated`, and so does the target.
-   */
+  /** Tokens of the context without the compaction. Leaves out `prefixTokens` and `plan.notEstimated`, and so does the target. */
   readonly tokensBefore: number
+  /** Tokens of the context after the compaction, by the same estimate as `tokensBefore`. */
   readonly tokensAfter: number
   /** Estimated tokens of system prompt and tools that each request has but the log does not contain. */
   readonly prefixTokens: number
@@ -230,13 +224,13 @@ export interface CompactionTraceStep {
   readonly why: string
   /** Tokens of the re-attached file or todo list; absent for other steps. */
   readonly tokens?: number
-  /**
-   * Only for the step of the compaction itself: tokens before and after it, its price in dollars, and the number of
-   * model calls until it has paid for itself.
-   */
+  /** Tokens before the compaction; like the next three fields, only in the step of the compaction itself. */
   readonly before?: number
+  /** Tokens after the compaction. */
   readonly after?: number
+  /** Price of the compaction in dollars; null if unknown. */
   readonly price?: number | null
+  /** Number of model calls until the compaction has paid for itself; null if it never does, or if that is unknown. */
   readonly breakEven?: number | null
 }
 

@@ -56,8 +56,8 @@ export interface LoggedSession {
 }
 
 /**
- * Opens a logged session. A journal receives the new records. Files and the todo list are re-attached after a
- * compaction.
+ * Opens a logged session. `parts.journal` has its records and receives the new ones; `parts.note` gets the events of a draft and of its
+ * commit. Files, the todo list and the plan are re-attached after a compaction.
  */
 export async function openLoggedSession(
   log: LogContents,

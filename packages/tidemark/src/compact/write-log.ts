@@ -1,4 +1,7 @@
-/** Writes a compacted session as a Tidemark log: completely or not at all, and never over the log that was read. */
+/**
+ * Writes a compacted session as a Tidemark log, completely or not at all. `findOutputProblem` refuses the log that was read as the output;
+ * callers ask it first.
+ */
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'

@@ -81,7 +81,7 @@ export function emitCallCost(
   open.listeners.emit({ type: 'priced', call, totals })
 }
 
-/** Appends the usage of a call to the log. A session that cannot be written must not keep the client from its answer. */
+/** Appends the usage of a call to the log. Errors are ignored, so that a session that cannot be written does not cost the client its answer. */
 export async function appendCallUsage(
   open: OpenSession,
   message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,

@@ -1,6 +1,6 @@
 /**
  * One conversation of a client that uses `tidemark.fetch`: its session, the request in flight, and what is recorded of the request and its
- * response. Only the methods of the conversation change this state.
+ * response. Only the methods of the conversation change this state, except `strikes` and `refusesUsage`.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import {
@@ -61,9 +61,9 @@ export interface ClientConversation {
   recordThenCompact(request: ClientRequest, codec: ProviderCodec): ReturnType<typeof recordThenCompact>
   /** Records the response to the request in flight. */
   record(reply: Reply, codec: ProviderCodec): Promise<void>
-  /** Counts what the response to the request in flight cost, which broke off; null if nothing came of it. */
+  /** Counts what the request in flight cost after its response broke off. `reply`: what arrived of it; null if nothing did. */
   recordCut(reply: Reply | null, cause: ModelFailure): Promise<void>
-  /** Counts what a reply cost that is no part of the conversation; null if nothing came of it. */
+  /** Counts what a reply cost that is no part of the conversation; nothing for null. `isEmitted`: its cost was emitted before. */
   count(reply: Reply | null, isEmitted?: boolean): Promise<void>
 }
 
@@ -146,7 +146,10 @@ async function leaveToOthers({ settings, id, withLock }: OpenSession): Promise<v
   if (!settings.locks) await withLock(() => settings.journal.release(id)).catch(() => {})
 }
 
-/** An error, such as that of a closed session, becomes a reason to pass the request on, so that the client gets its response. */
+/**
+ * Takes a request. An error, such as that of a closed session, becomes a reason to pass the request on, so that the client gets its
+ * response. Throws only if the client has aborted the request.
+ */
 async function takeOrPass(
   open: OpenSession,
   request: ClientRequest,

@@ -284,7 +284,7 @@ async function sendUnchanged(
   )
 }
 
-/** Failures that the request itself caused; a wrong key or an empty account would refuse any request. */
+/** Failures that say nothing about the request itself: with a wrong key or an empty account, any request would be refused. */
 const NOT_ABOUT_REQUEST: ReadonlySet<ModelFailure['kind']> = new Set([
   'auth',
   'billing',
@@ -339,7 +339,7 @@ function readErrorText({ status, headers }: Response, text: string, codec: Provi
   return classifyClientError({ status, body: text, headers }, codec, Date.now())
 }
 
-/** Sends the client's request as it is. One of the conversation, which only the engine failed with, is recorded. */
+/** Sends the client's request as it is. It is recorded only for the reason `failed`: it belongs to the conversation, and the engine failed. */
 async function passOn(
   conversation: ClientConversation,
   call: ClientCall,

@@ -1,6 +1,6 @@
 /**
- * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. Each request for messages is
- * replaced by one of the session; everything else goes through unchanged.
+ * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. In the mode `manage`, each
+ * request of a conversation is replaced by one of its session; everything else goes through unchanged.
  */
 import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
 import type { Reply } from '@tidemark/core/engine/reply'

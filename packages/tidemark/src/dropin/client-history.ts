@@ -134,8 +134,8 @@ function matchHistory(session: ComparedSession, request: ClientRequest): History
 }
 
 /**
- * Returns true if the log has neither the first message nor any tool call of a request. Much faster than comparing the lists, and most
- * conversations that are compared with a request are other ones.
+ * Returns true if the log has messages, but neither the first message nor any tool call of a request. Much faster than comparing the lists,
+ * and most conversations that are compared with a request are other ones.
  */
 export function isOtherConversation({ state }: ComparedSession, { messages }: ClientRequest): boolean {
   const { branch, records, callRecords } = state.session

@@ -43,7 +43,7 @@ export function withBodyText(response: Response, text: string): Response {
   return new Response(response.body === null ? null : text, copyHead(response))
 }
 
-/** Returns status and headers of a response whose body was already read. */
+/** Returns status and headers of a response that gets another body: without the length and the encoding of the old one. */
 export function copyHead({ status, statusText, headers }: Response): ResponseInit {
   const kept = new Headers(headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)

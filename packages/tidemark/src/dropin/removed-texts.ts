@@ -64,7 +64,10 @@ export function listShortenedTexts(
   )
 }
 
-/** Returns a function that applies the client's removals to a text of the engine; null if there are none. */
+/**
+ * Returns a function that applies the client's removals to a text of the engine. `ours`: the engine's texts. `present`: what the client's
+ * request still has. Null if nothing that the engine's texts quote was removed everywhere.
+ */
 export function createTextChange(
   changes: readonly TextChange[],
   ours: unknown,

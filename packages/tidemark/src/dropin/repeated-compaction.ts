@@ -19,8 +19,9 @@ interface CompactionToRepeat {
   readonly rewrites: readonly (readonly KnownRecord[])[]
   /** True if the client still has everything that the compaction left in the context, so that it can be repeated. */
   readonly canStay: boolean
-  /** Message numbers in the client's list: those kept after the summary, and all that the model is shown. */
+  /** Message numbers, in the client's list, of the messages that were kept after the summary. */
   readonly preserved: ReadonlySet<number>
+  /** Message numbers, in the client's list, of all messages that the model is shown. */
   readonly shown: ReadonlySet<number>
   /** Message number, in the client's list, of the last message that the log has. */
   readonly last: number

@@ -15,7 +15,7 @@ export function parseRowNumber(wanted: string, rows: number): number | null {
 
 /**
  * A number with at least this many digits is refused as ambiguous if it is both a row and the beginning of a session
- * id. A shorter number always means the row.
+ * id. A shorter number means the row, unless it is the whole id of another session.
  */
 const AMBIGUOUS_DIGITS = 4
 
@@ -98,8 +98,8 @@ export function filterSessionsSince(
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /**
- * Parses an age (`7d`, `12h`, `2w`) or a date such as `2026-11-01` (local midnight). Returns the time in milliseconds
- * since 1970, or null for any other text.
+ * Parses an age (`30m`, `12h`, `7d`, `2w`) or a date such as `2026-11-01` (local midnight), perhaps with a time. Returns the time in
+ * milliseconds since 1970, or null for any other text.
  */
 export function parseSinceTime(text: string, now: number): number | null {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? []

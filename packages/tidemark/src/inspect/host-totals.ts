@@ -51,8 +51,8 @@ export interface UnloggedCalls {
 }
 
 /**
- * Only Claude Code leaves out the calls that write summaries. Compactions copied from another session do not count.
- * In a copy of its log, the compactions of Tidemark follow those of Claude Code.
+ * Returns the host's totals, and the number of its compactions whose calls are not in the log. Only Claude Code leaves out the calls that
+ * write summaries. Compactions copied from another session do not count, nor those that Tidemark made in a copy of the log.
  */
 export function findUnloggedCalls(
   log: LogContents,

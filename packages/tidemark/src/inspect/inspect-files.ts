@@ -24,8 +24,9 @@ export interface InspectionResult {
 
 export interface InspectProgress {
   readonly file: string
-  /** Number of the current file, counted from 1. `of`: number of all files. */
+  /** Number of the current file, counted from 1. */
   readonly number: number
+  /** Number of all files. */
   readonly of: number
   readonly readBytes: number
   readonly totalBytes: number
@@ -128,8 +129,9 @@ export interface SpendingTotal {
   readonly lostToBreaks: number | null
   /** Dollars for re-caching after clearings. Clearings are made on purpose, so they do not count as cache breaks. */
   readonly spentOnClearings: number | null
-  /** The known part of `lostToBreaks` and of `spentOnClearings`: lower bounds where these are null. */
+  /** The known part of `lostToBreaks`: a lower bound if that is null. */
   readonly pricedLostToBreaks: number
+  /** The known part of `spentOnClearings`: a lower bound if that is null. */
   readonly pricedSpentOnClearings: number
 }
 
@@ -138,8 +140,9 @@ interface SpendingTotals extends Omit<SpendingTotal, 'name'> {
   readonly since: string | null
   /** Totals by day, newest day first. */
   readonly byDay: readonly SpendingTotal[]
-  /** Totals by model, most expensive first; `byProject` has the same order. */
+  /** Totals by model, most expensive first. */
   readonly byModel: readonly SpendingTotal[]
+  /** Totals by project, most expensive first. */
   readonly byProject: readonly SpendingTotal[]
 }
 

@@ -28,7 +28,10 @@ export interface InspectLogOptions {
    * Keys of the API calls that earlier log files contain. `inspectLog` adds the calls of the current log to the set.
    */
   readonly seenCalls: Set<string>
-  /** The same for the uuids of the prompts that the user typed. Default: no prompt is in an earlier log file. */
+  /**
+   * Uuids of the prompts that the user typed and that earlier log files contain. `inspectLog` adds those of the current log to the set.
+   * Default: no prompt is in an earlier log file.
+   */
   readonly seenPrompts?: Set<string>
 }
 

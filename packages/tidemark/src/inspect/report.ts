@@ -28,7 +28,7 @@ export interface SessionReport extends CacheReport {
   readonly records: number
   /** Number of answered API requests, including those of subagents. */
   readonly apiCalls: number
-  /** Number of answered API requests without usage in the log; their cost is unknown. */
+  /** Number of API calls without usage in the log; their cost is unknown. Those of a Codex log were not answered. */
   readonly callsWithoutUsage: number
   /** Number of API calls that are not counted because an earlier log file also contains them. */
   readonly copiedCalls: number
@@ -214,10 +214,11 @@ interface UnloggedSpending {
   /** Number of compactions whose calls are not in the log. */
   readonly summaries: number
   /**
-   * Dollars and tokens by which the host's own totals exceed the logged calls. The dollars are included in `spent`; they
-   * are negative if the logged calls were priced too high. Null if the log has no totals of the host.
+   * Dollars by which the host's own totals exceed the logged calls, included in `spent`; negative if the logged calls were priced too
+   * high. Null if the log has no totals of the host for the whole session.
    */
   readonly usd: number | null
+  /** Tokens by which the host's own totals exceed the logged calls; null as for `usd`. */
   readonly tokens: number | null
 }
 
@@ -231,8 +232,9 @@ export interface CostSummary {
   readonly feesUsd: number | null
   /** Additional dollars that the same calls would have cost without the prompt cache; null if unknown. */
   readonly savedByCache: number | null
-  /** Sentences about prices that are missing (`missing`) and about assumptions that were made (`assumed`). */
+  /** Names of the prices that are missing. */
   readonly missing: readonly string[]
+  /** Names of what was assumed because the log or the catalogue does not say it. */
   readonly assumed: readonly string[]
 }
 
@@ -264,8 +266,9 @@ export interface DailySpending {
   readonly cacheBreaks: number
   readonly lostToBreaks: number | null
   readonly spentOnClearings: number | null
-  /** The known part of `lostToBreaks` and of `spentOnClearings`: lower bounds where these are null. */
+  /** The known part of `lostToBreaks`: a lower bound if that is null. */
   readonly pricedLostToBreaks: number
+  /** The known part of `spentOnClearings`: a lower bound if that is null. */
   readonly pricedSpentOnClearings: number
 }
 

@@ -15,7 +15,7 @@ export interface PolicyReplay {
   readonly anchors: { readonly used: number; readonly seen: number }
   readonly compactions: number
   readonly clearings: number
-  /** Calls that were not made or billed, because their request does not fit the window. */
+  /** Calls that were not made or billed, because the policy had no request or its request did not fit the window. */
   readonly refused: number
   /** The requests of the main conversation; only with `withPoints`. */
   readonly points?: readonly ReplayPoint[]

@@ -64,8 +64,9 @@ export interface ReplayPolicy {
 export interface ReplayTotals {
   readonly calls: number
   readonly cost: number
-  /** `edits`: edits whose old text was shown before. `editsInView`: those whose request still showed it. */
+  /** Number of edits whose old text was shown before. */
   readonly edits: number
+  /** Number of those edits whose request still showed the old text. */
   readonly editsInView: number
   readonly compactions: number
   readonly clearings: number

@@ -1,4 +1,7 @@
-/** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
+/**
+ * Implements `session.append`: writes messages durably at the end of the log. Prompts and attachments may also be appended while a run is in
+ * progress; responses and tool results may not, because the run appends its own.
+ */
 import { collectOpeningRecords } from '@tidemark/core/engine/announce-updates'
 import { finishModelCall } from '@tidemark/core/engine/call-model'
 import type { TurnEvent, TurnFailure } from '@tidemark/core/engine/events'

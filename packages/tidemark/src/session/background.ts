@@ -1,6 +1,6 @@
 /**
- * Prepares the next summary beside the turns of a session, one at a time, and commits it when the engine asks for it. The preparation does
- * not reserve the session, so turns and appends continue meanwhile.
+ * Starts the background work of a session. Prepares the next summary beside the turns, one at a time, and commits it when the engine asks
+ * for it. The preparation does not reserve the session, so turns and appends continue meanwhile.
  */
 import {
   canStartPreparing,

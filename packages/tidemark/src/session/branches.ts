@@ -50,7 +50,7 @@ export async function startNewConversation(
   return outcome
 }
 
-/** Copies the log of a session to a new session. Throws `busy` if a session with this id exists. */
+/** Copies the log and the notes of a session to a new session. Throws `busy` if a session with this id exists. */
 export async function copySession(session: OpenSession, id: string): Promise<void> {
   const release = reserveSession(session, 'fork')
   try {

@@ -28,7 +28,7 @@ export type SessionEvent =
       readonly isBranch: boolean
       readonly message: string
     }
-  /** A client's request was sent unchanged. */
+  /** A client's request is sent unchanged, or its response could not be recorded (`unrecorded`). `message` says why. */
   | { readonly type: 'request-passed'; readonly reason: string; readonly message: string }
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw an exception. The operation and the other listeners are not affected. */

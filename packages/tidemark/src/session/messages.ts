@@ -86,7 +86,7 @@ export function attachment(type: string, content: string): AttachmentInput {
   return { role: 'attachment', attachment: { type, content } }
 }
 
-/** Checks a message given to `session.append`. Throws `bad-record` with a description of the problem. */
+/** Checks a message given to `session.append` and returns it. Throws `bad-record` with a description of the problem. */
 export function parseMessageInput(given: unknown): MessageInput {
   if (typeof given === 'string') throw badRecord('append: expected a message, found text: give user(…).')
   if (!isObject(given))

@@ -208,7 +208,7 @@ async function* buildRequest(
   return ready
 }
 
-/** Checks whether the last message is a prompt of the user rather than a tool result or a response. */
+/** Returns true if the last message is a prompt of the user rather than a tool result or a response, or if there is no message. */
 function endsInPrompt({ state }: TurnContext): boolean {
   const { entries } = state.view
   for (let index = entries.length - 1; index >= 0; index -= 1) {

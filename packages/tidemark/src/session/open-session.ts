@@ -102,14 +102,15 @@ export interface OpenSession {
   client: {
     /** The list of its last request, for the comparison with the next one; null if none, or if that list had only new messages. */
     readonly history: KnownHistory | null
-    /** The cache lifetime that its cache markers ask for. */
+    /** The cache lifetime that the cache markers of its last request ask for. */
     readonly ttl: string | undefined
-    /** Time of its last request in milliseconds since 1970, and the newest pauses between its requests in `pauses`. */
+    /** Time of its last request, in milliseconds since 1970. */
     readonly askedAt: number
+    /** The newest pauses between its requests, in milliseconds. */
     readonly pauses: readonly number[]
     /** uuid of the last record that its next request should repeat; null if it should repeat none, undefined if all. */
     readonly repeatedUntil: string | null | undefined
-    /** Its cache markers. */
+    /** The cache markers of its last request. */
     readonly markers: readonly ClientMarker[]
   } | null
   /** How the session began, for the SessionStart hooks; null once their context is in the log. */
@@ -138,8 +139,8 @@ export interface OpenSession {
   /** Aborts all operations in progress when the session is closed. */
   readonly stop: AbortController
   /**
-   * True if this process has written to the session. It then holds the session's write lock, and no other process can
-   * write.
+   * True if this process has written to the session. If the journal locks sessions (`settings.locks`), the process then holds the write
+   * lock, and no other process can write.
    */
   isWriter: boolean
   /** Null while the session is open. Otherwise a promise that resolves when the session has been closed. */
@@ -160,13 +161,14 @@ interface KnownNotes {
   failures: { readonly count: number; readonly compaction: string | null }
 }
 
-/** A request of `next` that the provider refused, and what was done about it. */
+/** A request of `next` or `take` that the provider refused, and what was done about it. */
 export interface Refusal {
-  /** The JSON text of the refused request body. */
+  /** What was sent of the refused request, as `toRequestText` returns it. Empty if an equal request may be sent again. */
   readonly text: string
   readonly failure: ModelFailure
-  /** The remedies tried since the last response, and how often the caller was told to wait. */
+  /** The remedies tried since the last response. */
   readonly tried: Remedies
+  /** How often the caller was told to wait since the last response. */
   readonly waits: number
   /** True if a client's request did not fit and its context was planned once more. */
   readonly isReplanned: boolean

@@ -33,6 +33,10 @@ export type RefusedOutcome =
   /** Nothing helps. If the request itself caused the failure, `next` returns this refusal until the request changes. */
   | (TurnFailure & { readonly message: string })
 
+/**
+ * Handles the refusal of the request that `next` or `take` returned: plans a wait, changes the context, or fails. `error`: what the caller's
+ * client threw, an error response, or a failure.
+ */
 export async function handleRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
   const { settings } = session
   const failure = classifyClientError(error, findCodec(session.model.choice), settings.clock.now())
@@ -65,10 +69,7 @@ export async function handleRefusal(session: OpenSession, error: unknown): Promi
   }
 }
 
-/**
- * A client that sends a refused request again gets a new answer of the provider: the reason may have passed. The remedies that
- * were tried stay known.
- */
+/** Lets an equal request be sent again after a refusal, because the reason may have passed. The remedies that were tried stay known. */
 export function forgetRefusedRequest(session: OpenSession): void {
   if (session.refusal !== null) session.refusal = { ...session.refusal, text: '' }
 }

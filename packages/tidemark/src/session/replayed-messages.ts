@@ -13,8 +13,9 @@ import type { MessageInput } from './messages.ts'
 interface Repetition {
   /** Index of the first repeated block of the appended messages. */
   readonly first: number
-  /** `messages`: number of repeated messages. `appended`: how many of them are appended now. */
+  /** Number of repeated messages. */
   readonly messages: number
+  /** How many of the repeated messages are appended now. */
   readonly appended: number
   /** True if the repeated part begins with the first or second message of the log. */
   readonly isFromStart: boolean

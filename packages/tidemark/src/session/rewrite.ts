@@ -48,8 +48,8 @@ export interface CompactOptions extends RewriteOptions {
 export interface RewriteOptions {
   readonly signal?: AbortSignal
   /**
-   * Discards the request that `next` returned. Without this option, its response must be appended before a compaction
-   * or undo.
+   * Discards the request that `next` returned. Without this option, the operation is refused until the response to that request was
+   * appended.
    */
   readonly abandon?: boolean
 }
@@ -64,7 +64,10 @@ const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
   ...REWRITE_OPTIONS,
 ]
 
-/** A refusal because another operation has reserved the session. The session was not changed. */
+/**
+ * A refusal because another operation has reserved the session, or because the response to a request of `next` has not been appended. The
+ * session was not changed.
+ */
 export interface BusyOutcome {
   readonly ok: false
   readonly reason: 'busy'
@@ -192,8 +195,8 @@ export async function pinSessionRecord(
 }
 
 /**
- * Runs a compaction or an undo. Refused if another operation has reserved the session, or if the response to a request
- * from `next` has not been appended.
+ * Runs a compaction, clearing, undo or move. Refused if another operation has reserved the session, or if the response to a request of
+ * `next` has not been appended and `options.abandon` is not given.
  */
 export async function runRewrite<End>(
   session: OpenSession,

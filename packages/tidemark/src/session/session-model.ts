@@ -1,6 +1,6 @@
 /**
- * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Sessions
- * share it.
+ * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Each session has its own
+ * connection and the parameters that it was given; sessions share the rest.
  */
 import { createIndexRules, type ToolResultRules } from '@tidemark/core/clearing/tool-result-index'
 import type { SeparateSummaryModel } from '@tidemark/core/engine/host'

@@ -52,11 +52,9 @@ export type SwitchOutcome =
 interface SwitchRefusal {
   readonly ok: false
   readonly reason: 'does-not-fit'
-  /**
-   * `tokens`: upper bound of the size of the context for the new model. `most`: size at which automatic compaction begins for
-   * the new model.
-   */
+  /** Upper bound of the size of the context for the new model. */
   readonly tokens: number
+  /** Size at which automatic compaction begins for the new model. */
   readonly most: number
   readonly message: string
   /** Why the compaction before the switch was refused; null if it succeeded but the context still does not fit. */

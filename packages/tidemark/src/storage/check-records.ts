@@ -61,7 +61,7 @@ export interface WaitingAppend {
 
 /**
  * Returns an `append` that checks records and hands all appends that wait at the same time to `write`, as one group in
- * the order of the calls. If it throws, all of the group are rejected.
+ * the order of the calls. If `write` throws, all appends of the group are rejected.
  */
 export function createGroupedAppend(
   inOrder: WriteLock,
@@ -168,7 +168,10 @@ export function checkVisitor(visit: unknown): void {
   if (typeof visit !== 'function') throwBadOption('visit', visit, 'a function that takes records')
 }
 
-/** Checks the program name. It is part of the lock file, which a name with control characters would make unreadable. */
+/**
+ * Checks the program name and returns it. It is part of the lock file, which a name with control characters would make unreadable. Throws
+ * `bad-option`.
+ */
 export function checkProgramName(program: string): string {
   if (isSafeMessageText(program)) return program
   return throwBadOption('program', program, 'a name of at most 200 characters, all on one line')

@@ -52,7 +52,7 @@ export interface FileSystem {
   /** Opens a file; null if it is missing or, for `create`, if the path exists. Never follows a symbolic link. */
   open(path: string, purpose: OpenMode): Promise<OpenFile | null>
   /**
-   * Returns size, kind and times of a path; null if nothing exists there. A symbolic link is not followed: its kind is
+   * Returns kind, size, modification time and identity of a path; null if nothing exists there. A symbolic link is not followed: its kind is
    * `other`.
    */
   facts(path: string): Promise<FileFacts | null>

@@ -46,7 +46,7 @@ export interface LockOptions {
   readonly staleLockMs: number
 }
 
-/** Locks on the disk of this machine. */
+/** The options of a lock on the disk of this machine that do not depend on the session. */
 export const SYSTEM_LOCK_OPTIONS: Pick<LockOptions, 'files' | 'clock' | 'ids' | 'processes' | 'staleLockMs'> =
   {
     files: nodeFileSystem,

@@ -51,7 +51,10 @@ export interface PostgresLocks {
 }
 
 export interface PostgresJournal extends Journal {
-  /** Releases all write locks, with the connection that holds them. The pool stays open: it is the caller's. */
+  /**
+   * Releases all write locks, with the connection that holds them; nothing if `locks` was given, which has a `close` of its own. The pool
+   * stays open: it is the caller's.
+   */
   close(): Promise<void>
 }
 

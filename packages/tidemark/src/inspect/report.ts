@@ -232,9 +232,9 @@ export interface CostSummary {
   readonly feesUsd: number | null
   /** Additional dollars that the same calls would have cost without the prompt cache; null if unknown. */
   readonly savedByCache: number | null
-  /** Names of the prices that are missing. */
+  /** Names of the token classes and fees that were used and have no known price; also calls whose usage is not logged. */
   readonly missing: readonly string[]
-  /** Names of what was assumed because the log or the catalogue does not say it. */
+  /** Assumptions made when pricing, as text for the user. */
   readonly assumed: readonly string[]
 }
 

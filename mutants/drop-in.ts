@@ -170,8 +170,8 @@ export const mutants: readonly Mutant[] = [
     name: 'broken-off-responses-not-counted',
     law: 'an answer that the client stops reading is counted',
     file: 'packages/tidemark/src/dropin/client-conversation.ts',
-    find: 'await keepRecording(own, recordCutCallCost(open, request, reply, cause))',
-    replace: 'await keepRecording(own, recordCutCallCost(open, request, null, cause))',
+    find: 'await keepRecording(own, logCutCallCost(open, request, reply, cause))',
+    replace: 'await keepRecording(own, logCutCallCost(open, request, null, cause))',
     tests: ['test/drop-in/client-totals.test'],
   },
   {

@@ -18,7 +18,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'pages-of-other-sites-are-answered',
     law: 'of another site cannot',
-    file: 'packages/simulator/src/server/routes.ts',
+    file: 'packages/simulator/src/server/admit-request.ts',
     find: 'if (origin !== null && (',
     replace: "if (origin === '' && (",
     tests: CONTROL,
@@ -26,7 +26,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'any-host-is-the-simulator',
     law: 'of another site cannot',
-    file: 'packages/simulator/src/server/routes.ts',
+    file: 'packages/simulator/src/server/admit-request.ts',
     find: "return !name.includes('.') ||",
     replace: "return name !== '' ||",
     tests: CONTROL,

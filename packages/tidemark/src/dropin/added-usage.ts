@@ -1,7 +1,6 @@
 /**
- * A server of Chat Completions reports the usage of a stream only on request, in a frame without a choice. Managed requests ask for usage,
- * unless the server does not know that field. If the client did not ask, the frame is removed again, because clients read the first choice
- * of every frame.
+ * A server of Chat Completions reports the usage of a stream only on request, in a frame without a choice. Managed requests ask for it if
+ * the server knows how. If the client did not ask, the frame is removed again, because clients read the first choice of every frame.
  */
 import { isObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'

@@ -33,18 +33,14 @@ export function passAndRecordCost(
 }
 
 /** Records the cost of a reply, and emits it unless that was done. One without usage costs nothing that is known. */
-export async function recordReplyCost(
-  open: OpenSession,
-  reply: Reply | null,
-  isEmitted = false,
-): Promise<void> {
+export async function logReplyCost(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
   if (reply === null) return
   const { compaction } = createTurnContext(open).host
-  await recordUsageCost(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
+  await logUsageCost(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
 }
 
 /** Records and emits the cost of a request of the conversation whose response broke off. `reply`: null if nothing arrived. */
-export async function recordCutCallCost(
+export async function logCutCallCost(
   open: OpenSession,
   request: CutCall,
   reply: Reply | null,
@@ -52,10 +48,10 @@ export async function recordCutCallCost(
 ): Promise<void> {
   const { host } = createTurnContext(open)
   const lost = { id: host.ids.next('lost-reply'), model: host.readOfferedPrefix().model }
-  await recordUsageCost(open, reply?.message ?? lost, estimateCutUsage(host, request, reply, cause))
+  await logUsageCost(open, reply?.message ?? lost, estimateCutUsage(host, request, reply, cause))
 }
 
-async function recordUsageCost(
+async function logUsageCost(
   open: OpenSession,
   message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   usage: TokenUsage | undefined,

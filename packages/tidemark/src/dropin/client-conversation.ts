@@ -15,7 +15,7 @@ import { appendClientReply } from '../session/append.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
-import { appendCallUsage, recordCutCallCost, recordReplyCost } from './client-billing.ts'
+import { appendCallUsage, logCutCallCost, logReplyCost } from './client-billing.ts'
 import {
   type RequestNotTaken,
   recordObservedRequest,
@@ -123,9 +123,9 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       const request = open.awaited.request ?? observer.takePending()
       own.abandon()
       if (request === null) return own.count(reply)
-      await keepRecording(own, recordCutCallCost(open, request, reply, cause))
+      await keepRecording(own, logCutCallCost(open, request, reply, cause))
     },
-    count: (reply, isEmitted) => keepRecording(own, recordReplyCost(open, reply, isEmitted)),
+    count: (reply, isEmitted) => keepRecording(own, logReplyCost(open, reply, isEmitted)),
   }
   return own
 }
@@ -146,10 +146,7 @@ async function leaveToOthers({ settings, id, withLock }: OpenSession): Promise<v
   if (!settings.locks) await withLock(() => settings.journal.release(id)).catch(() => {})
 }
 
-/**
- * Takes a request. An error, such as that of a closed session, becomes a reason to pass the request on, so that the client gets its
- * response. Throws only if the client has aborted the request.
- */
+/** Takes a request. An error, except an abort by the client, becomes a reason to pass the request on, so that it gets its response. */
 async function takeOrPass(
   open: OpenSession,
   request: ClientRequest,

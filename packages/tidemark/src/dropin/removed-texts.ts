@@ -64,10 +64,7 @@ export function listShortenedTexts(
   )
 }
 
-/**
- * Returns a function that applies the client's removals to a text of the engine. `ours`: the engine's texts. `present`: what the client's
- * request still has. Null if nothing that the engine's texts quote was removed everywhere.
- */
+/** Returns a function that applies the client's removals to a text. Null if the texts `ours` have nothing that `present` lacks. */
 export function createTextChange(
   changes: readonly TextChange[],
   ours: unknown,

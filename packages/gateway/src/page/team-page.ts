@@ -8,13 +8,13 @@ import { isObject, parseJson } from '@tidemark/core/log/json'
 import { readPageFile } from '@tidemark/page/server/page-files'
 import {
   findForeignRequest,
-  writePageCookie,
   readPageBody,
   readPageCookie,
   readPageUrl,
   sendPageAnswer,
   sendPageEvents,
   TOO_LONG,
+  writePageCookie,
 } from '@tidemark/page/server/page-http'
 import {
   answerPageRequest,

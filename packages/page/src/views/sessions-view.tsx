@@ -188,7 +188,7 @@ function SessionTable({ list, isTeam, choice, onChoice }: SessionTableProps) {
           <span>Filter</span>
           <input
             type="search"
-            placeholder={isTeam ? 'text, id, key, team, model, day' : 'text, folder, model, program, 2026-11'}
+            placeholder={isTeam ? 'text, id, key, team, model, day' : 'text, folder, model, program, day'}
             value={filter}
             onInput={(event) => onChoice({ filter: event.currentTarget.value, sorting })}
           />

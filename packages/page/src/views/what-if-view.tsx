@@ -195,7 +195,7 @@ function OutcomeBars({
       {recorded === null || comparable === null || recorded - comparable < 0.005 ? null : (
         <Bar
           kind="recorded"
-          title="… comparable"
+          title="Its comparable part"
           usd={comparable}
           most={most}
           detail={`as recorded, without ${formatDollars(recorded - comparable)} for cache breaks by changed tools, settings or the server, which are not replayed`}

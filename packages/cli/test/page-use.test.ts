@@ -1,4 +1,5 @@
 /** The page of `tidemark ui` for hands, eyes and screen readers: keyboard, pointer, contrast, narrow windows, names and roles. */
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -7,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { COMMAND_SAMPLE } from './command-line.ts'
+import { COMMAND_SAMPLE, TIDEMARK_COMMAND } from './command-line.ts'
 import { createHostileLog, HostileLog } from './hostile-log.ts'
 import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 import { listFaintTexts, measureOverflow, readAccessibleNames, readFocus } from './page-look.ts'
@@ -106,6 +107,20 @@ describe.skipIf(executable === null)('the page in use', () => {
     await page.goBack()
     expect(new URL(page.url()).port).toBe(String(port))
     await context.close()
+  })
+
+  it('says that its port is taken, and by no stack', async () => {
+    const { port } = new URL(served.url)
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [...TIDEMARK_COMMAND, 'ui', '--port', port, '--no-open', quiet],
+      { encoding: 'utf8' },
+    )
+    expect([status, stderr.trim().split('\n')]).toEqual([
+      1,
+      [expect.stringMatching(`cannot listen on 127.0.0.1:${port} .*Choose another port`)],
+    ])
+    expect(stderr).not.toContain('a bug')
   })
 
   it('has a bar of money without a gap, no price for a clearing that made nothing new, and a way from a block to its request', async () => {

@@ -6,6 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { TidemarkError } from '@tidemark/core/errors'
 import { readPageFile } from '@tidemark/page/server/page-files'
 import {
   createPageSecret,
@@ -56,7 +57,12 @@ export async function servePage({ store, port = 0 }: PageServerOptions): Promise
     })
   })
   server.listen(port, HOST)
-  await once(server, 'listening')
+  await once(server, 'listening').catch((error: unknown) => {
+    throw new TidemarkError(
+      'io-failed',
+      `The page cannot listen on ${HOST}:${port} (${describeFailure(error)}). Choose another port, or none for any that is free.`,
+    )
+  })
   return {
     url: `http://${HOST}:${readPort(server)}/?token=${secrets.token}`,
     createLink() {

@@ -118,9 +118,8 @@ export const mutants: readonly Mutant[] = [
     name: 'bound-thinking-outlives-its-tools',
     law: 'although the first run had none',
     file: 'packages/core/src/engine/announce-updates.ts',
-    find: 'planPrefixChange(prefix, withChosenTtl(turn, present), { ...rules, boundResponses, foreignResponses })',
-    replace:
-      'planPrefixChange(prefix, withChosenTtl(turn, present), { ...rules, boundResponses: [], foreignResponses })',
+    find: '    boundResponses,\n    foreignResponses,',
+    replace: '    boundResponses: [],\n    foreignResponses,',
     tests: ['test/library/changing-tools'],
   },
   {

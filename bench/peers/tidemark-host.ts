@@ -1,7 +1,7 @@
 /** A host for Tidemark's engine without disk, network or clock, so that what is timed is the engine's own work. */
 
 import { NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
-import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
+import { createToolResultRules } from '@tidemark/core/clearing/tool-result-index'
 import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
 import type { IdGenerator, Journal } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
@@ -27,7 +27,7 @@ const policy: Policy = createPolicy({ compact: { chain } })
 export const UNHURRIED: Policy = createPolicy({ compact: { chain, priceDecides: false } })
 
 const estimator = createEstimator(createFixedWeights(policy.estimate))
-const rules = createIndexRules({ estimator, policy: policy.clear, largeInput: 1_000 })
+const rules = createToolResultRules({ estimator, policy: policy.clear, largeInput: 1_000 })
 const profile = defineMessagesProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 const START = Date.UTC(2026, 0, 1)

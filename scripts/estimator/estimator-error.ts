@@ -3,7 +3,7 @@
  * the context is compared with the growth that the provider reported. scripts/fit-estimator.ts fits the estimator's
  * weights with it, and test/estimator.test.ts holds them.
  */
-import { isTurnEnd, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
+import { endsPreviousTurn, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
 import { type Block, isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import {
@@ -277,7 +277,7 @@ function take(draft: Draft, record: KnownRecord): void {
   const entry = { record, index: 0 }
   if (record.type === 'assistant' || !isVisibleToModel(entry)) return
   draft.heard.push(...toMessageParts(entry).map((part) => part.block))
-  draft.endsTurn ||= isTurnEnd(entry)
+  draft.endsTurn ||= endsPreviousTurn(entry)
 }
 
 function breakAt(

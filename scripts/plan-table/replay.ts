@@ -6,8 +6,8 @@
 import type { CacheTemperature } from '@tidemark/core/cache/cache-model'
 import { findFirstClearableId, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import {
-  createIndexRules,
   createToolResultIndex,
+  createToolResultRules,
   type ToolResultIndex,
 } from '@tidemark/core/clearing/tool-result-index'
 import { updateToolResultIndex } from '@tidemark/core/clearing/update-tool-result-index'
@@ -92,7 +92,7 @@ class LedSession {
     this.#scaled = scalePolicy(rules.policy, { window: rules.window, maxOutput: 64_000 })
     const { largeInput } = this.#scaled.budgets.clear
     this.#register = createToolResultIndex(
-      createIndexRules({ estimator, policy: rules.policy.clear, largeInput }),
+      createToolResultRules({ estimator, policy: rules.policy.clear, largeInput }),
     )
     this.#meter = createMeter(estimator)
     this.#prefix = prefixOf(records, (record) => estimator.entry({ record, index: 0 }))

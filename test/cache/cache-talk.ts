@@ -5,8 +5,8 @@
 import {
   type CacheForecast,
   forecastCacheRead,
-  updateCacheModelFromFork,
-  updateCacheModelFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from '@tidemark/core/cache/cache-forecast'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
@@ -163,11 +163,7 @@ export class CacheTalk {
     const answer = { source, usage, word: profile.spelling.readDiagnosis({ ...body }) }
     const { monitor: watch, outcome } = judgeCacheRead(this.watch, answer, rules)
     this.watch = watch
-    this.lineage = (isFork ? updateCacheModelFromFork : updateCacheModelFromResponse)(
-      this.lineage,
-      forecast,
-      usage,
-    )
+    this.lineage = (isFork ? updateCacheFromFork : updateCacheFromResponse)(this.lineage, forecast, usage)
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
     return { request, forecast, usage, record, outcome, content: body.content }
   }

@@ -9,8 +9,8 @@ import type { SessionState } from '../src/engine/session-state.ts'
 import type { TurnContext } from '../src/engine/session-writer.ts'
 import {
   buildForkRequest,
-  describeForkCacheRead,
   type ForkRequestOptions,
+  measureForkCacheRead,
   runSideCall,
 } from '../src/engine/side-call.ts'
 import type { MessageContent } from '../src/log/block.ts'
@@ -57,7 +57,7 @@ export async function* runFork(
   const end = yield* runSideCall(turn, call)
   const { answer } = end
   if (!answer.ok) return { ...answer, state: turn.state }
-  const read = describeForkCacheRead(asked.source, answer.reply, end)
+  const read = measureForkCacheRead(asked.source, answer.reply, end)
   yield { type: 'fork', fork: read }
   return { ok: true, reply: answer.reply, read, state: turn.state }
 }

@@ -5,7 +5,7 @@
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { CacheTemperature } from '../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../src/clearing/clear-candidates.ts'
-import { createIndexRules } from '../src/clearing/tool-result-index.ts'
+import { createToolResultRules } from '../src/clearing/tool-result-index.ts'
 import type { CompactionServices, TurnHost } from '../src/engine/host.ts'
 import type { Deadlines } from '../src/engine/ports.ts'
 import type { PlanContext } from '../src/planner/plan-input.ts'
@@ -68,7 +68,11 @@ export function createTestCompaction(
   return {
     estimator,
     scaled,
-    rules: createIndexRules({ estimator, policy: policy.clear, largeInput: scaled.budgets.clear.largeInput }),
+    rules: createToolResultRules({
+      estimator,
+      policy: policy.clear,
+      largeInput: scaled.budgets.clear.largeInput,
+    }),
     deadlines: patientDeadlines,
     retrieval: NO_RETRIEVAL,
     ...changes,

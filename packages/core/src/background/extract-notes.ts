@@ -11,7 +11,7 @@ import type { CompactionServices } from '../engine/host.ts'
 import type { Reply } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
-import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
+import { buildForkRequest, measureForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { type Block, isToolUse, joinTexts, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { applyNotesAnswer, applyNotesCall, writeExtractionPrompt } from '../notes/extraction-prompt.ts'
 import { acceptNotes, type NotesLimits } from '../notes/notes-file.ts'
@@ -73,7 +73,7 @@ export async function* extractNotes(
       return answer.reason === 'aborted'
         ? ABORTED_EXTRACTION
         : failExtraction('model-failed', describeAnswer(answer))
-    yield { type: 'fork', fork: describeForkCacheRead(NOTES_SOURCE, answer.reply, result) }
+    yield { type: 'fork', fork: measureForkCacheRead(NOTES_SOURCE, answer.reply, result) }
     const { reply } = answer
     if (reply.stop === 'cut' || reply.cutInputs.length > 0)
       return failExtraction('cut-off', 'The output limit ended the answer.')

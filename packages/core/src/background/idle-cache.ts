@@ -6,7 +6,7 @@ import type { KeptCache, TurnEvent } from '../engine/events.ts'
 import { findCurrentRates } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
+import { buildForkRequest, measureForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { isKnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import { findWriteClass } from '../request/cache-ttl.ts'
@@ -148,7 +148,7 @@ export async function* renewCache(
     }
     const { answer } = step.value
     if (!answer.ok) return null
-    const { read, missed } = describeForkCacheRead(KEEP_ALIVE_SOURCE, answer.reply, step.value)
+    const { read, missed } = measureForkCacheRead(KEEP_ALIVE_SOURCE, answer.reply, step.value)
     const isRead = missed === null && read > 0
     const rates = findCurrentRates(host, read)
     const write = rates?.[findWriteClass(fork.request.ttl, host.profile.cache)] ?? null

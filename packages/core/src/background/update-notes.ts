@@ -94,7 +94,7 @@ export async function* updateNotes(
     if (claim === null) return null
     try {
       const stored = await notes.store.read(at.id)
-      const isBehind = isPause && notes.local !== null && areNotesBehind(at, stored)
+      const isBehind = isPause && notes.local !== null && hasMessagesBeyondNotes(at, stored)
       if (!isBehind && !isNotesUpdateDue(at, turn.host, compaction, stored)) return stored
       const events = writeNotes(turn, compaction, { notes, at, stored })
       for (;;) {
@@ -125,7 +125,10 @@ export async function* updateNotes(
 }
 
 /** Returns true if there are notes and the conversation has messages that they do not cover. */
-export function areNotesBehind({ view: { entries } }: SessionState, stored: StoredNotes | null): boolean {
+export function hasMessagesBeyondNotes(
+  { view: { entries } }: SessionState,
+  stored: StoredNotes | null,
+): boolean {
   const isCovered = ({ record }: ContextEntry): boolean => record.uuid === stored?.coveredUuid
   const newest = entries.findLast((entry) => isCovered(entry) || 'message' in entry.record)
   return stored !== null && newest !== undefined && !isCovered(newest)

@@ -233,7 +233,7 @@ interface CacheUse {
  * Returns the cache model after a response. `isEdited`: the provider edited the messages before processing them, so
  * message prefixes in the forecast are no longer valid and are dropped.
  */
-export function updateCacheModelFromResponse(
+export function updateCacheFromResponse(
   model: CacheModel,
   forecast: CacheForecast,
   usage: TokenUsage,
@@ -260,7 +260,7 @@ export function updateCacheModelFromResponse(
  * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
  * if it was lost. The parent's requests stay the newest in the model, also one that was answered while the fork ran.
  */
-export function updateCacheModelFromFork(
+export function updateCacheFromFork(
   model: CacheModel,
   forecast: CacheForecast,
   usage: TokenUsage,
@@ -402,7 +402,7 @@ export function restoreCacheModel(question: AssembleRequestInput, view: ContextV
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
     ? EMPTY_CACHE_MODEL
-    : updateCacheModelFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
+    : updateCacheFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
 }
 
 interface MeasuredResponse {

@@ -16,7 +16,7 @@ import {
   toClearSelection,
 } from './clear-candidates.ts'
 import { type ClearInput, computeKeptFilesLimit, type ProposalOutcome, pluralize } from './clear-proposal.ts'
-import { addTally, countResultTokens, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
+import { addResultTally, countResultTokens, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
@@ -111,8 +111,8 @@ export function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
     ...register,
     removedByProvider,
     deletions: [],
-    clearable: addTally(clearable, back),
-    clearableSinceLast: addTally(clearableSinceLast, back),
+    clearable: addResultTally(clearable, back),
+    clearableSinceLast: addResultTally(clearableSinceLast, back),
   }
 }
 

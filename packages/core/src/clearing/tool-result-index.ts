@@ -148,11 +148,11 @@ export function tallyResults(register: ToolResultIndex, ids: readonly string[]):
   return ids.reduce((sum, id) => {
     const result = findToolResult(register, id)
     const tokens = result?.call.isClearable === true ? countShownTokens(result) : 0
-    return tokens === 0 ? sum : addTally(sum, { count: 1, tokens })
+    return tokens === 0 ? sum : addResultTally(sum, { count: 1, tokens })
   }, EMPTY_RESULT_TALLY)
 }
 
-export function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
+export function addResultTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
   return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
 
@@ -259,7 +259,7 @@ interface IndexRulesOptions {
   readonly host?: HostTools
 }
 
-export function createIndexRules(question: IndexRulesOptions): ToolResultRules {
+export function createToolResultRules(question: IndexRulesOptions): ToolResultRules {
   const { estimator, policy, host, largeInput } = question
   return {
     estimator,

@@ -3,7 +3,7 @@
  * added. If earlier entries changed, the index is built again from the start.
  */
 
-import { type ContextEntry, isTurnEnd, isVisibleToModel } from '../context/context-entry.ts'
+import { type ContextEntry, endsPreviousTurn, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import {
   describeToolCall,
@@ -34,7 +34,7 @@ import { toTokenCount } from '../tokens/usage.ts'
 import { withDeletions, withoutDeletions } from './cached-clearing.ts'
 import {
   type AnsweredCall,
-  addTally,
+  addResultTally,
   countShownTokens,
   createToolResultIndex,
   EMPTY_RESULT_TALLY,
@@ -56,7 +56,7 @@ export function updateToolResultIndex(
     const entry = entries.at(place)
     if (entry === undefined) continue
     next = withEntry(next, entry, place)
-    if (isTurnEnd(entry)) next = { ...next, lastPromptPlace: place }
+    if (endsPreviousTurn(entry)) next = { ...next, lastPromptPlace: place }
   }
   return { ...next, entries }
 }
@@ -205,8 +205,8 @@ function withSize(register: ToolResultIndex, result: ToolResult): ToolResultInde
   const one = { count: 1, tokens }
   return {
     ...register,
-    clearable: addTally(register.clearable, one),
-    clearableSinceLast: addTally(register.clearableSinceLast, one),
+    clearable: addResultTally(register.clearable, one),
+    clearableSinceLast: addResultTally(register.clearableSinceLast, one),
     firstClearableResult: register.firstClearableResult ?? register.results.length - 1,
   }
 }
@@ -317,7 +317,7 @@ function withRemoved(register: ToolResultIndex, metadata: MicrocompactMetadata):
   const next = {
     ...register,
     removedByProvider,
-    clearable: addTally(register.clearable, tallyResults(register, ids), -1),
+    clearable: addResultTally(register.clearable, tallyResults(register, ids), -1),
   }
   return way === 'native' ? withProviderCut(next, ids, metadata) : withDeletions(next, ids, metadata)
 }

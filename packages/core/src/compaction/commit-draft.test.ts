@@ -1,6 +1,6 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createIndexRules } from '../clearing/tool-result-index.ts'
+import { createToolResultRules } from '../clearing/tool-result-index.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { createEstimator, createFixedWeights } from '../tokens/estimator.ts'
@@ -10,7 +10,7 @@ describe('what left the view', () => {
   it('is what no kept message shows', () => {
     const { estimate, clear } = DEFAULT_POLICY
     const estimator = createEstimator(createFixedWeights(estimate))
-    const rules = createIndexRules({ estimator, policy: clear, largeInput: 1_000 })
+    const rules = createToolResultRules({ estimator, policy: clear, largeInput: 1_000 })
     const builder = new SessionBuilder('told')
     builder.user('go')
     for (const [id, path] of [
@@ -31,7 +31,7 @@ describe('what left the view', () => {
   it('is a file of which only a part is still shown', () => {
     const { estimate, clear } = DEFAULT_POLICY
     const estimator = createEstimator(createFixedWeights(estimate))
-    const rules = createIndexRules({ estimator, policy: clear, largeInput: 1_000 })
+    const rules = createToolResultRules({ estimator, policy: clear, largeInput: 1_000 })
     const builder = new SessionBuilder('told')
     builder.user('go')
     for (const [id, input] of [

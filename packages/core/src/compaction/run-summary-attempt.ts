@@ -13,10 +13,10 @@ import type { SessionState } from '../engine/session-state.ts'
 import { pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
-  describeForkCacheRead,
+  measureForkCacheRead,
   restoreLastRequest,
   runSideCall,
-  type SideCall,
+  type SideCallRequest,
   toUncachedRequest,
 } from '../engine/side-call.ts'
 import { describeThrown } from '../errors.ts'
@@ -67,7 +67,7 @@ export async function* runSummaryAttempt(
     if (step.done === true) {
       const { answer } = step.value
       if (attempt.kind === 'fork' && answer.ok)
-        yield { type: 'fork', fork: describeForkCacheRead(COMPACT_SOURCE, answer.reply, step.value) }
+        yield { type: 'fork', fork: measureForkCacheRead(COMPACT_SOURCE, answer.reply, step.value) }
       return toAttemptResult(answer)
     }
     const { value } = step
@@ -128,7 +128,7 @@ type UnavailableAttempt = Extract<AttemptResult, { readonly kind: 'unavailable' 
 function createAttemptCall(
   { state, host }: TurnContext,
   attempt: Exclude<SummaryAttempt, LocalAttempt>,
-): SideCall | UnavailableAttempt {
+): SideCallRequest | UnavailableAttempt {
   const source = COMPACT_SOURCE
   const sentTo = restoreLastRequest(state, host).lastRequest?.front.model ?? null
   if (attempt.kind !== 'direct' && sentTo !== null && sentTo !== host.readOfferedPrefix().model)

@@ -80,7 +80,7 @@ export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
 }
 
 /** True if the entry ends the turn before it. Visible attachments do, because they are sent as user content. */
-export function isTurnEnd(entry: ContextEntry): boolean {
+export function endsPreviousTurn(entry: ContextEntry): boolean {
   const { record } = entry
   if (record.type === 'attachment') return isVisibleToModel(entry)
   return record.type === 'user' && isTurnEndingMessage(record.message)
@@ -425,7 +425,7 @@ function listClearedInputs(
 }
 
 /** Hides the messages that only delete from the provider's cache, once that cache has expired. */
-export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+export function withoutDeletionMessages(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const cleared = { ...NOTHING_CLEARED, whole: true }
   return AppendList.of(
     [...entries].map((entry) =>

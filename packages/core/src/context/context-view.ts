@@ -27,7 +27,7 @@ import {
   applyClearingToEntries,
   type ContextEntry,
   hideInResponses,
-  withoutCacheEdits,
+  withoutDeletionMessages,
   withoutPrefixUpdates,
 } from './context-entry.ts'
 
@@ -293,7 +293,7 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
   if (isDeletionsEnd(record))
-    return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
+    return { ...next, entries: withoutDeletionMessages(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
 }
@@ -327,7 +327,7 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
       next = { ...next, entries: withPrefixSnapshot(next.entries, item.record as SystemRecord) }
     next = pushEntry(next, item)
   }
-  return dropsEdits ? { ...next, entries: withoutCacheEdits(next.entries) } : next
+  return dropsEdits ? { ...next, entries: withoutDeletionMessages(next.entries) } : next
 }
 
 function listEntriesBetween(session: SessionLog, from: number, to: number): readonly ContextEntry[] {

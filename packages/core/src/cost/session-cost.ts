@@ -84,7 +84,9 @@ function sumPromptPrice({ byClass: { input, cacheRead, writeShort, writeLong } }
  * Returns the model call that a `model_call` record describes: a cache-sharing fork call, a summary, or an empty reply.
  * Returns null for any other record.
  */
-export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly source: string }) | null {
+export function readModelCallRecord(
+  record: SessionRecord,
+): (BilledCall & { readonly source: string }) | null {
   if (!isKnownRecord(record) || record.type !== 'system') return null
   const logged: unknown = record.modelCall
   if (!isObject(logged)) return null
@@ -180,7 +182,7 @@ function isNewerUsage(known: PricedCall, call: PricedCall): boolean {
 /** Returns the model call that a log record describes; null if the record describes none. */
 function readCall(record: SessionRecord): BilledCall | null {
   if (!isKnownRecord(record)) return null
-  if (record.type !== 'assistant') return readLoggedCall(record)
+  if (record.type !== 'assistant') return readModelCallRecord(record)
   if (isSyntheticError(record)) return null
   const { id, model } = record.message
   // A response that a client repeats was counted when it came.

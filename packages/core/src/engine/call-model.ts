@@ -3,11 +3,7 @@
  * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
  * final usage.
  */
-import {
-  type CacheForecast,
-  updateCacheModelFromFork,
-  updateCacheModelFromResponse,
-} from '../cache/cache-forecast.ts'
+import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { canReachPrefix, findNewestPrefixExpiry, findPrefixSize } from '../cache/cache-model.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { judgeCacheRead } from '../cache/detect-break.ts'
@@ -57,7 +53,7 @@ import {
   type UnlinkedRecord,
   waitUnlessAborted,
 } from './session-writer.ts'
-import { fitReplyEvent } from './tool-input.ts'
+import { fitReplyEventInput } from './tool-input.ts'
 import {
   findTruncatedCount,
   learnFromTruncation,
@@ -183,7 +179,7 @@ export async function* sendRequest(
       if (reached !== null) return reached
       continue
     }
-    const event = fitReplyEvent(given, tools)
+    const event = fitReplyEventInput(given, tools)
     yield { type: 'reply', event }
     assembly = addReplyEvent(assembly, event)
     if (isReplyEnd(event)) return yield* finishReply(turn, opened, event, held)
@@ -327,8 +323,8 @@ export async function* finishModelCall(
   const billed = cutBy === undefined ? usage : estimateCutUsage(turn.host, opened, reply, cutBy)
   // The records of a response that broke off have the usage from its start.
   const isLogged = isInConversation && billed === usage
-  const spent = isLogged ? [] : createCallRecords(message, billed, opened.source)
-  const all = [...bodies, ...spent, ...toLossRecords(outcome)]
+  const spent = isLogged ? [] : createModelCallRecords(message, billed, opened.source)
+  const all = [...bodies, ...spent, ...toCacheLossRecords(outcome)]
   const failure = yield* appendUnlinkedRecords(turn, all)
   if (failure !== null) return { failure, outcome }
   yield* emitCacheOutcome(outcome, opened.source, turn.host)
@@ -351,7 +347,7 @@ async function* finishTruncatedCall(
   const unmeasured = bodies.map(withoutUsage)
   const failure = yield* appendUnlinkedRecords(turn, [
     ...unmeasured,
-    ...createCallRecords(message, usage, source),
+    ...createModelCallRecords(message, usage, source),
   ])
   if (failure !== null) return { failure, outcome }
   yield event
@@ -400,8 +396,8 @@ function learnFromUsage(
 ): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
   return forkOf === undefined
-    ? updateCacheModelFromResponse(lineage, forecast, usage, isEdited)
-    : updateCacheModelFromFork(lineage, forecast, usage)
+    ? updateCacheFromResponse(lineage, forecast, usage, isEdited)
+    : updateCacheFromFork(lineage, forecast, usage)
 }
 
 /** Returns the usage that was billed for a response, with an estimated output if the response broke off. */
@@ -453,7 +449,7 @@ export async function* recordLostReplyCost(
   const { host } = turn
   const message = { id: host.ids.next('lost-reply'), model: host.readOfferedPrefix().model }
   const usage = estimateLostCall(host, opened, isRepeated)
-  const failure = yield* appendUnlinkedRecords(turn, createCallRecords(message, usage, opened.source))
+  const failure = yield* appendUnlinkedRecords(turn, createModelCallRecords(message, usage, opened.source))
   if (failure === null) yield* emitPrice(turn, message.id)
   return failure
 }
@@ -486,7 +482,7 @@ function estimateLostCall(
  * Returns a `model_call` record with the billed tokens of a call, for a response that the log lacks or has without
  * them; empty if the tokens are not known.
  */
-export function createCallRecords(
+export function createModelCallRecords(
   { id, model, usage = {} }: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   tokens: TokenUsage | undefined,
   source: string,
@@ -497,7 +493,7 @@ export function createCallRecords(
 }
 
 /** Returns a record with the cached tokens that were lost and their cost; empty if none were lost. */
-export function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
+export function toCacheLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
   const loss = toCacheLoss(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
 }

@@ -12,11 +12,11 @@ import { type ContextEntry, findResponsesWithThinking } from '../context/context
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
+  addTurn,
   announceRecordedRewrite,
   applyPinRecords,
   type CompactionAttemptEnd,
   type CompactionBreaker,
-  countTurn,
   isBreakerOpen,
   NO_COMPACTION_FAILURES,
   NO_COMPACTION_YET,
@@ -29,7 +29,7 @@ const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = countTurn(countTurn({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
+    const started = addTurn(addTurn({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
     expect(measureCompactionSpacing(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
@@ -37,7 +37,7 @@ describe('tracking', () => {
     })
     const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(measureCompactionSpacing(countTurn(compacted, 'e'), auto)).toEqual({
+    expect(measureCompactionSpacing(addTurn(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -49,7 +49,7 @@ describe('tracking', () => {
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
     let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
-    for (let turn = 0; turn < turns; turn += 1) tracking = countTurn(tracking, `t${turn}`)
+    for (let turn = 0; turn < turns; turn += 1) tracking = addTurn(tracking, `t${turn}`)
     expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
   })
 })

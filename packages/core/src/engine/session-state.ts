@@ -269,7 +269,7 @@ export interface CompactionTracking {
 export const NO_COMPACTION_YET: CompactionTracking = { turns: 0, turnId: 'start', compactedIn: null }
 
 /** Counts one turn. Called after each model response. */
-export function countTurn(tracking: CompactionTracking, turnId: string): CompactionTracking {
+export function addTurn(tracking: CompactionTracking, turnId: string): CompactionTracking {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
 

@@ -60,7 +60,7 @@ import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import { pauseTurn, type TurnContext } from './session-writer.ts'
 
-export type SideCall = Pick<PendingModelCall, 'request' | 'source' | 'forkOf'>
+export type SideCallRequest = Pick<PendingModelCall, 'request' | 'source' | 'forkOf'>
 
 export interface SideCallResult {
   readonly answer: ModelCallResult
@@ -71,7 +71,7 @@ export interface SideCallResult {
 
 export async function* runSideCall(
   turn: TurnContext,
-  call: SideCall,
+  call: SideCallRequest,
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const findings = checkCall(turn, call)
   if (findings.length > 0) return { ...NO_CACHE_RESULT, answer: { ok: false, reason: 'invalid', findings } }
@@ -86,7 +86,10 @@ export async function* runSideCall(
   }
 }
 
-async function* sendSideCall(turn: TurnContext, call: SideCall): AsyncGenerator<TurnEvent, SideCallResult> {
+async function* sendSideCall(
+  turn: TurnContext,
+  call: SideCallRequest,
+): AsyncGenerator<TurnEvent, SideCallResult> {
   const { clock, profile } = turn.host
   const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
   const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })
@@ -113,7 +116,7 @@ const NO_CACHE_RESULT: Omit<SideCallResult, 'answer'> = {
 /** Validates the request. Messages that were validated as part of the conversation are not checked again. */
 function checkCall(
   { state, host }: TurnContext,
-  { request }: SideCall,
+  { request }: SideCallRequest,
 ): ReturnType<typeof findRequestProblems> {
   const known =
     state.checkedMessages?.state.profile === host.profile
@@ -300,7 +303,7 @@ function chooseForkTtl(
 }
 
 /** Describes how much of the conversation's cached prefix a fork read. */
-export function describeForkCacheRead(
+export function measureForkCacheRead(
   source: string,
   { usage }: Reply,
   { expected, outcome }: Pick<SideCallResult, 'expected' | 'outcome'>,

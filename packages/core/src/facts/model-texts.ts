@@ -5,7 +5,7 @@
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { removeCodeBlocks } from '../text/code-in-text.ts'
-import { cutMiddle, sliceText, type TokenCounter, toOneLine } from '../text/truncate-text.ts'
+import { sliceText, type TokenCounter, toOneLine, truncateMiddle } from '../text/truncate-text.ts'
 import { formatCommand } from './shell-commands.ts'
 import { isFailure, type ToolRun } from './tool-runs.ts'
 
@@ -237,7 +237,7 @@ export function cutSentences(text: string, most: number, measure: TokenCounter):
   const tail = takeWhole(sentences.slice(head.length).toReversed(), most / 2, measure).toReversed()
   if (head.length + tail.length === 0) {
     const end = Math.floor((text.length * most) / size / 2)
-    return cutMiddle(text, end, end)
+    return truncateMiddle(text, end, end)
   }
   const parts = [head.join('').trimEnd(), CUT_MARK, tail.join('').trim()]
   return parts.filter((part) => part !== '').join('\n')

@@ -19,7 +19,7 @@ import {
   CommandTracker,
   createFileTracker,
   type FailedCall,
-  type FailingCommand,
+  type FailedCommand,
   type ProjectFolders,
   type TestRun,
   type TouchedFile,
@@ -126,7 +126,7 @@ export interface SessionFacts {
   readonly gitBranch: string
   readonly commands: readonly CommandFact[]
   /** The commands that have failed, also those that have succeeded since. */
-  readonly failures: readonly FailingCommand[]
+  readonly failures: readonly FailedCommand[]
   readonly failedCalls: readonly FailedCall[]
   readonly tests: TestRun
   readonly todos: readonly TodoItem[]

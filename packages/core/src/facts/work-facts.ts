@@ -127,7 +127,7 @@ export function createFileTracker(clean: (text: string) => string): FileTracker 
   }
 }
 
-export function isFileEdited({ edits, refusedEdits, movedFrom }: TouchedFile): boolean {
+export function hasEditAttempt({ edits, refusedEdits, movedFrom }: TouchedFile): boolean {
   return edits + refusedEdits > 0 || movedFrom !== null
 }
 
@@ -261,7 +261,7 @@ export interface CommandFact {
 }
 
 /** A command that has failed, with all of its variants. A command that the user refused or interrupted has not failed. */
-export interface FailingCommand {
+export interface FailedCommand {
   readonly command: string
   /** The end of the command's output when it last failed. */
   readonly error: string
@@ -298,7 +298,7 @@ export interface FailedCall {
   readonly uuid: string
 }
 
-interface Failure extends Omit<FailingCommand, 'editedSince' | 'isSettled'> {
+interface Failure extends Omit<FailedCommand, 'editedSince' | 'isSettled'> {
   /** Number of edits in the session when the command last failed, and when it next succeeded. */
   readonly editsBefore: number
   readonly editsAfter: number | null
@@ -345,7 +345,7 @@ export class CommandTracker {
   }
 
   /** Lists the commands that have failed, newest failure first. */
-  listFailures(): readonly FailingCommand[] {
+  listFailures(): readonly FailedCommand[] {
     return [...this.#failures.values()].reverse().map(({ editsBefore, editsAfter, ...failure }) => ({
       ...failure,
       isSettled: failure.settledAt !== null,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { alone, foreign, found, HEADER, part, read, textOf } from '../../test/log-lines.ts'
 import {
   abandonBatch,
-  addRecordToBatch,
+  addNextRecord,
   type BatchState,
   createBatchState,
   findBatchStampProblem,
@@ -22,7 +22,7 @@ describe('a batch', () => {
     const counted = parts.map(
       (record, index): PositionedRecord => ({ record, line: index + 5, position: index + 1 }),
     )
-    expect(counted.map(({ record, line }) => addRecordToBatch(gathering, record, line))).toEqual([
+    expect(counted.map(({ record, line }) => addNextRecord(gathering, record, line))).toEqual([
       [],
       [],
       counted,
@@ -31,14 +31,14 @@ describe('a batch', () => {
   })
 
   it('of one record counts at once', () => {
-    expect(addRecordToBatch(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
+    expect(addNextRecord(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
       { record: partBatch(1, 0, 1), line: 1, position: 1 },
     ])
   })
 
   it('that is incomplete is set aside when the log ends', () => {
     const gathering = createBatchState(0)
-    addRecordToBatch(gathering, partBatch(1, 0, 3), 5)
+    addNextRecord(gathering, partBatch(1, 0, 3), 5)
     abandonBatch(gathering)
     abandonBatch(gathering)
     const why = '1 of the 3 records appended together are there; none of them counts'

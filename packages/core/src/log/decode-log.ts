@@ -3,7 +3,7 @@
  * reported as damage with the reason; what comes after them is still read.
  */
 import { TidemarkError } from '../errors.ts'
-import { completeRecord, decodeRecord, type ParsedLine } from './decode-record.ts'
+import { decodeRecord, type ParsedLine, withModelReport } from './decode-record.ts'
 import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
 import type { ReadReport } from './model-report.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
@@ -236,10 +236,10 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   reading.isRecognised = true
   const { readReport } = reading
   const exact = reading.keepsRawBlocks ? withRawBlocks(decoded.record, line) : decoded.record
-  const { record, note } = readReport === undefined ? { record: exact } : completeRecord(exact, readReport)
+  const { record, note } = readReport === undefined ? { record: exact } : withModelReport(exact, readReport)
   const notes = [note, decoded.note].filter((text) => text !== undefined)
   if (notes.length > 0) reportDamage(reading, 'bad-shape', notes.join('; '))
-  return addRecordToBatch(reading.gathering, withoutForeignBatch(record), reading.line)
+  return addNextRecord(reading.gathering, withoutForeignBatch(record), reading.line)
 }
 
 const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is left out`
@@ -330,7 +330,7 @@ function withoutForeignBatch(record: SessionRecord): SessionRecord {
  * Adds the next record of the log. Returns the records that are valid now: this record, all records of the batch that
  * it completes, or none if its batch is still incomplete.
  */
-export function addRecordToBatch(
+export function addNextRecord(
   gathering: BatchState,
   record: SessionRecord,
   line: number,

@@ -1,6 +1,6 @@
 /**
  * Decodes a parsed log line into a record. With a wrong required field the line is no record; a wrong optional part is left
- * out, with a note. `completeRecord` adds the neutral form of what the provider reported.
+ * out, with a note. `withModelReport` adds the neutral form of what the provider reported.
  */
 import { isBlock } from './block.ts'
 import { isObject, omitUndefined } from './json.ts'
@@ -222,7 +222,7 @@ function isPin(pin: unknown): boolean {
  * Returns the record with the neutral form of what its provider reported, and a note if the report cannot be read.
  * Parts of that form that the record already has stay.
  */
-export function completeRecord(
+export function withModelReport(
   record: SessionRecord,
   read: ReadReport,
 ): { readonly record: SessionRecord; readonly note?: string } {

@@ -7,7 +7,7 @@ import type { SessionFacts } from '../facts/session-facts.ts'
 import type { InputAuthor, UserInput, UserInputKind } from '../facts/user-input.ts'
 import { describeAuthor, type UserPrompt } from '../facts/user-prompts.ts'
 import { quoteBlock } from '../text/code-in-text.ts'
-import { cutMiddle, quoteInline, toOneLine, truncateEnd, truncateStart } from '../text/truncate-text.ts'
+import { quoteInline, toOneLine, truncateEnd, truncateMiddle, truncateStart } from '../text/truncate-text.ts'
 import { type NoteGroup, toNoteGroup } from './notes-file.ts'
 
 /** A text of the user, or of an agent in the user's place, that the notes quote. */
@@ -136,7 +136,7 @@ function listInstruction(requests: readonly UserRequest[]): readonly NoteGroup[]
   )
   const before = requests.slice(Math.max(0, begin), Math.max(0, at))
   const { text = '', message: { answers = '' } = {} } = latest ?? {}
-  const shown = text.length <= WHOLE_CHARACTERS ? text : cutMiddle(text, END_CHARACTERS, END_CHARACTERS)
+  const shown = text.length <= WHOLE_CHARACTERS ? text : truncateMiddle(text, END_CHARACTERS, END_CHARACTERS)
   const format = (one: UserRequest) => ({ full: formatRequest(one), rank: 1 })
   return [
     toNoteGroup(`Latest instruction${formatSender(latest)}:`, text === '' ? [] : [quoteBlock(shown)], 0),
@@ -153,7 +153,7 @@ function listEarlierRequests(requests: readonly UserRequest[]): readonly NoteGro
   const cut =
     first === latest
       ? 'It is the latest instruction, see Current state.'
-      : quoteBlock(cutMiddle(first?.text ?? '', FIRST_REQUEST_CHARACTERS, END_CHARACTERS))
+      : quoteBlock(truncateMiddle(first?.text ?? '', FIRST_REQUEST_CHARACTERS, END_CHARACTERS))
   const others = requests.filter((one) => one !== first && one !== latest)
   return [
     toNoteGroup(`First request${formatSender(first)}:`, (first?.text ?? '') === '' ? [] : [cut]),

@@ -8,20 +8,15 @@ import type { SessionFacts, WorkStep } from '../facts/session-facts.ts'
 import { formatCommand, isIncidentalCommand, isReadOnlyCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
 import { isFailure, type RunStatus, type ToolRun } from '../facts/tool-runs.ts'
-import {
-  type CommandFact,
-  type FailingCommand,
-  isFileChanged,
-  type TouchedFile,
-} from '../facts/work-facts.ts'
+import { type CommandFact, type FailedCommand, isFileChanged, type TouchedFile } from '../facts/work-facts.ts'
 import { describeFile } from '../summary/summary-pieces.ts'
 import { quoteBlock, quoteCode } from '../text/code-in-text.ts'
 import {
-  cutMiddle,
   fitItems,
   quoteInline,
   toOneLine,
   truncateEnd,
+  truncateMiddle,
   truncateStart,
 } from '../text/truncate-text.ts'
 import {
@@ -110,7 +105,7 @@ export function createPlanGroups({ plan }: SessionFacts, requests: number): read
 export function createNewestAnswerGroups({ answer }: SessionFacts): readonly NoteGroup[] {
   if (answer === null) return []
   const full = quoteBlock(truncateEnd(answer, ANSWER_CHARACTERS))
-  const short = quoteBlock(cutMiddle(answer, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
+  const short = quoteBlock(truncateMiddle(answer, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
   return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
 }
 
@@ -420,7 +415,7 @@ export function createFailingCommandGroups(facts: SessionFacts): readonly NoteGr
 function toFailingItem(
   { status, failures, output }: CommandFact,
   shown: string,
-  failure: FailingCommand | undefined,
+  failure: FailedCommand | undefined,
 ): NoteItem {
   const line = `- ${shown} → ${STATUS_TEXTS[status]}`
   const often = failures > 1 ? ` (${failures} times)` : ''
@@ -452,7 +447,7 @@ export function createFixedErrorGroups({ failures }: SessionFacts): readonly Not
 }
 
 /** Names the files that were edited last. */
-function nameEdits({ editedSince }: FailingCommand): string {
+function nameEdits({ editedSince }: FailedCommand): string {
   const names = editedSince.toReversed().map((path) => toOneLine(splitPath(path).name))
   return [...new Set(names)].slice(0, MOST_NAMED_EDITS).join(', ')
 }

@@ -476,7 +476,7 @@ function isVisibleOrBoundary(entry: ContextEntry): boolean {
  * Returns the names of the tools that a record loads, removes or changes during the conversation: a message or an update
  * that changes tools, or the result of a tool search.
  */
-export function listLoadedTools(record: KnownRecord): readonly string[] {
+export function listToolChanges(record: KnownRecord): readonly string[] {
   if (record.type === 'system') return isObject(record.delta?.tools) ? Object.keys(record.delta.tools) : []
   return [...listReferencedTools(record), ...(record.type === 'user' ? listChangedTools(record) : [])]
 }

@@ -6,7 +6,7 @@
 import type { SessionFacts } from '../facts/session-facts.ts'
 import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
-import { type FailingCommand, isFileEdited, type TouchedFile } from '../facts/work-facts.ts'
+import { type FailedCommand, hasEditAttempt, type TouchedFile } from '../facts/work-facts.ts'
 import type { Steps } from '../log/work-steps.ts'
 import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/code-in-text.ts'
 import { sliceText } from '../text/truncate-text.ts'
@@ -239,7 +239,7 @@ interface MissingFacts {
    * Commands that still fail and whose last error is missing from the summary. Of the older errors, only the end must
    * be in it. For notes, see `RepairRules.isNotes`.
    */
-  readonly commands: readonly FailingCommand[]
+  readonly commands: readonly FailedCommand[]
 }
 
 /**
@@ -285,7 +285,7 @@ function findMissingMessages(
  */
 function isFileNamed(text: string, file: TouchedFile, { isNotes = false }: RepairRules): boolean {
   if (isNotes) return hasWord(text, file.path)
-  return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
+  return hasEditAttempt(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
 // Pending tasks in a model's text count as its own plan, because only the log shows what the user asked for.

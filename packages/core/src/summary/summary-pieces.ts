@@ -7,9 +7,9 @@ import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt, UserPromptPart } from '../facts/user-prompts.ts'
 import {
   type FailedCall,
-  type FailingCommand,
+  type FailedCommand,
+  hasEditAttempt,
   isFileChanged,
-  isFileEdited,
   type TouchedFile,
 } from '../facts/work-facts.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -21,7 +21,7 @@ import {
   formatRecordPointer,
   toOneLine,
   truncateEnd,
-  truncateMiddle,
+  truncateMiddleWithPointer,
   truncateStart,
 } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -64,7 +64,7 @@ export function createFilePieces(
   ranks: { readonly edited: number; readonly snippets: number; readonly read: number },
 ): readonly SummaryPiece[] {
   const named = files.filter(({ path }) => !UNRESOLVED_VARIABLE.test(path))
-  const edited = named.filter((file) => isFileEdited(file) && !isTemporaryPath(file.path))
+  const edited = named.filter((file) => hasEditAttempt(file) && !isTemporaryPath(file.path))
   const read = named.filter((file) => !edited.includes(file))
   const line = (file: TouchedFile, index: number): SummaryPiece => ({
     section: 3,
@@ -141,7 +141,7 @@ export const SHORT_ERROR_CHARACTERS = 150
 const MOST_CHANGED_FILES = 6
 
 export function createErrorPieces(
-  commands: readonly FailingCommand[],
+  commands: readonly FailedCommand[],
   calls: readonly FailedCall[],
   ranks: { readonly open: number; readonly settled: number; readonly calls: number },
 ): readonly SummaryPiece[] {
@@ -168,7 +168,7 @@ export function createErrorPieces(
   ]
 }
 
-function describeFailures({ isSettled, failures, editedSince }: FailingCommand): string {
+function describeFailures({ isSettled, failures, editedSince }: FailedCommand): string {
   const failed = failures === 1 ? 'failed' : `failed ${failures} times`
   const changed = shortenPaths(editedSince.slice(-MOST_CHANGED_FILES)).join(', ')
   if (isSettled)
@@ -330,10 +330,10 @@ function cutPrompt(message: UserPrompt, tokens: number, estimate: Pick<Estimator
   const { text, lead, uuid } = message
   const perToken = text.length / Math.max(1, estimate.text(text))
   for (let each = Math.floor((perToken * tokens) / 2); each > 0; each = Math.floor(each * 0.9) - 8) {
-    const cut = `${lead}${truncateMiddle(text, each, uuid)}`
+    const cut = `${lead}${truncateMiddleWithPointer(text, each, uuid)}`
     if (estimate.text(cut) <= tokens) return cut
   }
-  return `${lead}${truncateMiddle(text, 1, uuid)}`
+  return `${lead}${truncateMiddleWithPointer(text, 1, uuid)}`
 }
 
 // What a text lacks of the user's messages.

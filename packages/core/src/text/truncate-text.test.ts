@@ -10,7 +10,7 @@ import {
   takeTail,
   toOneLine,
   truncateEnd,
-  truncateMiddle,
+  truncateMiddleWithPointer,
   truncateStart,
 } from './truncate-text.ts'
 
@@ -54,7 +54,11 @@ describe('the end of a text', () => {
 describe('a text cut to a number of characters', () => {
   it.each([1, 2, 3, 4, 5])('at %d keeps whole characters', (each) => {
     const text = '😀'.repeat(20)
-    for (const cut of [truncateEnd(text, each), truncateStart(text, each), truncateMiddle(text, each, 'id')])
+    for (const cut of [
+      truncateEnd(text, each),
+      truncateStart(text, each),
+      truncateMiddleWithPointer(text, each, 'id'),
+    ])
       expect([cut, cut.isWellFormed()]).toEqual([cut, true])
   })
 })

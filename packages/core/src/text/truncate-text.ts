@@ -23,7 +23,7 @@ export function formatRecordPointer(id: string): string {
 }
 
 /** Returns both ends of a text with a note of how many characters are missing and that record `id` contains them. */
-export function truncateMiddle(text: string, each: number, id: string): string {
+export function truncateMiddleWithPointer(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
   const trail = text.length - text.trimEnd().length
   const head = sliceText(text, 0, lead + each)
@@ -35,7 +35,7 @@ export function truncateMiddle(text: string, each: number, id: string): string {
 }
 
 /** Returns both ends of a text with an ellipsis between them, or the whole text if it is short enough. */
-export function cutMiddle(text: string, head: number, tail: number): string {
+export function truncateMiddle(text: string, head: number, tail: number): string {
   if (text.length <= head + tail) return text
   return `${sliceText(text, 0, head)}${ELLIPSIS}${sliceText(text, -tail)}`
 }

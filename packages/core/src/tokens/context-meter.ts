@@ -3,7 +3,7 @@
  * added since. The meter is updated entry by entry, so an update costs time only for new entries. After a compaction or
  * clearing, earlier reports no longer count.
  */
-import { type ContextEntry, isTurnEnd } from '../context/context-entry.ts'
+import { type ContextEntry, endsPreviousTurn } from '../context/context-entry.ts'
 import type { ContextView, MeasuredPart } from '../context/context-view.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
@@ -159,7 +159,7 @@ function addEntry(meter: ContextMeter, entry: ContextEntry, place: number): Cont
     ...meter,
     tokensBefore: tokensBefore.push((tokensBefore.last ?? 0) + estimator.entry(entry)),
     thinkingBefore: thinkingBefore.push((thinkingBefore.last ?? 0) + thinking),
-    turnStart: isTurnEnd(entry) ? place : meter.turnStart,
+    turnStart: endsPreviousTurn(entry) ? place : meter.turnStart,
     hasDeletions: meter.hasDeletions || isDeletion,
   }
   const response = toResponse(entry)

@@ -6,7 +6,7 @@
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import { buildNextRequest } from '../engine/next-request.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { buildForkRequest, describeForkCacheRead, runSideCall } from '../engine/side-call.ts'
+import { buildForkRequest, measureForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { captureForkParent, createForkRequest, type ForkMessage } from '../request/fork-request.ts'
@@ -35,7 +35,7 @@ export async function* askSideQuestion(
   const result = yield* runSideCall(turn, call)
   const { answer } = result
   if (!answer.ok) return answer
-  yield { type: 'fork', fork: describeForkCacheRead(SIDE_QUESTION_SOURCE, answer.reply, result) }
+  yield { type: 'fork', fork: measureForkCacheRead(SIDE_QUESTION_SOURCE, answer.reply, result) }
   const text = toBlocks(answer.reply.message.content)
     .filter(isTextBlock)
     .map((block) => block.text)

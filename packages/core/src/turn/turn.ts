@@ -23,7 +23,7 @@ import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
-import { countTurn, findLastAnswer } from '../engine/session-state.ts'
+import { addTurn, findLastAnswer } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   finishTurnSteps,
@@ -305,7 +305,7 @@ export async function* trackResponse(
   const compaction = turn.host.compaction
   if (compaction === undefined) return null
   const known = withContextState(turn.state, compaction)
-  const tracking = countTurn(known.context.tracking, ids.next('turn'))
+  const tracking = addTurn(known.context.tracking, ids.next('turn'))
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state
   if (providerEdits === null) return null

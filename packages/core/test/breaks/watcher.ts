@@ -4,8 +4,8 @@ import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
 import {
   type CacheForecast,
   forecastLoggedCacheRead,
-  updateCacheModelFromFork,
-  updateCacheModelFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import {
@@ -77,8 +77,8 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
         const model = models.get(key) ?? EMPTY_CACHE_MODEL
         const isFork = findForkParentKey(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
-          ? updateCacheModelFromFork(model, call.forecast, answer.usage)
-          : updateCacheModelFromResponse(model, call.forecast, answer.usage, compared.isEdited)
+          ? updateCacheFromFork(model, call.forecast, answer.usage)
+          : updateCacheFromResponse(model, call.forecast, answer.usage, compared.isEdited)
         models.set(key, learnt)
       }
       return compared.outcome

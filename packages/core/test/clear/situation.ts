@@ -6,8 +6,8 @@ import type { CacheTemperature } from '../../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
 import {
-  createIndexRules,
   createToolResultIndex,
+  createToolResultRules,
   type ToolResultIndex,
   type ToolResultRules,
 } from '../../src/clearing/tool-result-index.ts'
@@ -49,7 +49,7 @@ export function warm(overrides: Partial<CacheTemperature> = {}): CacheTemperatur
 
 export function rulesFor(policy: Policy = POLICY): ToolResultRules {
   const { clear } = policy
-  return createIndexRules({
+  return createToolResultRules({
     estimator: ESTIMATOR,
     policy: clear,
     largeInput: clear.largeInputTokens,

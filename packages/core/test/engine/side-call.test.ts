@@ -4,14 +4,14 @@ import type { TurnEvent } from '../../src/engine/events.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import type { TurnContext } from '../../src/engine/session-writer.ts'
-import { runSideCall, type SideCall, type SideCallResult } from '../../src/engine/side-call.ts'
+import { runSideCall, type SideCallRequest, type SideCallResult } from '../../src/engine/side-call.ts'
 import { createScriptedHost, playTurn, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
 
 async function called(
   side: FakeReply,
-  more: Partial<SideCall>,
+  more: Partial<SideCallRequest>,
 ): Promise<{
   readonly events: readonly TurnEvent[]
   readonly end: SideCallResult

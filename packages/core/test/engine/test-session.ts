@@ -13,7 +13,7 @@ import {
   type SingleTurnOptions,
 } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
-import { createIndexRules } from '../../src/clearing/tool-result-index.ts'
+import { createToolResultRules } from '../../src/clearing/tool-result-index.ts'
 import type { CompactionResult } from '../../src/compaction/commit-draft.ts'
 import { compact } from '../../src/compaction/compact.ts'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
@@ -169,7 +169,11 @@ export async function openTestSession(
   const room = createTestCompaction(
     { policy, estimator: ESTIMATOR, ...(options.window === undefined ? {} : { window: options.window }) },
     {
-      rules: createIndexRules({ estimator: ESTIMATOR, policy: clear, largeInput: clear.largeInputTokens }),
+      rules: createToolResultRules({
+        estimator: ESTIMATOR,
+        policy: clear,
+        largeInput: clear.largeInputTokens,
+      }),
       deadlines,
       ...(options.byChain === true ? {} : { writeSummary: async () => SUMMARY }),
       ...options.room,

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import { type ProposeClearingInput, proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import {
-  createIndexRules,
   createToolResultIndex,
+  createToolResultRules,
   type ToolResultIndex,
   type ToolResultRules,
 } from '../../src/clearing/tool-result-index.ts'
@@ -40,7 +40,7 @@ const POLICY = createPolicy({
     cached: { fireAt: 3, keep: KEEP },
   },
 })
-const RULES: ToolResultRules = createIndexRules({
+const RULES: ToolResultRules = createToolResultRules({
   estimator: ESTIMATOR,
   policy: POLICY.clear,
   largeInput: POLICY.clear.largeInputTokens,

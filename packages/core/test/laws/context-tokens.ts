@@ -3,7 +3,7 @@
  * the same figure after every record.
  */
 
-import { type ContextEntry, isTurnEnd } from '../../src/context/context-entry.ts'
+import { type ContextEntry, endsPreviousTurn } from '../../src/context/context-entry.ts'
 import type { ContextView } from '../../src/context/context-view.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { TokenEstimatePolicy } from '../../src/policy/window-policy.ts'
@@ -108,7 +108,7 @@ function sum<T>(items: readonly T[], tokens: (item: T) => number): number {
 function turnStart(entries: ContextView['entries'], end: number): number {
   for (let place = end - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
-    if (entry !== undefined && isTurnEnd(entry)) return place
+    if (entry !== undefined && endsPreviousTurn(entry)) return place
   }
   return 0
 }

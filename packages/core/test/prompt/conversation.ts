@@ -8,7 +8,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import {
   type CacheForecast,
   forecastCacheRead,
-  updateCacheModelFromResponse,
+  updateCacheFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
@@ -149,7 +149,7 @@ export class Conversation {
     const payload = toPayload(request)
     const forecast = forecastCacheRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
-    this.lineage = updateCacheModelFromResponse(this.lineage, forecast, usage)
+    this.lineage = updateCacheFromResponse(this.lineage, forecast, usage)
     this.previous = request
     return { request, payload, findings, forecast, usage, changes }
   }

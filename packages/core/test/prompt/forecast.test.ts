@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import {
   forecastCacheRead,
   restoreCacheModel,
-  updateCacheModelFromFork,
-  updateCacheModelFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
@@ -128,7 +128,7 @@ describe('what is foreseen', () => {
     const conversation = begun()
     const { request, forecast, usage } = conversation.ask()
     const evicted = { ...usage, read: 0, writes: { short: forecast.read + 50, long: 0 } }
-    const lineage = updateCacheModelFromResponse(conversation.lineage, forecast, evicted)
+    const lineage = updateCacheFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
     expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
@@ -208,7 +208,7 @@ describe('a fork', () => {
     round(conversation, 'a')
     conversation.ask()
     const used = conversation.lineage.chains[0]?.prefixes.map(({ blocks, usedAt }) => ({ blocks, usedAt }))
-    conversation.lineage = updateCacheModelFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
     const kept = conversation.lineage.chains[0]?.prefixes ?? []
     for (const prefix of used ?? [])
       if (prefix.usedAt === conversation.now) expect(kept).toContainEqual(expect.objectContaining(prefix))
@@ -221,7 +221,7 @@ describe('a fork', () => {
     const { forecast, usage } = fork(conversation, request)
     expect([forecast.read, forecast.why]).toEqual([usage.read, 'warm'])
     const strand = conversation.lineage.chains[0]
-    conversation.lineage = updateCacheModelFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
     expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })

@@ -1,6 +1,6 @@
 /** Opens a logged session for compaction or undo with the same engine functions that live sessions use. */
 import { dirname, resolve } from 'node:path'
-import { createIndexRules } from '@tidemark/core/clearing/tool-result-index'
+import { createToolResultRules } from '@tidemark/core/clearing/tool-result-index'
 import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
 import { planWithLogNotes } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
@@ -86,7 +86,7 @@ export async function openLoggedSession(
   const room: CompactionServices = {
     estimator,
     scaled,
-    rules: createIndexRules({ estimator, policy: policy.clear, largeInput }),
+    rules: createToolResultRules({ estimator, policy: policy.clear, largeInput }),
     deadlines: createDeadlines(clock),
     retrieval: { historyTool: null, transcript },
     sources: createLogSources(state, { folder: log.meta.cwd, fromDisk, path, isOwn }),

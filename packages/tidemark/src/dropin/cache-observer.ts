@@ -5,13 +5,13 @@
 import {
   type CacheForecast,
   forecastLoggedCacheRead,
-  updateCacheModelFromResponse,
+  updateCacheFromResponse,
 } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import { createCacheMonitor, recordSentRequest } from '@tidemark/core/cache/cache-monitor'
 import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
 import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
-import { type CutCall, toLossRecords } from '@tidemark/core/engine/call-model'
+import { type CutCall, toCacheLossRecords } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
 import { isProviderRunTool } from '@tidemark/core/engine/truncated-prompt'
@@ -74,11 +74,14 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
       const rules = { policy: settings.policy.cache.breaks, profile, prices, redact }
       const checked = judgeCacheRead(monitor, { source, usage }, rules)
       monitor = checked.monitor
-      if (usage !== null) model = updateCacheModelFromResponse(model, forecast, usage, checked.isEdited)
+      if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, checked.isEdited)
       pending = null
       const { outcome } = checked
       if (outcome.kind !== 'broke') return
-      await runOperation(session, appendUnlinkedRecords(createTurnContext(session), toLossRecords(outcome)))
+      await runOperation(
+        session,
+        appendUnlinkedRecords(createTurnContext(session), toCacheLossRecords(outcome)),
+      )
       listeners.emit({ type: 'cache-break', event: outcome.event, diffProblem: null })
     },
     takePending() {

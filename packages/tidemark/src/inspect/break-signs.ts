@@ -7,7 +7,7 @@ import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
-import { listLoadedTools } from '@tidemark/core/request/prefix-snapshot'
+import { listToolChanges } from '@tidemark/core/request/prefix-snapshot'
 import { isClaudeCodeRestart } from '@tidemark/wire/readers/claude-code-reader'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import type { BreakCause, ExplainedCause } from './report.ts'
@@ -92,7 +92,7 @@ function announcesNothing(attachment: { readonly [field: string]: unknown }): bo
  */
 export const findToolLoad: CauseFinder = (since) =>
   findFirst(since, (record) => {
-    const names = isKnownRecord(record) ? listLoadedTools(record) : []
+    const names = isKnownRecord(record) ? listToolChanges(record) : []
     return names.length === 0 ? null : { cause: 'tools-changed', evidence: `loaded ${names.join(', ')}` }
   })
 

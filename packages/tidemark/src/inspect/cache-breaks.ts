@@ -3,7 +3,7 @@
  * sessions, which detects lost cache reads. `break-causes.ts` then finds the most likely cause of each break.
  */
 import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
-import { forecastLoggedCacheRead, updateCacheModelFromResponse } from '@tidemark/core/cache/cache-forecast'
+import { forecastLoggedCacheRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
   announceRewrite,
@@ -16,7 +16,7 @@ import {
 import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
 import { readReportedEdits } from '@tidemark/core/clearing/provider-clearing'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
-import { readLoggedCall } from '@tidemark/core/cost/session-cost'
+import { readModelCallRecord } from '@tidemark/core/cost/session-cost'
 import { toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
@@ -142,7 +142,7 @@ function replayConversation(
     const answer = { source: sent.source, usage, edits }
     const { outcome, monitor, isEdited } = judgeCacheRead(recorded, answer, rules)
     watch = monitor
-    if (usage !== null) model = updateCacheModelFromResponse(model, forecast, usage, isEdited)
+    if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, isEdited)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act')
@@ -363,7 +363,7 @@ function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, Recorded
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
   for (const { record, line } of records) {
-    const beside = readLoggedCall(record)
+    const beside = readModelCallRecord(record)
     const key = beside === null ? toResponseKey(record) : `${beside.id}\n`
     if (key !== null && key !== call.key) call = { key, line }
     const loss = readLoss(record)

@@ -3,7 +3,7 @@
  * of the history, so a response that an earlier file also contains is marked as a copy. Tidemark logs also record calls
  * outside the conversation, such as summaries, which are billed like the others.
  */
-import { readLoggedCall } from '@tidemark/core/cost/session-cost'
+import { readModelCallRecord } from '@tidemark/core/cost/session-cost'
 import { type Block, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
 import {
@@ -71,7 +71,7 @@ export function listConversationCalls(
   const calls = new Map<string, CallInProgress>()
   const lines = createDuplicateFilter()
   for (const record of records) {
-    const logged = readLoggedCall(record)
+    const logged = readModelCallRecord(record)
     if (logged !== null) {
       const { id, usage, ...call } = logged
       const key = `${id}\n`

@@ -15,7 +15,7 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '@tidemark/core/engine/session-writer'
-import { fitReply } from '@tidemark/core/engine/tool-input'
+import { fitReplyInputs } from '@tidemark/core/engine/tool-input'
 import { TidemarkError } from '@tidemark/core/errors'
 import { createUserInputs } from '@tidemark/core/facts/user-input'
 import {
@@ -192,7 +192,7 @@ function toBatches(
         toReply(input as Message, settings.ids.next('response'), model.choice.id)
       // Inputs of a client's calls are not converted: the client sends them again as it has them.
       const own =
-        client === null ? fitReply(reply, tools.definitions) : withExactBlocks(reply, findExactBlock)
+        client === null ? fitReplyInputs(reply, tools.definitions) : withExactBlocks(reply, findExactBlock)
       batches.push({ reply: own, messages: [] })
     } else if (last === undefined || last.reply !== null) batches.push({ reply: null, messages: [input] })
     else last.messages.push(input)

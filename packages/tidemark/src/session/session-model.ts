@@ -2,7 +2,7 @@
  * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Each session has its own
  * connection and the parameters that it was given; sessions share the rest.
  */
-import { createIndexRules, type ToolResultRules } from '@tidemark/core/clearing/tool-result-index'
+import { createToolResultRules, type ToolResultRules } from '@tidemark/core/clearing/tool-result-index'
 import type { SeparateSummaryModel } from '@tidemark/core/engine/host'
 import type { Model } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
@@ -36,7 +36,7 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
   const { maxOutput } = choice
   const estimator = createEstimator(choice.weights(policy.estimate), choice.hasTokenizerOf)
   const scaled = scalePolicy(policy, { window: choice.window, maxOutput }, switches)
-  const rules = createIndexRules({
+  const rules = createToolResultRules({
     estimator,
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,

@@ -3,7 +3,7 @@
  * never waited for by a turn, and stopped when the session goes back to an earlier message or is closed.
  */
 import { findNewestCompactionUuid } from '@tidemark/core/background/prepare-summary'
-import { areNotesBehind, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
+import { hasMessagesBeyondNotes, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
 import { keepsNotes } from '@tidemark/core/compaction/compact'
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import { type NotesServices, readPolicyToolNames } from '@tidemark/core/engine/host'
@@ -60,7 +60,7 @@ export function startNotesUpdate(
   const isLocal = host.compaction.notes?.local != null
   if (!isLocal && isPaused(session)) return
   const last = notes.triedUuid === null ? notes.stored : { coveredUuid: notes.triedUuid }
-  const isBehind = isPause && isLocal && areNotesBehind(at, notes.stored ?? null)
+  const isBehind = isPause && isLocal && hasMessagesBeyondNotes(at, notes.stored ?? null)
   if (last !== undefined && !isBehind && !isNotesUpdateDue(at, host, host.compaction, last)) return
   if (last !== undefined) notes.triedUuid = at.view.entries.last?.record.uuid ?? null
   const update = new AbortController()
@@ -113,7 +113,8 @@ export async function updateNotesAtClose(session: OpenSession): Promise<void> {
   if (!session.isWriter || host.compaction.notes?.local == null || !keepsNotes(host)) return
   const { state, notes } = session
   // If neither this nor an earlier process has written notes, no file can be out of date.
-  if (notes.stored === null || (notes.stored !== undefined && !areNotesBehind(state, notes.stored))) return
+  if (notes.stored === null || (notes.stored !== undefined && !hasMessagesBeyondNotes(state, notes.stored)))
+    return
   const run = createTurnContext(session, { signals: [] })
   await runOperation(session, updateNotes(run, host.compaction, state, { isPause: true }))
 }

@@ -235,7 +235,7 @@ export function encodeCacheControlMember(marker: unknown): string {
  * Returns the `cache_reference` member to add to a tool result. Empty if the block already has one or is not a tool
  * result.
  */
-export function createCacheReference(block: Block): string {
+export function encodeCacheReferenceMember(block: Block): string {
   const isNew = isToolResult(block) && block[REFERENCE] === undefined
   return isNew ? encodeReferenceMember(block.tool_use_id) : ''
 }

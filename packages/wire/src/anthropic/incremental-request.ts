@@ -10,8 +10,8 @@ import type { Steps } from '@tidemark/core/log/work-steps'
 import type { AssembledRequest } from '@tidemark/core/request/build-request'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import {
-  createCacheReference,
   encodeCacheControlMember,
+  encodeCacheReferenceMember,
   encodeParameters,
   encodePrefixList,
   encodeRequest,
@@ -305,7 +305,7 @@ function buildMessageText({ message, raw }: TracedMessage): MessageText {
     blocks.push({
       offset: text.length + end,
       markerLength: marker.length,
-      reference: createCacheReference(block),
+      reference: encodeCacheReferenceMember(block),
     })
     text += plain.slice(0, end) + marker + plain.slice(end)
   }

@@ -2,7 +2,7 @@ import type { AttachmentRecord, SessionRecord } from '@tidemark/core/log/record'
 import { isFullRun } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
-import { createRecordReader, isClaudeCodeRestart, readClaudeCodeTotals } from './claude-code-reader.ts'
+import { createRecordLogReader, isClaudeCodeRestart, readClaudeCodeTotals } from './claude-code-reader.ts'
 import { createLogReader } from './log-format.ts'
 
 function user(uuid: string, more: object = {}): string {
@@ -315,7 +315,7 @@ describe('readClaudeCodeTotals', () => {
 it('a log of Tidemark has the context window of its last prefix snapshot', () => {
   const epoch = (uuid: string, window: number) =>
     JSON.stringify({ type: 'system', subtype: 'epoch', uuid, parentUuid: null, epoch: { window } })
-  const reader = createRecordReader('tidemark')
+  const reader = createRecordLogReader('tidemark')
   for (const text of [epoch('a', 200_000), epoch('b', 32_000)]) reader.readLine(text)
   expect(reader.finish().meta.contextWindow).toBe(32_000)
 })

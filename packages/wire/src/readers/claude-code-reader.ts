@@ -27,7 +27,7 @@ interface RecordReaderState {
   line: number
 }
 
-export function createRecordReader(
+export function createRecordLogReader(
   format: 'claude-code' | 'tidemark',
   options: Pick<LogReaderOptions, 'keepsRawBlocks'> = {},
 ): LogReader {

@@ -15,8 +15,8 @@ import {
 import type { JsonFields } from './codex-line.ts'
 import {
   type CodexLog,
-  createRecordFields,
   indexCodexItem,
+  linkRecordFields,
   type RecordFields,
   toAssistantRecord,
   toUserRecord,
@@ -113,16 +113,16 @@ function buildCompactionRecords(
   at: CompactionInput & { readonly message: string },
 ): readonly LogRecord[] {
   const logicalParentUuid = log.lastUuid
-  const place = { ...createRecordFields(log, at), parentUuid: null }
+  const place = { ...linkRecordFields(log, at), parentUuid: null }
   const summary = findSummaryItem(items, at.message)
   const records: LogRecord['record'][] = []
   if (summary === null)
-    records.push(toSummaryRecord(createRecordFields(log, at, '.0'), { from: 'host', blocks: [] }))
+    records.push(toSummaryRecord(linkRecordFields(log, at, '.0'), { from: 'host', blocks: [] }))
   const lists: { anchorUuid: string; uuids: string[] }[] = []
   let anchorUuid = place.uuid
   for (const [index, { item, keptUuid }] of items.entries()) {
     if (keptUuid === null) {
-      const own = createRecordFields(log, at, `.${index + 1}`)
+      const own = linkRecordFields(log, at, `.${index + 1}`)
       records.push(item === summary ? toSummaryRecord(own, item) : toCopyRecord(log, own, { part: item, at }))
       anchorUuid = own.uuid
     } else if (lists.at(-1)?.anchorUuid === anchorUuid) lists.at(-1)?.uuids.push(keptUuid)

@@ -65,7 +65,7 @@ export interface RecordFields extends CodexSurroundings {
  * Creates the fields that every record has, and makes this record the parent of the next one. `part` distinguishes
  * records that come from the same log line.
  */
-export function createRecordFields(
+export function linkRecordFields(
   log: CodexLog,
   { line, timestamp, surroundings }: Pick<PendingRecord, 'line' | 'timestamp' | 'surroundings'>,
   part = '',
@@ -98,7 +98,7 @@ function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): 
     const record = { type: source.type, timestamp, payload: source.payload }
     return record
   }
-  const place = createRecordFields(log, draft)
+  const place = linkRecordFields(log, draft)
   indexCodexItem(log, item, place.uuid)
   if (item.from === 'user' && !isUserShellCommand(item)) log.prompts.push(toPrompt(item, place))
   return item.from === 'model'

@@ -1,7 +1,7 @@
 /** Detects which program wrote a session log, from its first lines, and creates the reader for that log. */
 import type { LogReaderOptions } from '@tidemark/core/log/decode-log'
 import { isObject, parseJson } from '@tidemark/core/log/json'
-import { createRecordReader } from './claude-code-reader.ts'
+import { createRecordLogReader } from './claude-code-reader.ts'
 import { readCodexItem } from './codex-items.ts'
 import { type JsonFields, parseCodexLine } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
@@ -141,5 +141,5 @@ export function createLogReader(
   format: LogFormat,
   options: Pick<LogReaderOptions, 'keepsRawBlocks'> = {},
 ): LogReader {
-  return format === 'codex' ? createCodexReader() : createRecordReader(format, options)
+  return format === 'codex' ? createCodexReader() : createRecordLogReader(format, options)
 }

@@ -2,7 +2,7 @@
  * Converts records between the log and memory. The log keeps the provider's own fields; the neutral form of usage and stop reason is stored
  * only if it cannot be derived from them. So a response of the Messages API is stored with the fields that Claude Code's logs have.
  */
-import { completeRecord } from '@tidemark/core/log/decode-record'
+import { withModelReport } from '@tidemark/core/log/decode-record'
 import {
   type AssistantRecord,
   isKnownRecord,
@@ -13,7 +13,7 @@ import { readAnthropicReport, readAnthropicUsage, withAnthropicOutput } from '..
 
 /** Returns a record from the log with the neutral form of the provider's fields added. */
 export function fromStoredRecord(record: SessionRecord): SessionRecord {
-  return completeRecord(record, readAnthropicReport).record
+  return withModelReport(record, readAnthropicReport).record
 }
 
 /** Returns a record as the log keeps it. */
@@ -35,7 +35,7 @@ export function toStoredForms(record: SessionRecord): {
 
 function storeResponse(record: AssistantRecord): ReturnType<typeof toStoredForms> {
   const { usage, stop, billed, ...fields } = record
-  const { record: known, note } = completeRecord(fields, readAnthropicReport)
+  const { record: known, note } = withModelReport(fields, readAnthropicReport)
   const derived = known as AssistantRecord
   const own = {
     ...(usage === undefined || isEqual(usage, derived.usage) ? {} : { usage }),

@@ -12,7 +12,7 @@ export type {
   RecordsAndTokens,
   WrittenLog,
 } from './compact/compact-report.ts'
-export { findOutputProblem, writeSession } from './compact/write-log.ts'
+export { findOutputProblem, writeLogAndBlobs } from './compact/write-log.ts'
 export { withoutAddedUsage, withUsageAsked } from './dropin/added-usage.ts'
 export { copyHead, isEventStream } from './dropin/client-response.ts'
 export {

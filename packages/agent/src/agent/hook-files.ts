@@ -396,7 +396,7 @@ function listRivals(path: string): readonly string[] {
  * Returns a check, made before each run of a command, whether its files are still those of the trusted `items`: null if so, otherwise a
  * sentence. A command in none of the items is the user's own and needs no check.
  */
-export function createContentCheck(
+export function createHookFileCheck(
   items: readonly TrustItem[],
   folder: string,
 ): (command: HookCommandSettings) => Promise<string | null> {

@@ -19,7 +19,7 @@ import { listAgentTrustItems } from './agent-definitions.ts'
 import { findLimitsProblem, type Limits } from './agent-limits.ts'
 import { readTrust, type TrustItem } from './folder-trust.ts'
 import { listGitPrograms } from './git-programs.ts'
-import { createContentCheck, type HookCommandSettings, listHookFiles, splitHooks } from './hook-files.ts'
+import { createHookFileCheck, type HookCommandSettings, listHookFiles, splitHooks } from './hook-files.ts'
 import {
   createServerCheck,
   listServerFiles,
@@ -182,7 +182,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
     ...(runFiles.length === 0 ? {} : { hookFiles: runFiles }),
     ...(Object.keys(hooks).length === 0
       ? {}
-      : { hooks, findHookObjection: createContentCheck(trusted, folder) }),
+      : { hooks, findHookObjection: createHookFileCheck(trusted, folder) }),
     ...(Object.keys(mcpServers).length === 0
       ? {}
       : {

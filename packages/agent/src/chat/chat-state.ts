@@ -45,7 +45,7 @@ export interface RunningWork {
 /** Milliseconds for which a value of the meter is reused. */
 const METER_MS = 250
 /** Milliseconds within which a second Ctrl-C exits. */
-export const EXIT_MS = 2_000
+export const EXIT_CONFIRM_MS = 2_000
 
 export function createChatState(sessionId: string): ChatState {
   return {
@@ -66,7 +66,7 @@ export function createChatState(sessionId: string): ChatState {
   }
 }
 
-export function startRunning(state: ChatState, text: string, isTurn = false): RunningWork {
+export function startRunningWork(state: ChatState, text: string, isTurn = false): RunningWork {
   const running = { since: Date.now(), stop: new AbortController(), text, received: 0, isTurn }
   state.running = running
   state.hint = ''
@@ -97,7 +97,7 @@ export function readScreenState(state: ChatState, now: number): ScreenState {
     state.meter = readMeter(state.agent)
   }
   const { running, meter, clock } = state
-  if (state.hint !== '' && now - state.exitAskedAt >= EXIT_MS) state.hint = ''
+  if (state.hint !== '' && now - state.exitAskedAt >= EXIT_CONFIRM_MS) state.hint = ''
   return {
     status: running === null ? null : describeRunning(running, now),
     queue: state.queue.texts,

@@ -55,7 +55,7 @@ async function takeStep(chat: ChatContext, step: UndoStep, verb: 'Undo' | 'Redo'
   }
   if (outcome === null) return
   if (!outcome.ok) return chat.show(outcome.message, 'warning')
-  await markLeftItems(chat)
+  await dimLeftItems(chat)
   // For a compaction or clearing, an event shows the undo.
   if (outcome.kind === 'rewind') chat.show(describeTaken(step, verb))
   if (!isForced && compactsNext(chat))
@@ -72,7 +72,7 @@ export async function undoFromPage(
   const outcome = await chat.work('undoing', (signal) => chat.agent.session.undo(target, { signal }))
   if (outcome === null) return { ok: false, message: 'It was not undone: the chat shows why.' }
   if (!outcome.ok) return { ok: false, message: outcome.message }
-  await markLeftItems(chat)
+  await dimLeftItems(chat)
   return { ok: true, message: 'It is undone.' }
 }
 
@@ -129,7 +129,7 @@ async function confirm(chat: ChatContext, title: string, reasons: readonly strin
 }
 
 /** Dims messages on the screen that are no longer part of the conversation. */
-export async function markLeftItems(chat: ChatContext): Promise<void> {
+export async function dimLeftItems(chat: ChatContext): Promise<void> {
   const prompts = await listBranchPrompts(chat.agent.session)
   chat.transcript.markLeft(new Set(prompts.map(({ uuid }) => uuid)))
   chat.screen.update()
@@ -180,7 +180,7 @@ async function rewindTo(
   const outcome = await chat.work('going back', (signal) => chat.agent.session.rewind(uuid, { signal }))
   if (outcome === null) return
   if (!outcome.ok) return chat.show(outcome.message, 'warning')
-  await markLeftItems(chat)
+  await dimLeftItems(chat)
   const files =
     changed.length === 0
       ? ''

@@ -6,7 +6,7 @@ import { createSessionId, listFolderSessions } from '../agent/agent-sessions.ts'
 import { NEW_CONVERSATION } from '../screen/event-lines.ts'
 import { isTurnInterrupted } from './branch-steps.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
-import { markLeftItems } from './commands-branch.ts'
+import { dimLeftItems } from './commands-branch.ts'
 import { inspectSession, readSessionRecords } from './session-files.ts'
 
 const MAX_LISTED = 30
@@ -97,7 +97,7 @@ export const clearCommand: SlashCommand = {
     const outcome = await chat.work('clearing', (signal) => chat.agent.session.clear({ signal }))
     if (outcome === null) return
     if (!outcome.ok) return chat.show(outcome.message, 'warning')
-    await markLeftItems(chat)
+    await dimLeftItems(chat)
     chat.show(NEW_CONVERSATION)
   },
 }

@@ -20,7 +20,7 @@ import { readBreakDiff } from './session-files.ts'
  * Lists what can be opened, newest turn first, each turn under its prompt, and opens what the user chooses. When that is closed, the list
  * is shown again at the same place.
  */
-export async function openLines(chat: ChatContext): Promise<void> {
+export async function showOpenableLines(chat: ChatContext): Promise<void> {
   let isForRewrites = false
   let choice = 0
   for (;;) {

@@ -15,7 +15,7 @@ import { formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts
 import { describeProgress } from '../agent/chat-output.ts'
 import type { SubagentEvent } from '../agent/subagent-records.ts'
 import { createCacheClock } from '../screen/context-meter.ts'
-import { describeSubagent } from '../screen/event-lines.ts'
+import { createSubagentLine } from '../screen/event-lines.ts'
 import { type ChatScreen, createChatScreen } from '../screen/screen.ts'
 import { guardTerminal } from '../screen/terminal-guard.ts'
 import { createTheme, type Tone } from '../screen/theme.ts'
@@ -27,16 +27,16 @@ import { createScreenQuestions } from './chat-questions.ts'
 import {
   type ChatState,
   createChatState,
-  EXIT_MS,
+  EXIT_CONFIRM_MS,
   type RunningWork,
   readScreenState,
   showStep,
-  startRunning,
+  startRunningWork,
 } from './chat-state.ts'
 import { switchToNextMode } from './command-permissions.ts'
 import { undoFromPage } from './commands-branch.ts'
 import { createAutocomplete } from './completion.ts'
-import { openLines } from './open-lines.ts'
+import { showOpenableLines } from './open-lines.ts'
 import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
 import { readSessionNotes, readSessionRecords } from './session-files.ts'
 import { listScreenCommands } from './slash-commands.ts'
@@ -109,7 +109,7 @@ function createChat(start: ChatStart): Chat {
       },
       interrupt: (key) => interrupt(chat, state, key),
       exit: leave,
-      openLines: () => void openLines(chat),
+      openLines: () => void showOpenableLines(chat),
       switchMode: () => void goToNextMode(chat, state),
       editQueued: () => moveQueuedToInput(chat, state),
     },
@@ -125,7 +125,7 @@ function createChat(start: ChatStart): Chat {
       if (simulation === undefined)
         chat.show(`Tidemark in ${formatPath(start.folder)}. /help lists commands and keys.`)
       for (const notice of start.settings.notices) chat.show(notice, 'warning')
-      startRunning(state, 'opening the session')
+      startRunningWork(state, 'opening the session')
       await chat.openSession(start.sessionId)
       if (simulation !== undefined) chat.show(simulation.greeting, 'good')
       state.running = null
@@ -191,7 +191,7 @@ function createContext(parts: ContextParts): ChatContext {
         show('A turn is running: interrupt it with escape, or wait for its end.', 'warning')
         return null
       }
-      const running = startRunning(state, status)
+      const running = startRunningWork(state, status)
       screen.update()
       try {
         return await run(running.stop.signal)
@@ -300,7 +300,7 @@ function countArrived(
 
 /** Shows start and end of a subagent as lines, and its progress in the status line. */
 function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }: ContextParts): void {
-  const line = describeSubagent(event)
+  const line = createSubagentLine(event)
   if (line !== null) transcript.addLine(line)
   else if (state.running !== null && event.text !== undefined)
     showStep(state.running, sanitizeText(`${event.agent.type}: ${event.text}`))
@@ -318,7 +318,7 @@ async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> 
 
 function interrupt(chat: ChatContext, state: ChatState, key: 'ctrl+c' | 'escape'): void {
   const now = Date.now()
-  const isSecond = key === 'ctrl+c' && now - state.exitAskedAt < EXIT_MS
+  const isSecond = key === 'ctrl+c' && now - state.exitAskedAt < EXIT_CONFIRM_MS
   if (isSecond) {
     chat.exit()
     return

@@ -20,7 +20,7 @@ import {
   notesCommand,
   skillsCommand,
 } from './commands-view.ts'
-import { openLines } from './open-lines.ts'
+import { showOpenableLines } from './open-lines.ts'
 
 const helpCommand: SlashCommand = {
   name: 'help',
@@ -36,7 +36,7 @@ const openCommand: SlashCommand = {
   name: 'open',
   args: '',
   description: 'open a compaction, a clearing, a cache break or a tool call (Ctrl-T)',
-  run: openLines,
+  run: showOpenableLines,
 }
 
 const COMMANDS: readonly SlashCommand[] = [

@@ -7,7 +7,7 @@ import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import type { Agent } from '../agent/agent-options.ts'
 import { pickSimilarNames } from '../tools/file-content.ts'
 import type { ChatContext } from './chat-context.ts'
-import { type ChatState, startRunning } from './chat-state.ts'
+import { type ChatState, startRunningWork } from './chat-state.ts'
 import { findScreenCommand, listScreenCommands } from './slash-commands.ts'
 
 /** `isPlain`: the user typed a space before the text, so that it is sent as a prompt even if it looks like an unknown command. */
@@ -66,7 +66,7 @@ export async function runPrompt(
   state: ChatState,
   prompt: { readonly text: string; readonly isPlain: boolean } | null,
 ): Promise<void> {
-  const { signal } = startRunning(state, 'starting', true).stop
+  const { signal } = startRunningWork(state, 'starting', true).stop
   try {
     const unknown =
       prompt === null || prompt.isPlain ? null : await describeUnknownCommand(prompt.text, chat.agent)
@@ -148,7 +148,7 @@ async function describeUnknownCommand(prompt: string, agent: Agent): Promise<str
 // Shell commands of the user. The model sees a command and its output with the next prompt.
 
 async function runShell(chat: ChatContext, state: ChatState, command: string): Promise<void> {
-  const { signal } = startRunning(state, `running ${command.split('\n')[0] ?? ''}`).stop
+  const { signal } = startRunningWork(state, `running ${command.split('\n')[0] ?? ''}`).stop
   try {
     const { output, isFailed } = await chat.agent.runShell(command, signal)
     chat.transcript.addCall({ name: '!', input: { command }, result: output, isFailed })

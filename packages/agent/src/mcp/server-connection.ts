@@ -66,7 +66,7 @@ interface ConnectionOptions {
 }
 
 /** Error for a call that the server has not begun, so that it can be repeated after a restart. */
-export class UndeliveredCall extends Error {}
+export class UndeliveredCallError extends Error {}
 
 /** Starts or contacts a server and lists its tools. If that fails or takes too long, rejects and leaves nothing running. */
 export async function connectServer(options: ConnectionOptions): Promise<ServerConnection> {
@@ -300,7 +300,7 @@ function createCalls(client: Client): Pick<ServerConnection, 'callTool' | 'listR
     try {
       return await work()
     } catch (error) {
-      if (isUndelivered(error)) throw new UndeliveredCall(describeError(error))
+      if (isUndelivered(error)) throw new UndeliveredCallError(describeError(error))
       const isLost = !(error instanceof McpError) || LOST_CODES.includes(error.code)
       throw new Error(`${describeError(error)}${isLost ? ' The call may have been carried out.' : ''}`)
     }

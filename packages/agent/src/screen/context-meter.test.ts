@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import { describe, expect, it } from 'vitest'
-import { chooseTone, createCacheClock, drawMeter, type MeterReading } from './context-meter.ts'
+import { chooseMeterTone, createCacheClock, drawMeter, type MeterReading } from './context-meter.ts'
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
@@ -70,7 +70,9 @@ describe('the context meter', () => {
   })
 
   it('warns in steps as the window fills', () => {
-    const tones = [100_000, 145_000, 155_000, 178_000].map((tokens) => chooseTone(readAt(tokens).remaining))
+    const tones = [100_000, 145_000, 155_000, 178_000].map((tokens) =>
+      chooseMeterTone(readAt(tokens).remaining),
+    )
     expect(tones).toEqual(['good', 'warning', 'error', 'error'])
   })
 

@@ -154,7 +154,7 @@ function drawWindow(
   if (lines === null || percentLeft === null) return `${formatTokens(tokens)} tokens, window unknown`
   const isFull = tokens >= lines.limit
   const used = isFull ? cells : Math.min(cells - 1, Math.round((tokens / lines.limit) * cells))
-  const paint = (text: string): string => paintTone(chooseTone(remaining), text, colors)
+  const paint = (text: string): string => paintTone(chooseMeterTone(remaining), text, colors)
   const filled = Math.max(used, tokens > 0 ? 1 : 0)
   const bar = `${paint('█'.repeat(filled))}${colors.dim('░'.repeat(cells - filled))}${colors.cyan('▲')}`
   const isCompacted = lines.limit === lines.autoCompact
@@ -168,7 +168,7 @@ function drawWindow(
   return `${bar} ${left} ${colors.dim(figures)}`
 }
 
-export function chooseTone({ ladder }: Pick<ContextRemaining, 'ladder'>): Tone {
+export function chooseMeterTone({ ladder }: Pick<ContextRemaining, 'ladder'>): Tone {
   if (ladder === null) return 'plain'
   if (ladder.isAtBlockingLimit || ladder.isAboveErrorThreshold) return 'error'
   return ladder.isAboveWarningThreshold ? 'warning' : 'good'

@@ -1,7 +1,7 @@
 import { describeEvent, formatClearing, formatCompaction } from '@tidemark/terminal/render/describe-event'
 import type { SessionEvent } from 'tidemark'
 import { expect, it } from 'vitest'
-import { describeEventLine } from './event-lines.ts'
+import { createEventLine } from './event-lines.ts'
 
 const compacted = {
   tokensBefore: 40_000,
@@ -52,7 +52,7 @@ it.each([
   ],
 ])('%j is a warning, wherever it is shown', (event, text) => {
   expect(describeEvent(event as SessionEvent)).toEqual({ tone: 'warning', text })
-  expect(describeEventLine(event as SessionEvent)).toMatchObject({ mark: '!', text })
+  expect(createEventLine(event as SessionEvent)).toMatchObject({ mark: '!', text })
 })
 
 it.each([

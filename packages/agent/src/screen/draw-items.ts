@@ -8,10 +8,10 @@ import { paintTone, type ScreenTheme } from './theme.ts'
 import {
   describeCallSubject,
   formatExitCode,
+  formatRefusal,
   formatTodos,
   isShellCall,
   viewChange,
-  viewRefusal,
   viewResult,
 } from './tool-views.ts'
 import type { AnswerItem, CallItem, LineItem, PromptItem, TranscriptItem } from './transcript.ts'
@@ -166,7 +166,7 @@ const FOLDED_CHANGE = 12
 function drawResult(item: CallItem, width: number, { theme, isFolded }: DrawOptions): readonly string[] {
   const { colors } = theme
   if (item.state === 'refused')
-    return wrapTextWithAnsi(`refused${viewRefusal(item)}`, Math.max(1, width - 2)).map(
+    return wrapTextWithAnsi(`refused${formatRefusal(item)}`, Math.max(1, width - 2)).map(
       (line) => `  ${colors.yellow(line)}`,
     )
   const { lines, more } = viewResult(item, isFolded)

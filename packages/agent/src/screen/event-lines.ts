@@ -48,7 +48,7 @@ export interface LineDetail {
 }
 
 /** Returns the line of an event; null for an event without a line. */
-export function describeEventLine(event: SessionEvent): EventLine | null {
+export function createEventLine(event: SessionEvent): EventLine | null {
   if (event.type === 'compact') return describeCompaction(event)
   const told = describeEvent(event)
   if (told === null) return null
@@ -75,7 +75,7 @@ const WENT_BACK = 'Went back. What followed stays in the log: /undo returns to i
 export const NEW_CONVERSATION = 'A new conversation begins. /undo returns to the old one.'
 
 /** Returns the line of a record in an existing log; null for a record without a line. */
-export function describeRecord(record: KnownRecord): EventLine | null {
+export function createRecordLine(record: KnownRecord): EventLine | null {
   if (record.type !== 'system') return null
   if (isCompactBoundary(record)) return describeLoggedCompaction(record.uuid, record.compactMetadata)
   if (isMicrocompactBoundary(record)) return describeLoggedClearing(record.microcompactMetadata)
@@ -130,7 +130,7 @@ function describeLoss(
   return { ...warningLine(sentence), detail }
 }
 
-export function describeModel(model: string): EventLine {
+export function createModelLine(model: string): EventLine {
   return quietLine('→', formatModelSwitch(model))
 }
 
@@ -218,7 +218,7 @@ function describeReport({
 }
 
 /** Returns the line of a subagent that has started or ended; null for other events. */
-export function describeSubagent({ type, agent }: SubagentEvent): EventLine | null {
+export function createSubagentLine({ type, agent }: SubagentEvent): EventLine | null {
   const { id, status, isBackground, text, problem } = agent
   const name = sanitizeText(`${agent.type} ${id}`)
   if (type === 'subagent-progress') return null

@@ -67,7 +67,7 @@ export function viewResult({ name, result, state, progress }: CallItem, isFolded
 }
 
 /** Returns why a call was refused, after a colon: the user's text, or the rule. Empty if there is no reason to show. */
-export function viewRefusal({ result }: CallItem): string {
+export function formatRefusal({ result }: CallItem): string {
   const words = readRefusalText(result ?? '', true) ?? ''
   const reason = (result ?? '').replace(REFUSED_CALL_TEXT, '').replace(REFUSED_BY_USER, '')
   const text = (words === '' ? reason : words).trim()

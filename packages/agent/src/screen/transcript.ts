@@ -21,7 +21,7 @@ import {
   toBlocks,
 } from 'tidemark/records'
 import { listAttachedLabels } from '../agent/prompt-files.ts'
-import { describeEventLine, describeModel, describeRecord, type EventLine } from './event-lines.ts'
+import { createEventLine, createModelLine, createRecordLine, type EventLine } from './event-lines.ts'
 import type { DiffLine } from './line-diff.ts'
 import { appendScreenText, toScreenText } from './screen-text.ts'
 
@@ -206,7 +206,7 @@ function createItems(readChange: ReadChange): Items {
 }
 
 function applyEvent(state: Items, event: SessionEvent): boolean {
-  const line = describeEventLine(event)
+  const line = createEventLine(event)
   // The actual cost replaces the expected cost of an expired cache.
   if (event.type === 'cache-break' && state.forecast !== null) state.remove(new Set([state.forecast]))
   if (event.type === 'cache-break' || event.type === 'turn-ended') state.forecast = null
@@ -368,7 +368,7 @@ function addPrompt(state: Items, record: SessionRecord): boolean {
 }
 
 function replayRecord(state: Items, record: KnownRecord): void {
-  const line = describeRecord(record) ?? describeModelChange(state, record)
+  const line = createRecordLine(record) ?? describeModelChange(state, record)
   if (line !== null) state.add({ kind: 'line', line })
   if (record.isSidechain === true || addPrompt(state, record)) return
   if (record.type === 'assistant') {
@@ -391,5 +391,5 @@ function describeModelChange(state: Items, record: KnownRecord): EventLine | nul
   const before = state.replayedModel
   if (model === undefined) return null
   state.replayedModel = model
-  return before === null || before === model ? null : describeModel(model)
+  return before === null || before === model ? null : createModelLine(model)
 }

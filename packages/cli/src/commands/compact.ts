@@ -26,7 +26,7 @@ import {
   resolveLogPath,
   tidemarkHome,
   type WrittenLog,
-  writeSession,
+  writeLogAndBlobs,
 } from 'tidemark/internal'
 import {
   type CompactionReport,
@@ -300,7 +300,7 @@ async function writeCopy(
   if (mode.kind !== 'copy') return { code: EXIT_CODES.done, blobs: null }
   if (terminal.interrupted?.aborted === true) return { code: EXIT_CODES.interrupted, blobs: null }
   const home = tidemarkHome(terminal.env)
-  const outcome = await writeSession(mode.path, written, { force: choices.force === true, home })
+  const outcome = await writeLogAndBlobs(mode.path, written, { force: choices.force === true, home })
   if (outcome.ok) return { code: EXIT_CODES.done, blobs: outcome.blobs }
   return { code: printError(outcome.message, terminal), blobs: null }
 }

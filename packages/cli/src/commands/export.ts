@@ -17,7 +17,7 @@ export interface ExportCommandOptions {
   readonly json?: boolean
 }
 
-export async function exportSession(
+export async function runExportCommand(
   given: string,
   choices: ExportCommandOptions,
   terminal: Terminal,

@@ -14,7 +14,7 @@ export interface NotesCommandOptions {
 /** Printed between two versions of the notes. */
 const RULE = `\n${'─'.repeat(40)}\n\n`
 
-export async function printNotes(
+export async function runNotesCommand(
   given: string,
   { watch = false, json = false }: NotesCommandOptions,
   terminal: Terminal,

@@ -11,13 +11,13 @@ import { readPageFile } from '@tidemark/page/server/page-files'
 import {
   createPageSecret,
   findForeignRequest,
+  formatPageCookie,
   readPageBody,
   readPageCookie,
   readPageUrl,
   sendPageAnswer,
   sendPageEvents,
   TOO_LONG,
-  writePageCookie,
 } from '@tidemark/page/server/page-http'
 import { answerPageRequest, NOT_FOUND, type PageAnswer } from '@tidemark/page/server/page-routes'
 import type { SessionStore } from './session-store.ts'
@@ -101,7 +101,7 @@ async function answer(
     token !== null &&
     (isEqual(token, secrets.token) || secrets.links.delete(token))
   ) {
-    const cookie = writePageCookie(`${COOKIE}_${port}`, secrets.cookie)
+    const cookie = formatPageCookie(`${COOKIE}_${port}`, secrets.cookie)
     return sendPageAnswer(response, FORWARD, { 'set-cookie': cookie })
   }
   if (!isEqual(readPageCookie(request, `${COOKIE}_${port}`), secrets.cookie))

@@ -8,13 +8,13 @@ import { isObject, parseJson } from '@tidemark/core/log/json'
 import { readPageFile } from '@tidemark/page/server/page-files'
 import {
   findForeignRequest,
+  formatPageCookie,
   readPageBody,
   readPageCookie,
   readPageUrl,
   sendPageAnswer,
   sendPageEvents,
   TOO_LONG,
-  writePageCookie,
 } from '@tidemark/page/server/page-http'
 import {
   answerPageRequest,
@@ -126,7 +126,7 @@ async function answerAdmitted(
     return sendPageAnswer(response, { status: 401, json: { error: 'Sign in with a key.' } })
   if (method === 'POST' && url.pathname === '/api/sign-out') {
     await signOut(state.database, secret)
-    const ended = writePageCookie(cookie.name, '', [...cookie.attributes, 'Max-Age=0'])
+    const ended = formatPageCookie(cookie.name, '', [...cookie.attributes, 'Max-Age=0'])
     return sendPageAnswer(response, { status: 200, json: {} }, { 'set-cookie': ended })
   }
   if (url.pathname === '/api/events') return followSessions(request, response, state, secret)
@@ -146,7 +146,7 @@ async function answerSignIn(
     const error = 'This key is unknown or revoked.'
     return sendPageAnswer(response, { status: 401, json: { error } })
   }
-  const cookie = writePageCookie(name, signed.cookie, [...attributes, `Max-Age=${SIGN_IN_SECONDS}`])
+  const cookie = formatPageCookie(name, signed.cookie, [...attributes, `Max-Age=${SIGN_IN_SECONDS}`])
   sendPageAnswer(response, { status: 200, json: describeViewer(signed.viewer) }, { 'set-cookie': cookie })
 }
 

@@ -14,7 +14,7 @@ export interface ChartFlag {
 }
 
 /** Lists the flags in order of their requests. */
-export function listFlags(report: PageReport): readonly ChartFlag[] {
+export function listChartFlags(report: PageReport): readonly ChartFlag[] {
   const flags = [...listCompactions(report), ...listClearings(report), ...listBreaks(report)]
   return flags.toSorted((one, other) => one.request - other.request)
 }

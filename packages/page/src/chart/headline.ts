@@ -14,7 +14,7 @@ import type { PageReport } from 'tidemark/report'
 const NOTABLE_SHARE = 0.03
 
 /** What the calls cost: "$5.20 for 41 calls". */
-export function writeCost({ costUsd, money, apiCalls }: PageReport): string {
+export function formatCostOfCalls({ costUsd, money, apiCalls }: PageReport): string {
   const calls = formatCount(apiCalls, 'call')
   if (costUsd !== null) return `${formatDollars(costUsd)} for ${calls}`
   return money.pricedUsd === 0
@@ -27,9 +27,9 @@ export function listUnpricedModels({ spending }: PageReport): readonly string[] 
   return [...new Set(spending.filter(({ costUsd }) => costUsd === null).map(({ model }) => model))]
 }
 
-export function writeHeadline(report: PageReport): string {
+export function formatHeadline(report: PageReport): string {
   const { money, cacheBreaks, compactions } = report
-  const paid = writeCost(report)
+  const paid = formatCostOfCalls(report)
   const { shareLostToBreaks: share, lostToBreaks, savedByCache } = money
   if (share !== null && lostToBreaks !== null && share >= NOTABLE_SHARE)
     return `${paid}: ${formatDollars(lostToBreaks)} of it, ${formatWholePercent(share)}, went to ${formatCount(cacheBreaks.length, 'cache break')}.`

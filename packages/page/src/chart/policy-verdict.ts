@@ -37,7 +37,7 @@ export function findCheaperPolicy(
     : undefined
 }
 
-export function writeVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {
+export function formatVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {
   const best = findCheapest(results)
   if (best === undefined) return 'None of these policies could have made every call.'
   const { title, usd, anchors } = best

@@ -86,7 +86,7 @@ const NOTABLE_SHARE = 0.05
 const NOTABLE_BREAKS = 0.005
 
 /** Writes where the money went: "45% carried the context from call to call, 30% …". Empty if nothing was paid. */
-export function writeSpending(parts: readonly SpendingPart[]): string {
+export function formatSpendingParts(parts: readonly SpendingPart[]): string {
   const told = parts
     .filter(({ key, share }) => share >= (key === 'breaks' ? NOTABLE_BREAKS : NOTABLE_SHARE))
     .map(

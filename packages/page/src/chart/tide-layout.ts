@@ -4,7 +4,7 @@
  */
 import { formatLimit } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, PageRequest } from 'tidemark/report'
-import { type ChartFlag, listFlags } from './chart-flags.ts'
+import { type ChartFlag, listChartFlags } from './chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from './content-classes.ts'
 
 /** Index of the first request shown, and the index after the last. */
@@ -87,7 +87,7 @@ export function layOutTide(report: PageReport, options: TideOptions): TideLayout
     stacks.map((stack) => toY(stack[total] ?? 0)),
     stacks.map(() => bottom),
   )
-  const flags = listFlags(report).filter(({ request }) => request >= from && request < to)
+  const flags = listChartFlags(report).filter(({ request }) => request >= from && request < to)
   return {
     top,
     bottom,
@@ -96,9 +96,9 @@ export function layOutTide(report: PageReport, options: TideOptions): TideLayout
     whole,
     coldBands: findColdBands(requests, options, toX),
     flags: placeFlags(flags, toX, (request) => toY(requests[request]?.tokens ?? 0), width),
-    ticks: listTicks(most).map((tokens) => ({ tokens, y: toY(tokens) })),
+    ticks: listTokenTicks(most).map((tokens) => ({ tokens, y: toY(tokens) })),
     limits: listLimits(report.context, most).map((limit) => ({ ...limit, y: toY(limit.tokens) })),
-    marks: listMarks(from, to, width).map((request) => ({ request, x: toX(request) })),
+    marks: listRequestMarks(from, to, width).map((request) => ({ request, x: toX(request) })),
     most,
   }
 }
@@ -249,7 +249,7 @@ function placeFlags(
 }
 
 /** Lists round numbers of tokens for grid lines. */
-export function listTicks(most: number): readonly number[] {
+export function listTokenTicks(most: number): readonly number[] {
   const rough = most / 4
   const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)))
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? 10 * power
@@ -259,7 +259,7 @@ export function listTicks(most: number): readonly number[] {
 }
 
 /** Lists the requests that are numbered below a chart. */
-export function listMarks(from: number, to: number, width: number): readonly number[] {
+export function listRequestMarks(from: number, to: number, width: number): readonly number[] {
   const wanted = Math.max(3, Math.floor(width / 90))
   const rough = Math.max(1, (to - from) / wanted)
   const power = 10 ** Math.floor(Math.log10(rough))

@@ -58,7 +58,7 @@ export function createPageSecret(): string {
 }
 
 /** Returns a cookie that scripts cannot read and other sites do not send. */
-export function writePageCookie(name: string, value: string, attributes: readonly string[] = []): string {
+export function formatPageCookie(name: string, value: string, attributes: readonly string[] = []): string {
   return [`${name}=${value}`, 'HttpOnly', 'SameSite=Strict', 'Path=/', ...attributes].join('; ')
 }
 

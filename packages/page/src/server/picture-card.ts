@@ -6,7 +6,7 @@ import { formatDuration, formatLimit } from '@tidemark/terminal/render/format-nu
 import type { SessionReport } from 'tidemark/logs'
 import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
-import { listFigures, writeHeadline } from '../chart/headline.ts'
+import { formatHeadline, listFigures } from '../chart/headline.ts'
 import { PROGRAMS } from '../chart/programs.ts'
 import { layOutTide, type TideLayout } from '../chart/tide-layout.ts'
 import { listCommonModels } from './html-export.ts'
@@ -30,7 +30,7 @@ export function drawPictureCard(report: SessionReport): string {
     flagHeight: FLAG_HEIGHT,
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" font-family="${FONT}">
-<title>${escapeXml(writeHeadline(report))}</title>
+<title>${escapeXml(formatHeadline(report))}</title>
 <defs>
 <linearGradient id="ground" x1="0" y1="0" x2="0" y2="1"><stop offset="0" stop-color="#0d2136"/><stop offset="1" stop-color="#081320"/></linearGradient>
 <pattern id="cold" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" fill="#b9e3ff" opacity=".2"/><rect width="2" height="6" fill="#b9e3ff" opacity=".5"/></pattern>
@@ -54,7 +54,7 @@ function measureText(text: string, size: number, width = CHARACTER_WIDTH): numbe
 }
 
 function drawHead(report: SessionReport): string {
-  const headline = writeHeadline(report)
+  const headline = formatHeadline(report)
   const size = Math.min(31, CHART_WIDTH / measureText(headline, 1, 0.6))
   return `<text x="40" y="78" font-size="${size.toFixed(1)}" font-weight="700" fill="#ffffff">${escapeXml(headline)}</text>
 <text x="40" y="110" font-size="16" fill="#93a7ba">${escapeXml(describeSession(report))}</text>

@@ -3,7 +3,7 @@ import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numb
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestDetail, SessionPage, ShownBlock } from 'tidemark/report'
-import { listFlags } from '../chart/chart-flags.ts'
+import { listChartFlags } from '../chart/chart-flags.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
 import { FlagLine } from './flag-line.tsx'
@@ -18,7 +18,7 @@ interface RequestPanelProps {
 }
 
 export function RequestPanel({ source, page: { id, report }, index, onClose }: RequestPanelProps) {
-  const flags = listFlags(report).filter(({ request }) => request === index)
+  const flags = listChartFlags(report).filter(({ request }) => request === index)
   const { value, error } = useLoaded(`${id}/${index}`, () => source.loadRequest(id, index))
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {

@@ -2,7 +2,7 @@
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useMemo, useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
-import { listFlags } from '../chart/chart-flags.ts'
+import { listChartFlags } from '../chart/chart-flags.ts'
 import { formatClock } from './session-names.ts'
 
 const ROWS = 50
@@ -25,7 +25,7 @@ export function RequestTable({ report, onOpen }: RequestTableProps) {
 
 function Rows({ report, onOpen }: RequestTableProps) {
   const [start, setStart] = useState(0)
-  const flags = useMemo(() => Map.groupBy(listFlags(report), ({ request }) => request), [report])
+  const flags = useMemo(() => Map.groupBy(listChartFlags(report), ({ request }) => request), [report])
   const { requests } = report
   const shown = requests.slice(start, start + ROWS)
   return (

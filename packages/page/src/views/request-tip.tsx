@@ -2,7 +2,7 @@
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useMemo } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
-import { listFlags } from '../chart/chart-flags.ts'
+import { listChartFlags } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { FlagLine } from './flag-line.tsx'
 import { formatClock } from './session-names.ts'
@@ -19,7 +19,7 @@ const LARGEST_CLASSES = 4
 const DISTANCE = 14
 
 export function RequestTip({ report, index, x, width }: RequestTipProps) {
-  const flags = useMemo(() => listFlags(report), [report])
+  const flags = useMemo(() => listChartFlags(report), [report])
   const request = report.requests[index]
   if (request === undefined) return null
   const { at, tokens, usage, costUsd } = request

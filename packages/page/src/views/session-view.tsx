@@ -1,9 +1,9 @@
 /** The page of one session: a sentence, its figures, and one of its views. */
 import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, SessionPage } from 'tidemark/report'
-import { listFigures, listUnpricedModels, writeCost } from '../chart/headline.ts'
+import { formatCostOfCalls, listFigures, listUnpricedModels } from '../chart/headline.ts'
 import { PROGRAMS } from '../chart/programs.ts'
-import { listSpending, writeSpending } from '../chart/spending.ts'
+import { formatSpendingParts, listSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { CacheView } from './cache-view.tsx'
@@ -87,12 +87,12 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
 /** What the session cost and where the money went, in one sentence and one bar. */
 function Headline({ id, report }: { readonly id: string; readonly report: PageReport }) {
   const parts = listSpending([report])
-  const told = writeSpending(parts)
+  const told = formatSpendingParts(parts)
   const unpriced = listUnpricedModels(report)
   return (
     <>
       <p class="headline">
-        {writeCost(report)}
+        {formatCostOfCalls(report)}
         {told === '' ? '' : `: ${told}`}.
         {unpriced.length === 0 ? '' : ` No prices are known of ${unpriced.join(', ')}.`}
       </p>

@@ -10,7 +10,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { ListedSession, SessionList } from 'tidemark/report'
 import { PROGRAMS } from '../chart/programs.ts'
-import { listSpending, writeSpending } from '../chart/spending.ts'
+import { formatSpendingParts, listSpending } from '../chart/spending.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useChanges, useLoaded } from '../data/use-loaded.ts'
 import { Notice } from './notice.tsx'
@@ -352,7 +352,7 @@ function Totals({ sessions, pending, notRead, isTeam }: TotalsProps) {
   const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
   const unpriced = sessions.filter(({ costUsd }) => costUsd === null).length
   const parts = listSpending(sessions)
-  const told = writeSpending(parts)
+  const told = formatSpendingParts(parts)
   return (
     <>
       <p class="headline" role="status">

@@ -2,7 +2,7 @@
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { PageReport, SessionPage } from 'tidemark/report'
-import { listFlags } from '../chart/chart-flags.ts'
+import { listChartFlags } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { type ChartRange, isColdRequest } from '../chart/tide-layout.ts'
 import type { PageSource } from '../data/page-source.ts'
@@ -70,7 +70,7 @@ function Legend({ report }: { readonly report: PageReport }) {
       ),
     [report],
   )
-  const flags = useMemo(() => new Set(listFlags(report).map(({ kind }) => kind)), [report])
+  const flags = useMemo(() => new Set(listChartFlags(report).map(({ kind }) => kind)), [report])
   const hasCold = useMemo(() => report.requests.some(isColdRequest), [report])
   return (
     <ul class="legend" aria-label="Legend">
@@ -156,7 +156,7 @@ interface RequestCardProps {
 /** Details of the request under the cursor. */
 function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
   const request = report.requests[index]
-  const flags = useMemo(() => listFlags(report), [report])
+  const flags = useMemo(() => listChartFlags(report), [report])
   if (request === undefined) return null
   const { tokens, usage, outputTokens, costUsd, uncachedUsd } = request
   const own = flags.filter((flag) => flag.request === index)

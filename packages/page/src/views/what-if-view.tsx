@@ -9,11 +9,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
 import {
   findCheaperPolicy,
+  formatVerdict,
   type NamedResult,
   toComparableCost,
-  writeVerdict,
 } from '../chart/policy-verdict.ts'
-import { listMarks, listTicks } from '../chart/tide-layout.ts'
+import { listRequestMarks, listTokenTicks } from '../chart/tide-layout.ts'
 import type { PageSource, ReplayAnswer } from '../data/page-source.ts'
 import { Notice } from './notice.tsx'
 import { useWidth } from './tide-chart.tsx'
@@ -148,7 +148,7 @@ function Results({
       {done.length === 0 ? null : (
         <>
           <p class="headline" role="status">
-            {isRunning ? 'The other policies are being replayed …' : writeVerdict(report, done)}
+            {isRunning ? 'The other policies are being replayed …' : formatVerdict(report, done)}
           </p>
           <Curves report={report} results={done} />
           <OutcomeBars report={report} results={done} />
@@ -311,7 +311,7 @@ function CurveAxes({ size, count }: { readonly size: CurveSize; readonly count: 
   const { width, height, most } = size
   return (
     <g class="axes">
-      {listTicks(most).map((tokens) => (
+      {listTokenTicks(most).map((tokens) => (
         <g key={tokens}>
           <line
             class="grid"
@@ -324,7 +324,7 @@ function CurveAxes({ size, count }: { readonly size: CurveSize; readonly count: 
           </text>
         </g>
       ))}
-      {listMarks(0, count, width).map((request) => (
+      {listRequestMarks(0, count, width).map((request) => (
         <text
           key={request}
           x={(width * (request + 0.5)) / Math.max(1, count)}

@@ -332,7 +332,7 @@ function addSplits(one: UnitCacheResult['split'], other: UnitCacheResult['split'
 }
 
 /** Answers a request to `/v1/responses/compact`: all messages of the user, and one item with the summary. */
-export async function answerCompact(
+export async function answerCompactRequest(
   state: SimulatorState,
   prepared: PreparedResponses,
   call: OpenaiCall,

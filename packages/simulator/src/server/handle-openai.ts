@@ -34,7 +34,7 @@ import type { ReplyDelays } from '../scripts/script.ts'
 import { authenticateAndCount } from './admit-request.ts'
 import {
   answerChat,
-  answerCompact,
+  answerCompactRequest,
   answerResponses,
   type ChatAnswer,
   type OpenaiCall,
@@ -206,7 +206,7 @@ async function respond(
 ): Promise<ResponsesAnswer | ChatAnswer | OpenaiError> {
   try {
     if (prepared.api === 'chat') return await answerChat(state, prepared, call)
-    return await (endpoint === 'compact' ? answerCompact : answerResponses)(state, prepared, call)
+    return await (endpoint === 'compact' ? answerCompactRequest : answerResponses)(state, prepared, call)
   } catch (error) {
     return openaiError(500, `The script failed: ${error instanceof Error ? error.message : String(error)}`)
   }

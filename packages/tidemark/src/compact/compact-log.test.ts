@@ -10,7 +10,7 @@ import { type LogContents, readLog } from '../logs/read-log.ts'
 import { createSingleLogJournal } from '../storage/file-journal.ts'
 import { compactLog, undoLog } from './compact-log.ts'
 import type { CompactLogOptions } from './compact-report.ts'
-import { findOutputProblem, writeSession } from './write-log.ts'
+import { findOutputProblem, writeLogAndBlobs } from './write-log.ts'
 
 /** A session whose log has the system prompt, the tools and a todo list. */
 const SAMPLE = join(import.meta.dirname, '../../../cli/sample/login-bug.jsonl')
@@ -67,7 +67,7 @@ describe('a foreign log', () => {
   it('becomes a session of ours that holds all of it, is read as compacted, and can be taken back', async () => {
     const out = join(folder, 'out.jsonl')
     const { report, written } = await compacted({ transcript: out })
-    expect(await writeSession(out, written)).toMatchObject({ ok: true })
+    expect(await writeLogAndBlobs(out, written)).toMatchObject({ ok: true })
     const log = await logAt(out)
     expect([log.format, log.damage]).toEqual(['tidemark', []])
     expect(messagesIn(log)).toEqual(report.messages)
@@ -387,7 +387,7 @@ describe('sizes', () => {
   it('of an undo are those of the compaction the other way round', async () => {
     const out = join(folder, 'out.jsonl')
     const { report, written } = await compacted({ transcript: out })
-    await writeSession(out, written)
+    await writeLogAndBlobs(out, written)
     const undone = await undoLog(await logAt(out), report.id)
     expect(undone.ok && [undone.report.tokensAfter, undone.report.tokensBefore]).toEqual([
       report.tokensBefore,
@@ -476,7 +476,7 @@ describe('a log of ours', () => {
   it('is appended to in its place, and taken back there', async () => {
     const own = join(folder, 'own.jsonl')
     const first = await compacted({ transcript: own })
-    await writeSession(own, first.written)
+    await writeLogAndBlobs(own, first.written)
     const journal = createSingleLogJournal(own)
     const undone = await undoLog(await logAt(own), first.report.id, { journal })
     expect(undone.ok).toBe(true)
@@ -504,9 +504,12 @@ describe('where it is written', () => {
     ]
     for (const out of refused) expect(await findOutputProblem(out, path)).toContain(out)
     expect(await findOutputProblem(path, path, { force: true })).toContain('is the log itself')
-    expect(await writeSession(taken, written)).toEqual({ ok: false, message: `${taken} is there already.` })
+    expect(await writeLogAndBlobs(taken, written)).toEqual({
+      ok: false,
+      message: `${taken} is there already.`,
+    })
     expect(readFileSync(taken, 'utf8')).toBe('mine')
-    expect(await writeSession(taken, written, { force: true })).toMatchObject({ ok: true })
+    expect(await writeLogAndBlobs(taken, written, { force: true })).toMatchObject({ ok: true })
     expect((await logAt(taken)).format).toBe('tidemark')
     expect(readdirSync(folder).toSorted()).toEqual(['taken.jsonl', 'working.jsonl'])
   })

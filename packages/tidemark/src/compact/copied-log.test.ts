@@ -19,7 +19,7 @@ import { findNamedLogs, inspectFiles, sumSessions } from '../inspect/inspect-fil
 import type { SessionReport } from '../inspect/report.ts'
 import { readLog } from '../logs/read-log.ts'
 import { compactLog } from './compact-log.ts'
-import { writeSession } from './write-log.ts'
+import { writeLogAndBlobs } from './write-log.ts'
 
 let folder: LogFolder
 beforeEach(() => {
@@ -33,7 +33,7 @@ async function copyLog(path: string, name: string): Promise<string> {
   if (!log.ok) throw new Error(log.message)
   const outcome = await compactLog(log, { transcript: out, maximumPercent: 100 })
   if (!outcome.ok) throw new Error(outcome.message)
-  expect(await writeSession(out, outcome.written)).toMatchObject({ ok: true })
+  expect(await writeLogAndBlobs(out, outcome.written)).toMatchObject({ ok: true })
   return out
 }
 
@@ -186,7 +186,7 @@ it('inspect shows re-attached files of the copy with the size that the plan had 
   const outcome = await compactLog(log)
   if (!outcome.ok) throw new Error(outcome.message)
   const out = join(folder.path, 'copy.jsonl')
-  await writeSession(out, outcome.written)
+  await writeLogAndBlobs(out, outcome.written)
   const [before] = await inspect(original)
   const [after] = await inspect(out)
   const { session, plan } = outcome.report

@@ -60,7 +60,7 @@ type WriteSessionResult =
   | { readonly ok: false; readonly message: string }
 
 /** Writes a session to `out`, and the blobs that it refers to beside it. */
-export async function writeSession(
+export async function writeLogAndBlobs(
   out: string,
   log: WrittenLog,
   { force = false, at = new Date(), files = nodeFileSystem, home }: WriteSessionOptions = {},

@@ -24,7 +24,7 @@ import { readWhilePassing } from './client-response.ts'
 const PASSED_SOURCE = 'passed-on'
 
 /** Passes a response on, and counts the cost of its reply. */
-export function passAndRecordCost(
+export function passAndCount(
   response: Response,
   codec: ProviderCodec,
   count: (reply: Reply | null) => Promise<void>,

@@ -15,7 +15,7 @@ import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { forgetRefusedRequest, handleRefusal } from '../session/refused.ts'
 import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
-import { passAndRecordCost } from './client-billing.ts'
+import { passAndCount } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
 import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
 import { CLIENT_ABORTED, readWhilePassing, withBodyText } from './client-response.ts'
@@ -191,7 +191,7 @@ function countPassing(
   { codec }: ClientCall,
   response: Response,
 ): Promise<Response> {
-  return passAndRecordCost(response, codec, (reply) => conversation.count(reply))
+  return passAndCount(response, codec, (reply) => conversation.count(reply))
 }
 
 /**

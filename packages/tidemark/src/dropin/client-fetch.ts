@@ -15,7 +15,7 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { pauseIfLarge } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
-import { passAndRecordCost } from './client-billing.ts'
+import { passAndCount } from './client-billing.ts'
 import type { ClientConversation, ClosableSession } from './client-conversation.ts'
 import {
   type ClientConversations,
@@ -246,7 +246,7 @@ async function answerClient(
     if (refusal !== null) return refusal
     const response = await call.upstream(call.input, call.init)
     return response.ok
-      ? passAndRecordCost(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
+      ? passAndCount(response, call.codec, (reply) => countPassed(conversations, call, reply, services))
       : response
   }
   const free = (): void => conversation.release()

@@ -65,7 +65,7 @@ export function listShortenedTexts(
 }
 
 /** Returns a function that applies the client's removals to a text. Null if the texts `ours` have nothing that `present` lacks. */
-export function createTextChange(
+export function createTextRemover(
   changes: readonly TextChange[],
   ours: unknown,
   present: unknown,

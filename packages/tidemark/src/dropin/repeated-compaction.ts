@@ -11,7 +11,7 @@ import { alignParts, listGivenParts, listLoggedParts, type Part } from '../sessi
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import type { HistoryMatch } from './client-history.ts'
-import { createTextChange, listShortenedTexts } from './removed-texts.ts'
+import { createTextRemover, listShortenedTexts } from './removed-texts.ts'
 
 /** The newest compaction in effect, before the client's version is recorded. */
 interface CompactionToRepeat {
@@ -50,7 +50,7 @@ export function findCompactionToRepeat(
     new Set(uuids.flatMap((uuid) => moved.get(numbers.get(uuid) ?? -1) ?? []))
   const kept = rewrites[0].find(isCompactBoundary)?.compactMetadata?.preservedMessages?.uuids ?? []
   const changes = listShortenedTexts(known, given, places)
-  const changeText = createTextChange(changes, rewrites[0].map(readOwnTexts), [system, messages])
+  const changeText = createTextRemover(changes, rewrites[0].map(readOwnTexts), [system, messages])
   return {
     rewrites,
     // A summary that the provider wrote as a block must not be edited. It is then dropped, and the engine compacts anew if needed.

@@ -44,11 +44,11 @@ import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
   lacksCallTimes,
+  nameCallSource,
   type ReplayedRequest,
   type ReplayedSession,
   readCacheTtl,
   replayRequests,
-  toCallSource,
   toSentRequest,
 } from './logged-requests.ts'
 import type { CacheReport, ClearingActor, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
@@ -133,7 +133,7 @@ function replayConversation(
     )
     const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: lacksCallTimes(last, now) }
     if (isForked && last !== null && isFirstForkCall(records[0]?.record, last, now))
-      watch = announceRewrite(watch, toCallSource(now.call), { kind: 'restart' })
+      watch = announceRewrite(watch, nameCallSource(now.call), { kind: 'restart' })
     const sent = toSentRequest({ ...now, lifetime }, rules.profile)
     const forecast = forecastLoggedCacheRead(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
@@ -209,7 +209,7 @@ function announceActs(
   now: ReplayedRequest,
   before: ReplayedRequest | null,
 ): CacheMonitor {
-  const source = toCallSource(now.call)
+  const source = nameCallSource(now.call)
   const records = now.recordsSincePrevious.map(({ record }) => record)
   const announcements = joinClearings(records.flatMap((record) => toAnnouncement(record) ?? []))
   // Going back to an earlier message also takes a rewrite out of the context.

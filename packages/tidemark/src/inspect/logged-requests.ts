@@ -158,7 +158,7 @@ export function toSentRequest(
     last.findLastIndex((each) => !isThinkingBlock(each)),
   )
   return {
-    source: toCallSource(call),
+    source: nameCallSource(call),
     at,
     ...front,
     messages: flat,
@@ -167,7 +167,7 @@ export function toSentRequest(
   }
 }
 
-export function toCallSource({ agent }: LoggedCall): string {
+export function nameCallSource({ agent }: LoggedCall): string {
   return agent === null ? 'repl_main_thread' : `agent:${agent}`
 }
 
@@ -247,7 +247,7 @@ export function readCacheTtl(
   before: CacheTtl | null,
 ): CacheTtl {
   const { writes = { short: 0, long: 0 }, assumed = [] } = usage ?? {}
-  const { long, short } = readWriteLifetimes(cache)
+  const { long, short } = findWriteLifetimes(cache)
   if (writes.long > 0) return long
   if (writes.short > 0 && !assumed.includes('lifetime')) return short
   if (before !== null) return before
@@ -258,7 +258,7 @@ export function readCacheTtl(
 }
 
 /** Returns the lifetimes of the two classes of cache writes; for an unknown model, those that Claude Code uses. */
-export function readWriteLifetimes(cache: ProviderProfile['cache'] | null): {
+export function findWriteLifetimes(cache: ProviderProfile['cache'] | null): {
   readonly long: CacheTtl
   readonly short: CacheTtl
 } {

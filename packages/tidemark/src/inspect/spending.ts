@@ -17,7 +17,7 @@ import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
 import { addUsage, type LoggedCall, NO_USAGE, sumUsage, toUsageTotals } from './logged-calls.ts'
-import { readWriteLifetimes } from './logged-requests.ts'
+import { findWriteLifetimes } from './logged-requests.ts'
 import type {
   AgentReport,
   CacheLossCosts,
@@ -92,7 +92,7 @@ function findWriteSeconds(
   const writers = priced.flatMap(({ call: { usage, model } }) => (usage?.writes[kind] ? [model] : []))
   const found = [...new Set(writers)].map((model) => {
     const known = lookUpModel(catalogue, model)
-    return known.found ? readWriteLifetimes(createProviderProfile(known.model).cache)[kind].seconds : null
+    return known.found ? findWriteLifetimes(createProviderProfile(known.model).cache)[kind].seconds : null
   })
   const [seconds = null, ...others] = new Set(found)
   return others.length === 0 ? seconds : null

@@ -63,7 +63,7 @@ function namePortError(port: string, method: string, thrown: unknown): TidemarkE
 }
 
 /** Returns the caller's journal. Its errors name the journal, and provider data in its records gets the neutral form. */
-export function withCheckedRecords(journal: Journal): Journal {
+export function withNeutralRecords(journal: Journal): Journal {
   const name = async <T>(method: string, call: () => Promise<T>): Promise<T> => {
     try {
       return await call()

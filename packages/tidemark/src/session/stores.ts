@@ -7,7 +7,7 @@ import type { BlobStore, Journal, NotesStore } from '@tidemark/core/engine/ports
 import { TidemarkError } from '@tidemark/core/errors'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { withCheckedRecords } from '../platform/checked-ports.ts'
+import { withNeutralRecords } from '../platform/checked-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
@@ -60,7 +60,7 @@ export function createStores(options: StoreOptions): Stores {
   const folder = blobs === undefined ? createBlobFolder({ home }) : blobs
   if (journal !== undefined)
     return {
-      journal: withCheckedRecords(journal),
+      journal: withNeutralRecords(journal),
       locks: false,
       blobs: folder,
       notes: notesStore ?? createMemoryNotes(),

@@ -486,6 +486,14 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/tidemark/src/compact/compact-log.test', 'packages/core/test/engine/compaction.test'],
   },
   {
+    name: 'words-are-cut-far-below-the-target',
+    law: 'that the user asks for far below its target cuts none of their words',
+    file: 'packages/core/src/compaction/write-summary.ts',
+    find: "const isNeeded = request.trigger !== 'manual' ||",
+    replace: 'const isNeeded = most !== null ||',
+    tests: ['test/library/rewrites.test'],
+  },
+  {
     name: 'a-result-above-half-is-written',
     law: 'the result has at most half of what it replaces',
     file: 'packages/tidemark/src/compact/open-logged-session.ts',

@@ -77,6 +77,51 @@ describe('a compaction', () => {
     },
   )
 
+  it('that the user asks for far below its target cuts none of their words', async () => {
+    const script = withSummaries(() => ({ blocks: [{ type: 'text', text: 'Done. '.repeat(3_000) }] }))
+    const world = createTestTidemark({
+      modelId: 'claude-opus-5-5',
+      window: 200_000,
+      realWindow: 200_000,
+      script,
+    })
+    const session = await world.tide.open('a')
+    const lines = 'Amounts are in cents, and never rounded. '.repeat(1_200)
+    const prompts = ['The invoices:', 'The dates:', 'The names:'].map((name) => `${name} ${lines}`)
+    for (const prompt of prompts) await session.run(prompt).outcome
+    const readMissing = () => {
+      const shown = JSON.stringify(session.messages())
+      return prompts.filter((prompt) => !shown.includes(prompt.trim()))
+    }
+    const end = await session.compact()
+    if (!end.ok) throw new Error(end.message)
+    expect(end.compaction.tokensAfter).toBeLessThan(end.compaction.tokensBefore)
+    expect(readMissing()).toEqual([])
+    // A target of the user's own is what they want to be met.
+    expect(await session.compact({ target: 15_000 })).toMatchObject({ ok: true })
+    expect(readMissing()).not.toEqual([])
+  })
+
+  it('that the user asks for, and that only cutting their words would make smaller, is not worth it', async () => {
+    const script = withSummaries(() => ({ blocks: [{ type: 'text', text: 'Done.' }] }))
+    const world = createTestTidemark({
+      modelId: 'claude-opus-5-5',
+      window: 200_000,
+      realWindow: 200_000,
+      script,
+    })
+    const session = await world.tide.open('a')
+    for (const name of ['The invoices:', 'The dates:', 'The names:'])
+      await session.run(`${name} ${'Amounts are in cents, and never rounded. '.repeat(1_200)}`).outcome
+    const before = session.messages()
+    expect(await session.compact()).toMatchObject({
+      ok: false,
+      reason: 'not-smaller',
+      message: expect.stringContaining("are the user's own words"),
+    })
+    expect(session.messages()).toEqual(before)
+  })
+
   it('takes in what a person edited of the draft', async () => {
     const session = await worked(createTestTidemark())
     const plan = await session.planCompaction()

@@ -340,17 +340,20 @@ function* writeLocally(
 
 /**
  * Returns the budget of user messages for one compaction. A target smaller than the policy's, or kept messages that
- * leave less room, make it smaller. Beside notes, system prompt and tools do not count.
+ * leave less room, make it smaller. Beside notes, system prompt and tools do not count. If the user asks for a compaction
+ * below the target, only the policy's own limits count: nothing makes it necessary to cut their words.
  */
 function computeMessageBudget(
   { host }: TurnContext,
   { scaled }: CompactionServices,
-  { target, room, request }: CompactionPlan,
+  { target, room, request, before }: CompactionPlan,
 ): { readonly each: number; readonly total: number } {
   const isNotes = request.notesText !== undefined
   const usual = scaled.known ? (isNotes ? scaled.budgets.broughtBack : scaled.lines.target) : null
   const sizes = [usual, target, room].filter((size) => size !== null)
-  return computeUserMessageBudget(host.policy.ledger, sizes.length === 0 ? null : Math.min(...sizes))
+  const most = sizes.length === 0 ? null : Math.min(...sizes)
+  const isNeeded = request.trigger !== 'manual' || (most !== null && before.expected > most)
+  return computeUserMessageBudget(host.policy.ledger, isNeeded ? most : null)
 }
 
 /** Sections that are added to a model's summary have at most 1/8 of the size of what the summary replaces. */

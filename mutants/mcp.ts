@@ -91,7 +91,7 @@ export const mutants: readonly Mutant[] = [
     name: 'mcp-call-in-progress-is-repeated',
     law: 'a server that is killed during a call ends the call',
     file: 'packages/agent/src/mcp/mcp-server.ts',
-    find: 'if (!(error instanceof UndeliveredCall)) throw error',
+    find: 'if (!(error instanceof UndeliveredCallError)) throw error',
     replace: '',
     tests: AGENT_TEST,
   },

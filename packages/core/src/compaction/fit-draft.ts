@@ -256,7 +256,8 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
 interface MeasuredDraft {
   readonly draft: UnmeasuredDraft
   readonly after: ContextTokens
-  /** The session state in which the draft was measured, and the state after committing the draft there. */
+  /** The session state in which the draft was measured. */
   readonly before: SessionState
+  /** The same session as it would be after committing the draft. */
   readonly state: SessionState
 }

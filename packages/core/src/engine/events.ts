@@ -487,11 +487,12 @@ export interface KeptCache {
 export interface ResumeCost {
   /** Milliseconds since the last response. */
   readonly idleMs: number
-  /** Tokens of the request, and those of them that are still expected in the cache. */
   readonly tokens: number
+  /** Tokens of the request that are still expected in the cache. */
   readonly cachedTokens: number
-  /** Dollars that the prompt of the request will cost, and that it would have cost before the cache expired. */
+  /** Dollars that the prompt of the request will cost; null if unknown. */
   readonly price: number | null
+  /** Dollars that it would have cost before the cache expired; null if unknown. */
   readonly warmPrice: number | null
   /** These figures as one line for the user. */
   readonly sentence: string

@@ -116,8 +116,9 @@ export interface TurnHost {
 
 /** What is known of a client whose whole requests the engine rewrites. */
 export interface LeadingClient {
-  /** The cache markers of the client's last request, and the cache lifetime that they ask for. */
+  /** The cache markers of the client's last request. */
   readonly markers: readonly ClientMarker[]
+  /** The cache lifetime that its last marker asks for; undefined if the request has none. */
   readonly ttl: string | undefined
   /** Milliseconds between the client's newest requests, newest last, as far as they are known. */
   readonly pauses: readonly number[]

@@ -277,8 +277,9 @@ function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkers[] 
 interface CacheWriteInput {
   readonly request: AssembledRequest
   readonly forecast: CacheForecast
-  /** Tokens of the whole request, and of its system prompt and tools. */
+  /** Tokens of the whole request. */
   readonly tokens: number
+  /** Tokens of system prompt and tools among them. */
   readonly prefixTokens: number
   /** Upper bound of the tokens of system prompt and tools: reported usage corrects the estimates of messages, not theirs. */
   readonly mostPrefixTokens: number

@@ -133,8 +133,9 @@ export interface SessionFacts {
   /** True if the user has given an instruction since the todo list was last changed. */
   readonly areTodosOlder: boolean
   readonly plan: RecordText | null
-  /** All texts of the model, oldest first; and those that count as decisions or findings because of their place. */
+  /** All texts of the model, oldest first. */
   readonly texts: readonly AssistantText[]
+  /** Those of the texts that count as decisions or findings because of their place. */
   readonly decisions: PlacedTexts
   /** The newest answer at the end of a turn; `hasAnswered`: the user has typed nothing since. */
   readonly answer: string | null

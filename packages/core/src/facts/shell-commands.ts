@@ -92,8 +92,9 @@ export interface FileChange {
     | 'perhaps-stashed'
     | 'returned'
     | 'committed'
-  /** The known path; and the path to which the file was moved, null if it was not. */
+  /** The known path. */
   readonly path: string
+  /** The path to which the file was moved; null if it was not. */
   readonly to: string | null
   /** The command that did it. */
   readonly by: string

@@ -24,8 +24,9 @@ export interface ToolRun extends ToolCallFacts {
   readonly key: string
   readonly name: string
   readonly input: unknown
-  /** uuid of the record that contains the tool call, and id of its response. */
+  /** uuid of the record that contains the tool call. */
   readonly uuid: string
+  /** `message.id` of the response with the call. */
   readonly response: string
   /**
    * Index in the history of the record with the tool call. `resultIndex` is the index of the record with its result, or

@@ -30,7 +30,7 @@ export interface UserPromptText {
   readonly lead: string
   /** The texts that a summary must contain: the user's words, and the questions that they answer. */
   readonly required: readonly string[]
-  /** The same texts as they are in the record itself. */
+  /** The texts of `required` as they are in the record itself. */
   readonly sources: readonly string[]
   /** Each text of the message alone. */
   readonly parts: readonly UserPromptPart[]

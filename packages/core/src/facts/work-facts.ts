@@ -19,8 +19,9 @@ export interface TouchedFile {
   readonly path: string
   /** The same text for every spelling of the path. */
   readonly key: string
-  /** Number of successful edits. Refused edits are counted apart and also make the file part of the work. */
+  /** Number of successful edits. */
   readonly edits: number
+  /** Number of edits that the user refused; they also make the file part of the work. */
   readonly refusedEdits: number
   readonly reads: number
   /** True if a call created the file. `isDeleted`: true if the newest change by a call deleted it. */
@@ -251,8 +252,9 @@ export interface CommandFact {
   readonly status: RunStatus
   readonly runs: number
   readonly failures: number
-  /** Index in the history of the newest call, and of the record with its newest result. */
+  /** Index in the history of the record with the newest call. */
   readonly place: number
+  /** Index in the history of the record with the newest result, or of the call if it has none. */
   readonly resultPlace: number
   /** The end of the newest output. */
   readonly output: string
@@ -299,8 +301,9 @@ export interface FailedCall {
 }
 
 interface Failure extends Omit<FailedCommand, 'editedSince' | 'isSettled'> {
-  /** Number of edits in the session when the command last failed, and when it next succeeded. */
+  /** Number of edits in the session when the command last failed. */
   readonly editsBefore: number
+  /** Number of edits when it next succeeded; null if it has not. */
   readonly editsAfter: number | null
 }
 
@@ -483,7 +486,7 @@ const FAILED_TEST_LINES: readonly RegExp[] = [
   // Rust
   /^test (\S.*) \.\.\. FAILED$/,
 ]
-/** The same for lines in which a time may follow the name: tests and packages of Go, files of vitest and jest. */
+/** A failed test in a line where a time may follow the name: tests and packages of Go, files of vitest and jest. */
 const TIMED_TEST_LINE = /^(?:--- FAIL:|FAIL)\s+(.+)$/
 /** A test of vitest or jest. Linters begin lines with a cross too, so such a line counts only if the output has a number of tests. */
 const CROSSED_TEST_LINE = /^[✕✗×]\s+(.+)$/

@@ -104,7 +104,7 @@ const OPTIONAL_FIELDS: readonly (readonly [string, (value: unknown) => boolean])
   ['userInputs', isUserInputs],
 ]
 
-/** As above, for assistant records only: other programs have other fields of these names. */
+/** Optional fields of assistant records only, since in other records other programs have other fields of these names. */
 const OPTIONAL_RESPONSE_FIELDS: typeof OPTIONAL_FIELDS = [
   ['usage', isTokenUsage],
   ['billed', isTokenUsage],

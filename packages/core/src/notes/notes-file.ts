@@ -126,10 +126,11 @@ export function areNotesEmpty(text: string): boolean {
 
 /** Limits of the notes in tokens. */
 export interface NotesLimits {
-  /** Maximum tokens of one section, and of all notes. */
+  /** Maximum tokens of one section. */
   readonly section: number
   /** Tokens that the section about the task may have in addition, for decisions and findings of the model. */
   readonly decisions: number
+  /** Maximum tokens of all notes. */
   readonly total: number
   readonly countTokens: (text: string) => number
 }

@@ -154,8 +154,9 @@ export function findOptimalCompactionSize(input: OptimalCompactionSizeInput): Op
 }
 
 interface NewContextInput {
-  /** Tokens of the context now, and after the rewrite. */
+  /** Tokens of the context now. */
   readonly before: number
+  /** Tokens of the context after the rewrite. */
   readonly after: number
   /** Tokens at the start of the context that the rewrite leaves as they are, so that they stay cached. */
   readonly unchanged: number

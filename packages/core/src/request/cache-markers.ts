@@ -266,12 +266,13 @@ export interface FirstClearableMarker {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
   /**
-   * The same for the last answered request, if the context was rewritten since then; null once a request after the rewrite
-   * has been answered.
+   * Id of the tool call whose result was the first in the last answered request, if the context was rewritten after that;
+   * null once a request after the rewrite has been answered.
    */
   readonly left: string | null
-  /** The last request, and the last one that was answered, as far as this process has assembled them. */
+  /** The last request, if this process has assembled it. */
   readonly asked: AskedRequest | null
+  /** The last request that was answered, if this process has assembled it. */
   readonly answered: AskedRequest | null
 }
 

@@ -236,11 +236,13 @@ interface GapWalkState {
   /** Time of the newest record that is not a response. It is taken as the start time of the next model call. */
   readonly newestInputAt: number
   readonly response: string | null
-  /** Start time of the previous model call (null before the first), and the tokens it left in the cache. */
+  /** Start time of the previous model call; null before the first. */
   readonly previousCallAt: number | null
+  /** Tokens that the previous call left in the cache. */
   readonly prefix: number
-  /** Tokens of the session's first call, and of the first one after the last rewrite; 0 before the first call. */
+  /** Tokens of the session's first call; 0 before it. */
   readonly front: number
+  /** Tokens of the first call after the last rewrite; 0 before the first call. */
   readonly floor: number
 }
 

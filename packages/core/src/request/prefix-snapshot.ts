@@ -335,9 +335,11 @@ export interface AnnouncedPrefix {
   readonly tools: ReadonlyMap<string, AnnouncedTool>
   /** Delta records in the log (changes of the prefix), by the id of the batch in which they were appended. */
   readonly deltas: PersistentMap<PrefixUpdate>
-  /** The log branch, context entries and undone rewrites from which this state was computed. */
+  /** The branch of the log from which this state was computed. */
   readonly branch: AppendList<number>
+  /** The entries of the context at that time. */
   readonly entries: AppendList<ContextEntry>
+  /** The rewrites that were undone by then. */
   readonly undone: ContextView['undoneRewrites']
 }
 

@@ -264,11 +264,9 @@ function withLargeImages(
 export interface MediaItem {
   /** uuid of the record that contains the image or document. */
   readonly origin: string
-  /**
-   * Id of the tool call whose result contains the image or document (null if none does), and its number among those in
-   * that result.
-   */
+  /** Id of the tool call whose result contains the image or document; null if none does. */
   readonly toolUseId: string | null
+  /** Number, from 0, of the image or document among those in that result, or else in the record, placeholders included. */
   readonly nth: number
   /**
    * Index of the message, and of the block in that message. For an item inside a tool result, also the index of its

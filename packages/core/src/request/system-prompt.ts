@@ -94,11 +94,9 @@ const HOST_BLOCK_SECTION = '@block-'
  * come before them.
  */
 export interface SystemPrompt {
-  /**
-   * An attribution line and a short identity text. Each is sent as a separate block without a cache marker and stays
-   * the same for the session.
-   */
+  /** An attribution line. It is sent as a block of its own without a cache marker and stays the same for the session. */
   readonly attribution?: string
+  /** A short identity text, sent in the same way. */
   readonly identity?: string
   /**
    * Sections in order, with the boundary between static and dynamic sections. Without a boundary all sections are

@@ -250,8 +250,9 @@ function toFileItem(
 interface FocusedTouch {
   readonly path: string
   readonly action: FileTouch['action']
-  /** uuid of the record with the call; uuid of the record with its result, and id of the call. */
+  /** uuid of the record with the call. */
   readonly uuid: string
+  /** The result of the call: uuid of its record and id of the call, in one text. */
   readonly result: string
   /** Index of the tool call's record in the list of records. */
   readonly index: number

@@ -149,8 +149,9 @@ export interface Calibration {
   readonly estimated: number
   readonly reported: number
   readonly offset: number
-  /** Sum of the absolute estimation errors in tokens, and sum of the reported tokens, over all observations. */
+  /** Sum of the absolute estimation errors of all observations, in tokens. */
   readonly errorTokens: number
+  /** Sum of the reported tokens of all observations. */
   readonly observedTokens: number
 }
 

@@ -121,8 +121,9 @@ function listLaterRewrites(
 
 /** What the copy of a compaction keeps, and how the texts that the compaction added are to be changed. */
 interface CompactionCopy {
-  /** uuids of the records that stand after the summary, and of those that stand last. */
+  /** uuids of the records that stand after the summary. */
   readonly preserved: readonly string[]
+  /** uuids of the records that stand last. */
   readonly last: readonly string[]
   readonly changeText: (text: string) => string
 }

@@ -55,7 +55,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'marker-comes-on-top-of-the-budget',
     law: 'budgets are never exceeded',
-    file: 'packages/core/src/sources/context-source.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: "head === '' || tokens > each ? null : { attachment: withHead(head), tokens }",
     replace: "head === '' ? null : { attachment: withHead(head.concat(' more')), tokens }",
     tests: [`${TESTS}/laws`],

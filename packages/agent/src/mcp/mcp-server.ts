@@ -87,8 +87,8 @@ export function createMcpServer(
       try {
         return await work(connection, timeout)
       } catch (error) {
-        const { UndeliveredCall } = await import('./server-connection.ts')
-        if (!(error instanceof UndeliveredCall)) throw error
+        const { UndeliveredCallError } = await import('./server-connection.ts')
+        if (!(error instanceof UndeliveredCallError)) throw error
         await connection.close()
         return await work(await waitForStart(), timeout)
       }

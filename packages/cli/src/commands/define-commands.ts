@@ -366,8 +366,8 @@ const addExport: AddCommand = (program, terminal, outcome) => {
       'print one JSON value: { records, missingBlobs, markdown }, with -o { path, out, records, missingBlobs }',
     )
     .action(async (file: string, choices: ExportCommandOptions) => {
-      const { exportSession } = await import('./export.ts')
-      outcome.code = await exportSession(file, choices, terminal)
+      const { runExportCommand } = await import('./export.ts')
+      outcome.code = await runExportCommand(file, choices, terminal)
     })
 }
 
@@ -384,8 +384,8 @@ const addNotes: AddCommand = (program, terminal, outcome) => {
       'print one JSON value: { notes, sections, tokens, coveredUuid }; with --watch, one line for each change',
     )
     .action(async (file: string, choices: NotesCommandOptions) => {
-      const { printNotes } = await import('./notes.ts')
-      outcome.code = await printNotes(file, choices, terminal)
+      const { runNotesCommand } = await import('./notes.ts')
+      outcome.code = await runNotesCommand(file, choices, terminal)
     })
 }
 

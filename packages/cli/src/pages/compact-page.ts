@@ -104,10 +104,8 @@ function measureSummary(preview: CompactionPreview): number {
 
 /** Returns the tokens of system prompt and tools, which only sessions of ours have in their sizes. */
 function measurePrefix({ format, plan, tokensBefore }: CompactionPreview): number {
-  const { goes, stays, unanswered } = plan
-  return format === 'tidemark'
-    ? Math.max(0, tokensBefore - goes.tokens - stays.tokens - unanswered.tokens)
-    : 0
+  const rest = tokensBefore - plan.goes.tokens - plan.stays.tokens - plan.unanswered.tokens
+  return format === 'tidemark' ? Math.max(0, rest) : 0
 }
 
 const PLAN_FORMS = { full: 'whole conversation', from: 'from a record on', up_to: 'up to a record' } as const
@@ -149,9 +147,8 @@ function renderPlanRow(
 }
 
 function renderPrefix(tokens: number, screen: Screen): readonly string[] {
-  return tokens === 0
-    ? []
-    : renderPlanLine('system, tools', alignRight(formatTokens(tokens), 17), 'stay', screen)
+  const figures = alignRight(formatTokens(tokens), 17)
+  return tokens === 0 ? [] : renderPlanLine('system, tools', figures, 'stay', screen)
 }
 
 /** Renders the tokens that the provider counted in addition; nothing for so few that they may be rounding errors. */

@@ -96,7 +96,7 @@ export function createLimitsInForce(given: SessionLimitsOption | undefined): Lim
   return { own, isInForce: own.length > 0, run: null, running: new Set() }
 }
 
-/** Returns the limits for the engine, read at each call. Background work counts in the run in which it began. */
+/** Returns the limits for the engine. `scopes` has those in force when it is read, also those of a run in progress. */
 export function toCallLimits(limits: LimitsInForce): CallLimits {
   return {
     get scopes() {

@@ -312,8 +312,8 @@ export const mutants: readonly Mutant[] = [
     name: 'edge-by-what-was-planned',
     law: 'the next request is the same',
     file: 'packages/core/src/engine/next-request.ts',
-    find: 'const { register } = updateContextState(context, view, compaction)',
-    replace: 'const { register } = context ?? updateContextState(context, view, compaction)',
+    find: 'const { register } = updatePlanningState(context, view, compaction)',
+    replace: 'const { register } = context ?? updatePlanningState(context, view, compaction)',
     tests: ['test/clearing/reload'],
   },
   {

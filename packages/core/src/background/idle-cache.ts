@@ -2,7 +2,7 @@
 
 import { computePrefixExpiry, EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../cache/cache-model.ts'
 import type { TokenRates } from '../cost/prices.ts'
-import type { KeptCache, TurnEvent } from '../engine/events.ts'
+import type { CacheRenewal, TurnEvent } from '../engine/events.ts'
 import { findCurrentRates } from '../engine/host.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
@@ -132,7 +132,7 @@ export function findRenewalTime({ cacheModel }: Pick<SessionState, 'cacheModel'>
 export async function* renewCache(
   turn: TurnContext,
   count: number,
-): AsyncGenerator<TurnEvent, KeptCache | null> {
+): AsyncGenerator<TurnEvent, CacheRenewal | null> {
   const { host, state } = turn
   const options = { source: KEEP_ALIVE_SOURCE, messages: [KEEP_ALIVE_MESSAGE], asSent: true }
   const fork = buildForkRequest(state, options, host)

@@ -5,9 +5,9 @@
 
 import { createNotesLimits, keepsNotes } from '../compaction/compact.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
-import { addReplyUsage, FREE_NOTES, type NotesCost, type TurnEvent } from '../engine/events.ts'
+import { addReplyUsage, NO_NOTES_COST, type NotesCost, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
-import { withContextState } from '../engine/measure-context.ts'
+import { withPlanningState } from '../engine/measure-context.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
@@ -34,7 +34,7 @@ export function isNotesUpdateDue(
   const { start, growth } = compaction.scaled.budgets.notes
   const leastTokens = stored === null ? Math.max(start, growth) : growth
   const leastCalls = hasNewestResponseCalls(state) ? host.policy.notes.toolCalls : 0
-  const { calibration } = withContextState(state, compaction).context.meter
+  const { calibration } = withPlanningState(state, compaction).context.meter
   const { entries } = state.view
   let [tokens, calls] = [0, 0]
   for (let place = entries.length - 1; place >= 0; place -= 1) {
@@ -87,7 +87,7 @@ export async function* updateNotes(
   if (notes === undefined || !keepsNotes(turn.host)) return null
   const { clock, policy } = turn.host
   const by = notes.local === null ? 'model' : 'local'
-  let cost: NotesCost = FREE_NOTES
+  let cost: NotesCost = NO_NOTES_COST
   try {
     const deadAfterMs = policy.notes.deadAfterSeconds * 1000
     const claim = await notes.store.claim(at.id, { now: clock.now(), deadAfterMs })

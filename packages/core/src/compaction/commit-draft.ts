@@ -21,14 +21,14 @@ import {
   type TurnEvent,
 } from '../engine/events.ts'
 import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
-import { measureContext, withContextState } from '../engine/measure-context.ts'
+import { measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequest, countPrefixTokens, listSentMessages } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import type { CompactionTracking } from '../engine/session-state.ts'
 import {
   type CompactionSpacing,
-  type ContextState,
   NO_COMPACTION_FAILURES,
+  type PlanningState,
   resetCompactionTracking,
   type SessionState,
 } from '../engine/session-state.ts'
@@ -84,7 +84,7 @@ export async function* commitDraft(
     const before = turn.state
     const failure = yield* appendLinkedRecords(turn, prepared.records)
     if (failure === null) {
-      const known = withContextState(before, compaction).context
+      const known = withPlanningState(before, compaction).context
       const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
       turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, prepared)
@@ -306,7 +306,7 @@ function describeCompaction(
 function stateAfterCompaction(
   { state, host }: TurnContext,
   compaction: CompactionServices,
-  known: ContextState,
+  known: PlanningState,
   { draft, after }: PreparedCommit,
 ): SessionState {
   const calibrate = (tokens: number): number =>
@@ -314,12 +314,12 @@ function stateAfterCompaction(
   const summary = calibrate(compaction.estimator.text(draft.summary.text))
   const sources = [...draft.sourcesBefore, ...draft.sourcesAfter, ...draft.hookContext]
   const carried = calibrate(sources.reduce((sum, { tokens }) => sum + tokens, 0))
-  const next: ContextState = {
+  const next: PlanningState = {
     ...known,
     breaker: NO_COMPACTION_FAILURES,
     expectedResult: { after, summary, reattached: carried },
   }
-  return withContextState({ ...state, context: next }, compaction)
+  return withPlanningState({ ...state, context: next }, compaction)
 }
 
 /**

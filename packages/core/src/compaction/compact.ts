@@ -8,7 +8,7 @@ import { findCutPoints, listWaitingCallIds } from '../context/flatten.ts'
 import {
   ABORTED_REWRITE,
   emitDonePhase,
-  FREE_NOTES,
+  NO_NOTES_COST,
   type NotesFallbackReason,
   type NotesRefusalReason,
   type RefusedRewrite,
@@ -19,7 +19,7 @@ import type { CompactionServices, NotesServices, TurnHost } from '../engine/host
 import {
   createCalibratedCounter,
   measureContextInSlices,
-  withContextState,
+  withPlanningState,
 } from '../engine/measure-context.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import {
@@ -109,7 +109,7 @@ export function* countCompactionFailure(
       : NOTHING_TO_DO.has(reason)
         ? { kind: 'nothing-to-do' }
         : { kind: 'failed', reason }
-  const known = withContextState(turn.state, compaction)
+  const known = withPlanningState(turn.state, compaction)
   const breaker = updateBreaker(known.context.breaker, attempt, known.session.records.length - 1)
   turn.state = { ...known, context: { ...known.context, breaker } }
   const { auto } = turn.host.policy.turn
@@ -432,7 +432,7 @@ async function* bringUpToDate(
     if (claim !== null) await store.write(state.id, stored).finally(() => claim.release())
   } catch (thrown) {
     const message = describeThrown(thrown)
-    yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: FREE_NOTES }
+    yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: NO_NOTES_COST }
   }
   return renderNotes(turn, compaction, local, { template, use: 'summary' })
 }
@@ -543,7 +543,7 @@ function createEntryCounter(
   { state, host }: TurnContext,
   compaction: CompactionServices,
 ): (entry: ContextEntry) => number {
-  const { calibration } = withContextState(state, compaction).context.meter
+  const { calibration } = withPlanningState(state, compaction).context.meter
   return (entry) =>
     isVisibleToModel(entry)
       ? calibrateSize(calibration, compaction.estimator.entry(entry), host.policy.estimate).expected

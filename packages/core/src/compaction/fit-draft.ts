@@ -17,7 +17,7 @@ import { previewAppend, runTurnSteps, type TurnContext } from '../engine/session
 import { type NewContextPrice, priceNewContext } from '../planner/plan-input.ts'
 import { dropOptionalAttachments } from '../sources/collect-sources.ts'
 import type { SourceAttachment } from '../sources/context-source.ts'
-import type { SmallerSummary } from '../summary/attempt-types.ts'
+import type { SmallerSummaryLimits } from '../summary/attempt-types.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
   type CompactionDraft,
@@ -40,7 +40,7 @@ export interface FitResult {
   /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
   readonly over: number
   /** Limits of a smaller summary that should be tried; null if none is needed or none would fit. */
-  readonly smaller: SmallerSummary | null
+  readonly smaller: SmallerSummaryLimits | null
   /** Tokens of the summary, without the list of names. */
   readonly summaryTokens: number
   /** True if the result is too large, so that any smaller one is better and only a last resort is accepted. */
@@ -134,7 +134,7 @@ function priceDraft(
 // Limits of a smaller summary, after a summary with which the draft is too large. `tokens`: the tokens of that summary,
 // without the list of names.
 
-function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): SmallerSummary | null {
+function findSmallerSummary({ draft, after }: MeasuredDraft, tokens: number): SmallerSummaryLimits | null {
   const { plan } = draft
   const over = countExcessTokens(plan, after)
   // If no summary can reach the target because a long prompt is kept, a summary within the limit is enough.
@@ -156,7 +156,7 @@ function findSmallerLocal(
   { draft, after }: MeasuredDraft,
   tokens: number,
   userTokens: number,
-): SmallerSummary | null {
+): SmallerSummaryLimits | null {
   const { plan } = draft
   const aboveTarget = -countTokensBelowTarget(plan, after)
   const least = Math.floor((plan.target ?? 0) * SHARE_OF_TARGET)

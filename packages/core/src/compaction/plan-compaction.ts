@@ -10,7 +10,7 @@ import {
   findInputLimit,
   gatherPlanContext,
   measureContext,
-  withContextState,
+  withPlanningState,
 } from '../engine/measure-context.ts'
 import { countPrefixTokens } from '../engine/next-request.ts'
 import type { TokenExcess } from '../engine/reply.ts'
@@ -344,7 +344,7 @@ function measureEntries(
 ): ContextTokens {
   const shown = entries.filter(isVisibleToModel)
   const tokens = shown.reduce((sum, entry) => sum + compaction.estimator.entry(entry), prefix)
-  const { calibration } = withContextState(state, compaction).context.meter
+  const { calibration } = withPlanningState(state, compaction).context.meter
   return { ...calibrateSize(calibration, tokens, host.policy.estimate), source: 'estimated' }
 }
 

@@ -98,7 +98,7 @@ async function* runDraftSteps(
   if (!(await pauseTurn(turn))) return ABORTED_REWRITE
   const sources = yield* reattachSources(turn, compaction, plan)
   if (sources === null || isTurnAborted(turn)) return ABORTED_REWRITE
-  const hooks = yield* runSessionStartHooks(turn, compaction)
+  const hooks = yield* collectStartContext(turn, compaction)
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   const draft = yield* shrinkToFit(turn, compaction, { task, written, sources, hooks })
   if (!draft.ok) return draft
@@ -177,7 +177,7 @@ export async function* runPreCompactHooks(
   return { ok: true, instructions: composeInstructions(sources, instructionCharacters) }
 }
 
-async function* runSessionStartHooks(
+async function* collectStartContext(
   turn: TurnContext,
   compaction: CompactionServices,
 ): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {

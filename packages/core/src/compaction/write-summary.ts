@@ -6,7 +6,7 @@
 import type { ContextEntry } from '../context/context-entry.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } from '../engine/host.ts'
-import { createCalibratedCounter, withContextState } from '../engine/measure-context.ts'
+import { createCalibratedCounter, withPlanningState } from '../engine/measure-context.ts'
 import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
 import { restoreLastRequest } from '../engine/side-call.ts'
 import { describeThrown } from '../errors.ts'
@@ -22,7 +22,7 @@ import {
 import type {
   AttemptResult,
   AttemptsInput,
-  SmallerSummary,
+  SmallerSummaryLimits,
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
@@ -107,7 +107,7 @@ export async function* writeSmallerSummary(
     last: { attempts },
     why,
     smaller,
-  }: { readonly last: WriteSummaryResult; readonly why: string; readonly smaller: SmallerSummary },
+  }: { readonly last: WriteSummaryResult; readonly why: string; readonly smaller: SmallerSummaryLimits },
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite | null> {
   if (attempts === null) return null
   const next = yield* runAttempts(turn, compaction, task, rejectLargeSummary(attempts, why, smaller))
@@ -193,7 +193,7 @@ export function createAttemptsInput(
   const { estimator, scaled, summaryModel } = compaction
   const { before, span, request, target, room } = task.plan
   const { compact, estimate } = host.policy
-  const { meter, register } = withContextState(state, compaction).context
+  const { meter, register } = withPlanningState(state, compaction).context
   const { model, tools } = host.readOfferedPrefix()
   const restored = restoreLastRequest(state, host)
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected

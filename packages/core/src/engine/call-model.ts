@@ -63,7 +63,7 @@ import {
 
 export type ModelCallResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
 
-/** A model call that was sent and whose response is not complete yet. */
+/** A model call that is about to be sent, or whose response is not complete yet. */
 export interface PendingModelCall {
   readonly request: AssembledRequest
   /** Label of the caller (query source), such as `sdk` or `compact`. */

@@ -447,7 +447,7 @@ type BackgroundEvent =
       readonly price: number | null
     }
   /** A request was sent on an idle session to keep its prompt cache from expiring. */
-  | ({ readonly type: 'cache-kept-warm' } & KeptCache)
+  | ({ readonly type: 'cache-kept-warm' } & CacheRenewal)
   /** The prompt cache has expired since the last response, so that the next request costs more. Not sent yet. */
   | ({ readonly type: 'resume-cost' } & ResumeCost)
 
@@ -466,7 +466,7 @@ export type SummaryDropReason =
   | 'failed'
   | 'closed'
 
-export interface KeptCache {
+export interface CacheRenewal {
   /** Tokens that the request read from the cache. */
   readonly tokensRead: number
   /** True if the cached conversation was read, which renews its lifetime. False if it was lost already. */
@@ -586,7 +586,7 @@ export type NotesRefusalReason =
   | 'error'
 
 /** The cost of notes that are kept from the log: no model is called. */
-export const FREE_NOTES: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
+export const NO_NOTES_COST: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
 
 /** Returns the events about a hook that has run: that it failed, or its message for the user. */
 export function listHookEvents(

@@ -58,7 +58,7 @@ export interface TurnHost {
    * The client that sends whole requests (`tide.fetch`, `watch`, `session.take`), if any. The provider judges its parameters, tools
    * and system prompt. The model can call only the tools that the client offers; a prompt that is too long stays in the client's list.
    */
-  readonly client?: LeadingClient
+  readonly client?: DropInClient
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */
   readonly pricesOf: FindModelPrices
   readonly sections: readonly PlacedSection[]
@@ -115,7 +115,7 @@ export interface TurnHost {
 }
 
 /** What is known of a client whose whole requests the engine rewrites. */
-export interface LeadingClient {
+export interface DropInClient {
   /** The cache markers of the client's last request. */
   readonly markers: readonly ClientMarker[]
   /** The cache lifetime that its last marker asks for; undefined if the request has none. */

@@ -28,10 +28,10 @@ import { withEngineBetas } from './announce-updates.ts'
 import { type CompactionServices, findCurrentRates, type TurnHost } from './host.ts'
 import { buildNextRequest, countPrefixTokens, listSentMessages } from './next-request.ts'
 import {
-  type ContextState,
   NO_COMPACTION_FAILURES,
+  type PlanningState,
   type SessionState,
-  updateContextState,
+  updatePlanningState,
 } from './session-state.ts'
 import { runTurnSteps, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
 
@@ -41,7 +41,7 @@ export function measureContext(
   host: TurnHost,
   compaction: CompactionServices,
 ): ContextTokens {
-  const { context } = withContextState(state, compaction)
+  const { context } = withPlanningState(state, compaction)
   const { policy, profile } = host
   const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
   return readContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
@@ -49,11 +49,11 @@ export function measureContext(
 
 /** A session state with up-to-date planning data in its field `context`. */
 interface MeasuredState extends SessionState {
-  readonly context: ContextState
+  readonly context: PlanningState
 }
 
-export function withContextState(state: SessionState, compaction: CompactionServices): MeasuredState {
-  return { ...state, context: updateContextState(state.context, state.view, compaction) }
+export function withPlanningState(state: SessionState, compaction: CompactionServices): MeasuredState {
+  return { ...state, context: updatePlanningState(state.context, state.view, compaction) }
 }
 
 /** Fixed work for each entry, whatever its length, expressed as a number of characters to read. */
@@ -68,10 +68,10 @@ const STEP_WORK = 30_000
 
 /** Updates planning data to `view` in steps. */
 function* updateInSteps(
-  from: ContextState | null,
+  from: PlanningState | null,
   view: ContextView,
   compaction: CompactionServices,
-): Steps<ContextState> {
+): Steps<PlanningState> {
   const { entries } = view
   let context = from
   // In a session that was opened again, the estimator first measures what rewrites replaced. It remembers these measurements.
@@ -86,11 +86,11 @@ function* updateInSteps(
   for (const [place, entry] of entries.toArray(known).entries()) {
     work += countWork(entry)
     if (work < STEP_WORK) continue
-    context = updateContextState(context, { ...view, entries: entries.take(known + place + 1) }, compaction)
+    context = updatePlanningState(context, { ...view, entries: entries.take(known + place + 1) }, compaction)
     yield work
     work = 0
   }
-  return updateContextState(context, view, compaction)
+  return updatePlanningState(context, view, compaction)
 }
 
 /**
@@ -120,7 +120,7 @@ export function createCalibratedCounter(
   { policy }: TurnHost,
   compaction: CompactionServices,
 ): (text: string) => number {
-  const { calibration } = withContextState(state, compaction).context.meter
+  const { calibration } = withPlanningState(state, compaction).context.meter
   return (text) => calibrateSize(calibration, compaction.estimator.text(text), policy.estimate).expected
 }
 
@@ -137,7 +137,7 @@ export function gatherPlanContext(
   const now = host.clock.now()
   const tracking = collectTracking(given, host)
   const { tools, parameters } = host.readOfferedPrefix()
-  const { state: known, sent } = withCacheModel(withContextState(given, compaction), host)
+  const { state: known, sent } = withCacheModel(withPlanningState(given, compaction), host)
   const { current } = known.prefix
   const { meter, register } = known.context
   const expectedResult = updateExpectedResult(known)
@@ -202,7 +202,7 @@ function readThinking(
  * Returns the sizes after the last compaction, with the size that the provider reported for the first request after it in
  * place of the estimate. Null before the first compaction.
  */
-function updateExpectedResult({ context, view }: MeasuredState): ContextState['expectedResult'] {
+function updateExpectedResult({ context, view }: MeasuredState): PlanningState['expectedResult'] {
   const { expectedResult, meter } = context
   if (view.rewrites.at(-1)?.kind !== 'compact' || meter.firstContext === null) return expectedResult
   return { summary: 0, reattached: 0, ...expectedResult, after: meter.firstContext }

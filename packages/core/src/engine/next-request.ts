@@ -36,7 +36,7 @@ import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
-import { restoreStateAt, type SessionState, updateContextState } from './session-state.ts'
+import { restoreStateAt, type SessionState, updatePlanningState } from './session-state.ts'
 
 export interface NextRequest {
   readonly request: AssembledRequest
@@ -200,7 +200,7 @@ function findFirstClearableCall(
   { compaction }: TurnHost,
 ): string | null {
   if (compaction === undefined) return null
-  const { register } = updateContextState(context, view, compaction)
+  const { register } = updatePlanningState(context, view, compaction)
   return findFirstClearableId(
     register,
     [...pins],

@@ -102,7 +102,7 @@ export interface SessionState {
   /** uuids of the pinned records. Clearings never change them; a compaction keeps the newest, up to `compact.pinTokens`. */
   readonly pins: PinnedUuids
   /** Data for planning a clearing or a compaction; null until it is first needed. */
-  readonly context: ContextState | null
+  readonly context: PlanningState | null
   /** The clearing that the next request asks the provider to do; null if there is none. */
   readonly providerEdits: ProviderEditPlan | null
   /**
@@ -224,7 +224,7 @@ interface CalledTools {
 /**
  * Data for planning a clearing or a compaction: tool results, context size, earlier attempts. Updated incrementally.
  */
-export interface ContextState {
+export interface PlanningState {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
   readonly breaker: CompactionBreaker
@@ -239,11 +239,11 @@ export interface ContextState {
  * Updates the planning data to `view`. Counts everything again if the estimator or the index rules changed; what was
  * learned about the size of content stays.
  */
-export function updateContextState(
-  state: ContextState | null,
+export function updatePlanningState(
+  state: PlanningState | null,
   view: ContextView,
   { rules, estimator }: { readonly rules: ToolResultRules; readonly estimator: Estimator },
-): ContextState {
+): PlanningState {
   const isSameIndex = state?.register.rules === rules
   const meter = state?.meter ?? createLearnedMeter(estimator, view.rewrites)
   return {

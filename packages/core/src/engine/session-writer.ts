@@ -237,7 +237,7 @@ const ONE_WAIT_MS = 86_400_000
 
 /**
  * Waits for work that may ignore the abort signal. Returns null if the turn was aborted and the work did not end within
- * a moment; the work is then abandoned.
+ * a moment; the work is then abandoned. Without a signal, or for a host without deadlines, it waits until the work ends.
  */
 export async function waitUnlessAborted<T>(
   { host, signal }: TurnContext,

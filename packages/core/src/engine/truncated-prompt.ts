@@ -11,7 +11,7 @@ import type { TokenUsage } from '../log/model-report.ts'
 import { calibrateSize, computeLowerBound, countContextTokens, type TokenEstimate } from '../tokens/usage.ts'
 import type { TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { withContextState } from './measure-context.ts'
+import { withPlanningState } from './measure-context.ts'
 import { countPrefixTokens } from './next-request.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnContext } from './session-writer.ts'
@@ -42,7 +42,7 @@ export function measurePrompt(
   const { parameters, tools } = host.readOfferedPrefix()
   // Where the provider is asked to edit the context, it counts what is left.
   if (parameters[profile.spelling.editsParameter] != null) return null
-  const { meter } = withContextState(state, compaction).context
+  const { meter } = withPlanningState(state, compaction).context
   const { measuredResponse, tokensBefore, thinkingBefore, calibration } = meter
   const all = tokensBefore.last ?? 0
   const prefix = countPrefixTokens(state, host, compaction.estimator)

@@ -27,7 +27,7 @@ import {
 
 // The work in steps. A step begins with a message of the user, a finished todo item or a commit.
 
-export interface WorkStep {
+export interface WorklogStep {
   readonly time: string
   /** What the user typed, or another agent sent, if such a message began the step. */
   readonly text: string
@@ -47,13 +47,13 @@ const COMMIT_COMMAND = /\bgit\b[^|;&\n]*\bcommit\b/
 const COMMIT_MESSAGE =
   /\s-[a-z]*m[\s=]*(?:"\$\(cat <<-?\s*['"]?\w+['"]?\s*\n\s*([^\n]+)|(["'])([^\n]+?)(?:\2|\n))/
 
-type OpenStep = { -readonly [Key in keyof WorkStep]: WorkStep[Key] } & { readonly files: Set<string> }
+type OpenStep = { -readonly [Key in keyof WorklogStep]: WorklogStep[Key] } & { readonly files: Set<string> }
 
 function createWorklog(clean: (text: string) => string) {
-  const steps: WorkStep[] = []
+  const steps: WorklogStep[] = []
   let step = createStep('')
 
-  function endStep(end: WorkStep['end'], time: string): void {
+  function endStep(end: WorklogStep['end'], time: string): void {
     if (hasHappened(step) || end !== null) steps.push({ ...step, end })
     step = createStep(time)
   }
@@ -69,7 +69,7 @@ function createWorklog(clean: (text: string) => string) {
 
   return {
     /** Begins a step with a message of the user or of another agent. */
-    beginStep(time: string, message: Pick<WorkStep, 'text' | 'sender'>): void {
+    beginStep(time: string, message: Pick<WorklogStep, 'text' | 'sender'>): void {
       endStep(null, time)
       step = createStep(time, message)
     },
@@ -87,7 +87,7 @@ function createWorklog(clean: (text: string) => string) {
     /** Ends the step with todo items that are done. */
     endStep: (done: string, time: string): void => endStep({ kind: 'done', text: done }, time),
     /** Lists the steps, newest first. */
-    list: (): readonly WorkStep[] => [...steps, ...(hasHappened(step) ? [step] : [])].reverse(),
+    list: (): readonly WorklogStep[] => [...steps, ...(hasHappened(step) ? [step] : [])].reverse(),
   }
 }
 
@@ -95,7 +95,7 @@ function createStep(time: string, { text, sender } = { text: '', sender: 'user' 
   return { time, text, sender, files: new Set(), calls: 0, commands: 0, failed: 0, end: null }
 }
 
-function hasHappened({ text, calls }: WorkStep): boolean {
+function hasHappened({ text, calls }: WorklogStep): boolean {
   return text !== '' || calls > 0
 }
 
@@ -140,7 +140,7 @@ export interface SessionFacts {
   /** The newest answer at the end of a turn; `hasAnswered`: the user has typed nothing since. */
   readonly answer: string | null
   readonly hasAnswered: boolean
-  readonly steps: readonly WorkStep[]
+  readonly steps: readonly WorklogStep[]
   /** The summary at the start of a log whose earlier records are missing; null if there is none. */
   readonly earlierSummary: RecordText | null
   /** Index of the first record since the newest compaction. */

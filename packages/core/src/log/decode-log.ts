@@ -5,7 +5,7 @@
 import { TidemarkError } from '../errors.ts'
 import { decodeRecord, type ParsedLine, withModelReport } from './decode-record.ts'
 import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
-import type { ReadReport } from './model-report.ts'
+import type { ReportReader } from './model-report.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
 
 /** A kind of damage in a log. Damage is always reported and never fatal. */
@@ -134,11 +134,11 @@ export interface LogReaderOptions {
   /** Keep the exact text of blocks (`rawBlocks`), which only requests need; false reads faster. Default: true. */
   readonly keepsRawBlocks?: boolean
   /** Reads what the provider reported with a response. Default: records have only the provider's own fields. */
-  readonly readReport?: ReadReport
+  readonly readReport?: ReportReader
 }
 
 interface ReaderState {
-  readonly readReport: ReadReport | undefined
+  readonly readReport: ReportReader | undefined
   readonly keepsRawBlocks: boolean
   readonly upcasts: readonly Upcast[]
   readonly gathering: BatchState

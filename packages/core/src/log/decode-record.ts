@@ -4,7 +4,7 @@
  */
 import { isBlock } from './block.ts'
 import { isObject, omitUndefined } from './json.ts'
-import { isReplyStop, isTokenUsage, type ReadReport, type TokenUsage } from './model-report.ts'
+import { isReplyStop, isTokenUsage, type ReportReader, type TokenUsage } from './model-report.ts'
 import { type AssistantRecord, isKnownRecord, type SessionRecord, type SystemRecord } from './record.ts'
 
 export type DecodeResult =
@@ -224,7 +224,7 @@ function isPin(pin: unknown): boolean {
  */
 export function withModelReport(
   record: SessionRecord,
-  read: ReadReport,
+  read: ReportReader,
 ): { readonly record: SessionRecord; readonly note?: string } {
   if (!isKnownRecord(record)) return { record }
   if (record.type === 'system') return { record: withCallTokens(record, read) }
@@ -238,11 +238,11 @@ export function withModelReport(
   return { record: { ...completed, message }, note: 'usage that is no figures was left out' }
 }
 
-function readBilled({ billedUsage }: AssistantRecord, read: ReadReport): TokenUsage | undefined {
+function readBilled({ billedUsage }: AssistantRecord, read: ReportReader): TokenUsage | undefined {
   return billedUsage === undefined ? undefined : read({ usage: billedUsage }).usage
 }
 
-function withCallTokens(record: SystemRecord, read: ReadReport): SystemRecord {
+function withCallTokens(record: SystemRecord, read: ReportReader): SystemRecord {
   const { modelCall } = record
   if (!isObject(modelCall) || isTokenUsage(modelCall.tokens)) return record
   return { ...record, modelCall: { ...modelCall, ...omitUndefined({ tokens: read(modelCall).usage }) } }

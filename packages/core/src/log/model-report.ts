@@ -67,7 +67,7 @@ export interface ModelReport {
 }
 
 /** Reads the report from the provider's own fields of a message. A codec provides it. */
-export type ReadReport = (message: { readonly [field: string]: unknown }) => ModelReport
+export type ReportReader = (message: { readonly [field: string]: unknown }) => ModelReport
 
 export function isReplyStop(value: unknown): value is ReplyStop {
   return STOPS.some((stop) => stop === value)

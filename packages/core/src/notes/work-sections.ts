@@ -4,7 +4,7 @@
  */
 
 import { cutSentences, type PlacedText, toKeptText } from '../facts/model-texts.ts'
-import type { SessionFacts, WorkStep } from '../facts/session-facts.ts'
+import type { SessionFacts, WorklogStep } from '../facts/session-facts.ts'
 import { formatCommand, isIncidentalCommand, isReadOnlyCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
 import { isFailure, type RunStatus, type ToolRun } from '../facts/tool-runs.ts'
@@ -475,7 +475,7 @@ export function createStepGroups({ steps }: SessionFacts): readonly NoteGroup[] 
   return [{ title: '', items, isOldestFirst: true, dropped: steps.length - items.length }]
 }
 
-function formatStep({ time, text, sender, files, calls, commands, failed, end }: WorkStep): string {
+function formatStep({ time, text, sender, files, calls, commands, failed, end }: WorklogStep): string {
   const named = [...files].slice(0, MOST_STEP_FILES).map((path) => toOneLine(splitPath(path).name))
   const more = files.size > MOST_STEP_FILES ? ` and ${files.size - MOST_STEP_FILES} more` : ''
   const others = calls - commands
@@ -491,7 +491,7 @@ function formatStep({ time, text, sender, files, calls, commands, failed, end }:
   return `${start}${[asked, result].filter((part) => part !== '').join(' → ')}`
 }
 
-function formatStepEnd({ kind, text }: NonNullable<WorkStep['end']>): string {
+function formatStepEnd({ kind, text }: NonNullable<WorklogStep['end']>): string {
   return kind === 'done' ? `done: ${text}` : `committed ${quoteInline(text, MESSAGE_CHARACTERS)}`
 }
 

@@ -14,7 +14,7 @@ import type {
   AttemptsInput,
   FallbackReason,
   LocalAttempt,
-  SmallerSummary,
+  SmallerSummaryLimits,
   SummaryAttempt,
   SummaryAttemptState,
   SummaryAttemptStep,
@@ -89,7 +89,7 @@ const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 export function rejectLargeSummary(
   chain: SummaryAttemptState,
   message: string,
-  smaller?: SmallerSummary,
+  smaller?: SmallerSummaryLimits,
 ): SummaryAttemptState {
   if (!isAttemptsOutcome(chain.next) || !chain.next.ok) return chain
   const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
@@ -105,7 +105,7 @@ export function rejectLargeSummary(
 
 function withSmallerLimits(
   context: SummaryAttemptState['context'],
-  { tokens, restTokens }: SmallerSummary,
+  { tokens, restTokens }: SmallerSummaryLimits,
 ): SummaryAttemptState['context'] {
   return {
     ...context,

@@ -92,7 +92,7 @@ export interface LocalAttempt extends AttemptBase {
 }
 
 /** Limits of a summary that is written again because the last one was too large. */
-export interface SmallerSummary {
+export interface SmallerSummaryLimits {
   /** Maximum tokens of the summary; missing if only `restTokens` becomes smaller. */
   readonly tokens?: number
   /** Maximum tokens of a local summary without its user messages. */

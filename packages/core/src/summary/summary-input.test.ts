@@ -8,10 +8,10 @@ import {
   buildSummaryRequest,
   chooseSummaryOutputSettings,
   createUnstoredUserRecord,
-  type DirectInputOptions,
   dropOldestRounds,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
+  type SummaryRequestOptions,
   TRUNCATION_MARKER,
   withLeadingMarker,
 } from './summary-input.ts'
@@ -26,7 +26,7 @@ const read = {
 }
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
 
-function buildInput(builder: SessionBuilder, changes: Partial<DirectInputOptions> = {}) {
+function buildInput(builder: SessionBuilder, changes: Partial<SummaryRequestOptions> = {}) {
   return buildSummaryRequest({
     entries: builder.view.entries.toArray(),
     prompt: 'TASK',
@@ -36,7 +36,7 @@ function buildInput(builder: SessionBuilder, changes: Partial<DirectInputOptions
   })
 }
 
-const said = (builder: SessionBuilder, changes: Partial<DirectInputOptions> = {}): unknown =>
+const said = (builder: SessionBuilder, changes: Partial<SummaryRequestOptions> = {}): unknown =>
   buildInput(builder, changes).payload.messages.map(({ role, content }) => [role, content])
 
 describe('the request of a call of its own', () => {

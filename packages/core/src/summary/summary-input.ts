@@ -36,7 +36,7 @@ import type { DropOldestPolicy } from '../policy/compact-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { AnswerSettings } from '../policy/provider-spelling.ts'
 
-export interface DirectInputOptions {
+export interface SummaryRequestOptions {
   /** Context entries to send, in the order of the context. */
   readonly entries: readonly ContextEntry[]
   readonly prompt: string
@@ -58,7 +58,7 @@ export interface SummaryRequest {
 export const SUMMARIZER_SYSTEM_PROMPT =
   'You write summaries of conversations between a user and an assistant that works with tools. You write text only.'
 
-export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
+export function buildSummaryRequest(parts: SummaryRequestOptions): SummaryRequest {
   const { summariser, prompt, tools, asText = false, marker = null } = parts
   const stripped = stripSummaryInput(parts.entries, { asText })
   const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)

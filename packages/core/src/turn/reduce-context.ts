@@ -277,7 +277,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { sized, size, rules } = await sizeRequest(turn)
   if (!isRequestTooLarge(sized, size.tally, rules)) return null
-  const dropped = yield* applyDrop(turn, proposeMediaDrop(sized, size.tally, rules))
+  const dropped = yield* appendMediaDrop(turn, proposeMediaDrop(sized, size.tally, rules))
   return typeof dropped === 'object' ? dropped : null
 }
 
@@ -294,7 +294,7 @@ export async function* dropRefusedMedia(
   // The path `messages.3.content.0` is in the fourth message.
   const index = kind === 'media' ? /^messages\.(\d+)(?:\.|$)/.exec(path ?? '')?.[1] : undefined
   const named = index === undefined ? [] : all.drop.filter((item) => item.index === Number(index))
-  return yield* applyDrop(turn, named.length === 0 ? all : withDroppedMedia(all, named))
+  return yield* appendMediaDrop(turn, named.length === 0 ? all : withDroppedMedia(all, named))
 }
 
 async function sizeRequest(turn: TurnContext) {
@@ -311,7 +311,7 @@ async function sizeRequest(turn: TurnContext) {
  * proposed, or the drop would remove thinking that the provider requires at the start of the running turn. At the next
  * prompt the images can be dropped.
  */
-async function* applyDrop(
+async function* appendMediaDrop(
   turn: TurnContext,
   { drop, before, after, limits }: MediaDropProposal,
 ): AsyncGenerator<TurnEvent, boolean | TurnFailure> {

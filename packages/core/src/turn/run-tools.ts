@@ -23,10 +23,10 @@ import type { RecordedUserInput } from '../log/record.ts'
 import type { HookOutput } from '../sources/builtin-sources.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import {
-  type CallHooksOutcome,
   createHookRecords,
   permitToolCall,
   runPostToolUseHooks,
+  type ToolHooksOutcome,
 } from './turn-hooks.ts'
 
 interface ToolCall {
@@ -161,14 +161,14 @@ interface CallResult {
   readonly userInputs: readonly RecordedUserInput[]
 }
 
-interface ToolCallEnd extends CallHooksOutcome, Omit<CallResult, 'result'> {
+interface ToolCallEnd extends ToolHooksOutcome, Omit<CallResult, 'result'> {
   readonly index: number
   readonly call: ToolUseBlock
   /** Result of the tool; null if the turn was aborted and the tool did not stop. */
   readonly result: ToolResultBlock | null
 }
 
-const NO_HOOKS: CallHooksOutcome = { events: [], context: [], endTurn: null }
+const NO_HOOKS: ToolHooksOutcome = { events: [], context: [], endTurn: null }
 
 async function runToolCall(
   turn: TurnContext,
@@ -206,7 +206,7 @@ async function callTool(
   turn: TurnContext,
   given: ToolUseBlock,
   addNews: (event: TurnEvent) => void,
-): Promise<CallHooksOutcome & CallResult> {
+): Promise<ToolHooksOutcome & CallResult> {
   const { host, signal } = turn
   const finish = (content: ToolResultContent) => ({ ...toCallResult(given, content), ...NO_HOOKS })
   try {

@@ -151,7 +151,7 @@ export async function* runStopHooks(
 // Hooks and permissions of one tool call.
 
 /** What the hooks of a tool call returned, besides their decision. */
-export interface CallHooksOutcome {
+export interface ToolHooksOutcome {
   readonly events: readonly TurnEvent[]
   /** What they add to the context. */
   readonly context: readonly HookOutput[]
@@ -160,7 +160,7 @@ export interface CallHooksOutcome {
 }
 
 /** A tool call that may run, perhaps with another input, or the result that it gets instead. */
-interface PermittedCall extends CallHooksOutcome {
+interface PermittedCall extends ToolHooksOutcome {
   readonly call: ToolUseBlock
   /** Result of a call that must not run; null if it may run. */
   readonly refused: ToolResultContent | null
@@ -240,7 +240,7 @@ function refuseCall(reason: string | undefined, userReason?: string): ToolResult
   return { ...refused, userInputs: [{ kind: 'refusal', text: userReason }] }
 }
 
-interface CheckedResult extends CallHooksOutcome {
+interface CheckedResult extends ToolHooksOutcome {
   readonly result: ToolResultBlock
 }
 

@@ -20,7 +20,7 @@ import {
 } from '../engine/call-model.ts'
 import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engine/events.ts'
 import type { TurnHost } from '../engine/host.ts'
-import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
+import { createUndoNotice, measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
 import { addTurn, findLastAnswer } from '../engine/session-state.ts'
@@ -304,7 +304,7 @@ export async function* trackResponse(
   const { ids, profile } = turn.host
   const compaction = turn.host.compaction
   if (compaction === undefined) return null
-  const known = withContextState(turn.state, compaction)
+  const known = withPlanningState(turn.state, compaction)
   const tracking = addTurn(known.context.tracking, ids.next('turn'))
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state

@@ -15,7 +15,7 @@ import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import { findCurrentRates } from '@tidemark/core/engine/host'
-import { measureContext, withContextState } from '@tidemark/core/engine/measure-context'
+import { measureContext, withPlanningState } from '@tidemark/core/engine/measure-context'
 import { countPrefixTokens } from '@tidemark/core/engine/next-request'
 import { isCompactBoundary, isKnownRecord } from '@tidemark/core/log/record'
 import { type ContextTokens, countContextTokens, readCalibrationScale } from '@tidemark/core/tokens/usage'
@@ -315,7 +315,7 @@ function describePlan(
 
 /** Returns the factor by which the responses in the log have corrected the estimates. */
 function readScale({ state, room }: LoggedSession): number {
-  return readCalibrationScale(withContextState(state, room).context.meter.calibration)
+  return readCalibrationScale(withPlanningState(state, room).context.meter.calibration)
 }
 
 /** Counts entries and their estimated tokens. */

@@ -11,7 +11,7 @@ import type {
   TurnEvent,
   TurnFailure,
 } from '@tidemark/core/engine/events'
-import { measureContext, withContextState } from '@tidemark/core/engine/measure-context'
+import { measureContext, withPlanningState } from '@tidemark/core/engine/measure-context'
 import { countPrefixTokens } from '@tidemark/core/engine/next-request'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { isCompactionBlock, toBlocks } from '@tidemark/core/log/block'
@@ -155,7 +155,7 @@ function measureForModel(session: OpenSession, model: SessionModel): ContextToke
   const { state, settings } = session
   const { estimator } = model
   const entries = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const { calibration } = withContextState(state, host.compaction).context.meter
+  const { calibration } = withPlanningState(state, host.compaction).context.meter
   const whole = calibrateSize(
     calibration,
     entries + countPrefixTokens(state, host, estimator),
@@ -170,7 +170,7 @@ function measureForModel(session: OpenSession, model: SessionModel): ContextToke
  */
 function findTarget(session: OpenSession, next: SessionModel, most: number): number {
   const host = createTurnHost({ ...session, model: next })
-  const { calibration } = withContextState(session.state, host.compaction).context.meter
+  const { calibration } = withPlanningState(session.state, host.compaction).context.meter
   const before = measureForModel(session, session.model).expected
   const ratio = Math.max(1, measureForModel(session, next).expected / Math.max(1, before))
   return Math.floor((most - 1) / (ratio * computeSafetyFactor(calibration, session.settings.policy.estimate)))

@@ -1,6 +1,6 @@
 /** The engine's view of an open session: the host with ports, policy, tools and services, and the context of an operation. */
 import type { RetrievalPaths } from '@tidemark/core/clearing/clear-candidates'
-import type { CompactingHost, LeadingClient, ToolRunner } from '@tidemark/core/engine/host'
+import type { CompactingHost, DropInClient, ToolRunner } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
@@ -74,7 +74,7 @@ export function checkSignals(signals: readonly (AbortSignal | undefined)[]): rea
 function readLeadingClient(
   { refusal, settings }: OpenSession,
   { history: _, ...client }: NonNullable<OpenSession['client']>,
-): LeadingClient {
+): DropInClient {
   const waitsUntilFull = settings.policy.dropIn.rewrite === 'when-full'
   const isRefused = waitsUntilFull && refusal?.failure.kind === 'overflow'
   return {

@@ -3,7 +3,7 @@
  * the log, and stands for the conversation up to that record. Clients treat items as opaque and send them back.
  */
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
-import type { CompactedPlace, CompactionAnswer } from '../providers/client-request.ts'
+import type { CompactedPlace, CompactionAnswerInput } from '../providers/client-request.ts'
 
 /** Prefixes of Tidemark's items and ids. Items and ids of the provider, which only the provider can read, do not have them. */
 const ITEM_MARK = 'tidemark.'
@@ -64,7 +64,7 @@ export const NO_USAGE: JsonObject = {
 }
 
 /** Returns the response of `/responses/compact`: the user's messages, as the provider keeps them, and the compaction item. */
-export function createCompactionBody({ place, body }: CompactionAnswer): JsonObject {
+export function createCompactionBody({ place, body }: CompactionAnswerInput): JsonObject {
   const id = createCompactedResponseId(place)
   const { input } = body
   const items =

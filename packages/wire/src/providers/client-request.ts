@@ -71,7 +71,7 @@ export interface CompactedPlace {
 }
 
 /** What a codec needs to answer a client that asks for a compaction. */
-export interface CompactionAnswer {
+export interface CompactionAnswerInput {
   readonly place: CompactedPlace
   /** The body of the request. */
   readonly body: JsonObject

@@ -8,7 +8,7 @@ import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/repl
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { Steps } from '@tidemark/core/log/work-steps'
 import type { FailedCall } from '../failure/classify-failure.ts'
-import type { ClientList, ClientMessage, ClientRequest, CompactionAnswer } from './client-request.ts'
+import type { ClientList, ClientMessage, ClientRequest, CompactionAnswerInput } from './client-request.ts'
 
 export interface ProviderCodec {
   /** Name of the protocol, as in `anthropic-messages`. */
@@ -86,7 +86,7 @@ export interface ClientCodec {
   /** Returns a reply that the engine itself gives, as a response body or as the bytes of a stream. */
   writeReply(reply: Reply, isStream: boolean): string
   /** Returns the response to a request for a compaction. If absent, clients of the protocol cannot ask for compactions. */
-  writeCompaction?(answer: CompactionAnswer): string
+  writeCompaction?(answer: CompactionAnswerInput): string
   /** Returns a response body without the thinking that a client could not send back; unchanged where clients keep it as they like. */
   removeThinking(body: string): string
   /** Removes the same thinking from the bytes of a stream. */

@@ -89,8 +89,8 @@ export const mutants: readonly Mutant[] = [
     name: 'page-link-answered-with-a-redirect',
     law: 'opens from a link on another site',
     file: 'packages/cli/src/ui/page-server.ts',
-    find: "return sendPageAnswer(response, FORWARD, { 'set-cookie': cookie })",
-    replace: "return void response.writeHead(303, { location: '/', 'set-cookie': cookie }).end()",
+    find: '? REDIRECT : FORWARD',
+    replace: '? REDIRECT : REDIRECT',
     tests: ['packages/cli/test/page-use.test'],
   },
   {

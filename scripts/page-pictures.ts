@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { main } from '@tidemark/cli'
-import { findBrowser, launchBrowser } from '../packages/cli/test/page-browser.ts'
+import { findBrowser, launchBrowser, NO_BROWSER } from '../packages/cli/test/page-browser.ts'
 import { toldLines } from './picture/told-lines.ts'
 
 const WINDOW = { width: 1200, height: 882 }
@@ -43,7 +43,7 @@ function toImage(name: string): string {
 /** The page of the session with the pointer on its chart. */
 async function drawTide(): Promise<void> {
   const executable = findBrowser()
-  if (executable === null) return
+  if (executable === null) return void process.stderr.write(NO_BROWSER)
   const browser = await launchBrowser(executable)
   const page = await browser.newPage({ viewport: WINDOW, locale: 'en-US', timezoneId: 'UTC' })
   await page.goto(pathToFileURL(html).href)

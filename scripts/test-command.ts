@@ -1,6 +1,7 @@
 /**
  * Before tests that start the command as a process: a build of its sources as they are now. It starts in half the CPU time of
- * the sources, and hundreds of processes are started. Where the bundler cannot be loaded, tests run the sources.
+ * the sources, and hundreds of processes are started. Where the bundler cannot be loaded, tests run the sources. A run
+ * without a browser for the page says so, once.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -15,6 +16,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findBrowser, NO_BROWSER } from '../packages/cli/test/page-browser.ts'
 import config, { pageConfig } from '../tsdown.config.ts'
 import { COMPILED } from './test-environment.ts'
 
@@ -33,6 +35,7 @@ await run()
 
 /** Builds the command and names the file that starts it in `TIDEMARK_TEST_COMMAND`. */
 export default async function setup(): Promise<void> {
+  if (findBrowser() === null) process.stderr.write(NO_BROWSER)
   const tsdown = await import('tsdown').catch(() => null)
   if (tsdown === null) return
   const made = join(BUILDS, `new-${process.pid}`)

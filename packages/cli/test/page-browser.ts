@@ -14,7 +14,10 @@ const FLAGS = [
   '--disable-sync',
 ]
 
-/** Returns the browser on the path; null, with one line for the user, if there is none. */
+/** What a run says that finds no browser. */
+export const NO_BROWSER = 'No Chromium on the path: the page is not tested in a browser.\n'
+
+/** Returns the browser on the path; null if there is none. */
 export function findBrowser(): string | null {
   const folders = (process.env.PATH ?? '').split(delimiter)
   for (const path of folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))) {
@@ -25,7 +28,6 @@ export function findBrowser(): string | null {
       // The next one may be there.
     }
   }
-  process.stderr.write('No Chromium on the path: the page is not tested in a browser.\n')
   return null
 }
 

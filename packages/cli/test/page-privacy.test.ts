@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createExportedPage } from '@tidemark/page/server/html-export'
+import { selectExportedData } from '@tidemark/page/server/html-export'
 import { drawPictureCard } from '@tidemark/page/server/picture-card'
 import { findNamedLogs, listDepartures } from 'tidemark/internal'
 import { inspectFiles, readLog } from 'tidemark/logs'
@@ -102,7 +102,7 @@ function mark(lines: readonly Value[], isMarked: (place: string) => boolean): re
 }
 
 interface SavedFiles {
-  /** The data of the saved page, without its script. */
+  /** The data of the saved page as JSON. */
   readonly data: string
   readonly card: string
 }
@@ -115,13 +115,9 @@ async function save(lines: readonly Value[]): Promise<SavedFiles | null> {
   const [report] = sessions
   if (!log.ok || report === undefined) return null
   const undo = { target: { id: `${MARK}`, kind: 'compact' as const }, why: `The session is open in ${MARK}.` }
-  const html = await createExportedPage({
-    page: { id: MARK, report, isLive: false, undo },
-    departures: listDepartures(log),
-    texts: null,
-  })
-  const data = html.split('id="tidemark-data">')[1]?.split('</script>')[0] ?? ''
-  return { data, card: drawPictureCard(report) }
+  const page = { id: MARK, report, isLive: false, undo }
+  const data = selectExportedData({ page, departures: listDepartures(log), texts: null })
+  return { data: JSON.stringify(data), card: drawPictureCard(report) }
 }
 
 describe.each(LOGS)('what is saved of a log of %s', (_, lines) => {

@@ -37,9 +37,11 @@ export interface PageServer {
 }
 
 const HOST = '127.0.0.1'
+/** Goes on to the page without the token. */
+const REDIRECT: PageAnswer = { status: 303, text: '' }
 /**
- * Goes on to the page without the token. Not a redirect: if the link was followed on another site, such as a terminal in the browser, the
- * browser would send no `SameSite=Strict` cookie with one.
+ * Goes on to the page from a link on another site, such as a terminal in the browser: with a redirect, the browser would not send the
+ * `SameSite=Strict` cookie.
  */
 const FORWARD: PageAnswer = {
   status: 200,
@@ -102,7 +104,9 @@ async function answer(
     (isEqual(token, secrets.token) || secrets.links.delete(token))
   ) {
     const cookie = formatPageCookie(`${COOKIE}_${port}`, secrets.cookie)
-    return sendPageAnswer(response, FORWARD, { 'set-cookie': cookie })
+    const site = request.headers['sec-fetch-site'] ?? 'none'
+    const forward = site === 'none' || site === 'same-origin' ? REDIRECT : FORWARD
+    return sendPageAnswer(response, forward, { 'set-cookie': cookie, location: '/' })
   }
   if (!isEqual(readPageCookie(request, `${COOKIE}_${port}`), secrets.cookie))
     return sendPageAnswer(response, { status: 401, text: 'Open the address that tidemark printed.\n' })

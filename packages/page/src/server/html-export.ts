@@ -15,11 +15,10 @@ interface ExportedSession {
   readonly texts: Readonly<Record<string, string>> | null
 }
 
-export async function createExportedPage({ page, departures, texts }: ExportedSession): Promise<string> {
+/** Returns what an exported page contains of the session. Without `texts` it has no text, path or name of the log. */
+export function selectExportedData({ page, departures, texts }: ExportedSession): ExportedSession {
   const withText = texts !== null
-  const script = (await readBuiltFile('page.js')).replaceAll('</script', '<\\/script')
-  const style = await readBuiltFile('page.css')
-  const data = {
+  return {
     page: withText
       ? page
       : {
@@ -33,8 +32,13 @@ export async function createExportedPage({ page, departures, texts }: ExportedSe
     departures: withText ? departures : departures.map(withoutDepartedTexts),
     texts,
   }
+}
+
+export async function createExportedPage(session: ExportedSession): Promise<string> {
+  const script = (await readBuiltFile('page.js')).replaceAll('</script', '<\\/script')
+  const style = await readBuiltFile('page.css')
   // Inside a script element, only `<` could end the element or begin a comment.
-  const json = JSON.stringify(data).replaceAll('<', '\\u003c')
+  const json = JSON.stringify(selectExportedData(session)).replaceAll('<', '\\u003c')
   const policy = `default-src 'none'; script-src '${hashOf(script)}'; style-src '${hashOf(style)}'; img-src data:; base-uri 'none'; form-action 'none'`
   const head = `<meta http-equiv="content-security-policy" content="${policy}">\n<meta name="referrer" content="no-referrer">\n<style>${style}</style>`
   const body = `<script type="application/json" id="tidemark-data">${json}</script>\n<script type="module">${script}</script>`

@@ -234,6 +234,159 @@ describe('what the engine does not record goes out as the client wrote it', () =
     ])
   })
 
+  const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'read', arguments: '{}' }
+  const shell = { type: 'shell_call', id: 'sh_1', call_id: 'call_2', action: { commands: ['ls'] } }
+  const outputs = [
+    { type: 'shell_call_output', call_id: 'call_2', output: [] },
+    { type: 'function_call_output', call_id: 'call_1', output: 'done' },
+  ]
+  it.each([
+    ['another result before that of a function', [call, shell, ...outputs]],
+    ['a remark before a result', [call, { role: 'user', content: 'Wait.' }, outputs[1]]],
+    [
+      'instructions before a prompt',
+      [
+        { role: 'developer', content: 'Be short.' },
+        { role: 'user', content: 'Go.' },
+      ],
+    ],
+    [
+      'instructions at the end',
+      [
+        { role: 'assistant', content: 'Yes.' },
+        { role: 'system', content: 'Go on.' },
+      ],
+    ],
+    [
+      'reasoning at the end of an answer',
+      [
+        { role: 'assistant', content: 'Yes.' },
+        { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'sealed' },
+        { role: 'user', content: 'Go.' },
+      ],
+    ],
+  ])('a list with %s, an order that the Messages API does not have', async (_, rest) => {
+    const said = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes.' }] }
+    const { bodies, client } = createWorld('responses', [said])
+    const start = [{ role: 'user', content: 'Hello.' }]
+    for (const list of [start, [...start, said, ...rest]]) {
+      const input = list as OpenAI.Responses.ResponseInput
+      await client.responses.create({ model: 'gpt-5.4', input, tools: [{ type: 'web_search' }] })
+    }
+    expect(bodies[1]?.input).toEqual([...start, said, ...rest])
+  })
+
+  it.each(['gpt-4.1', 'a-model-of-no-catalogue'])(
+    'instructions within a conversation, also for %s, whose conversation stays managed',
+    async (model) => {
+      const bodies: Body[] = []
+      const message = { role: 'assistant', content: 'Yes.' }
+      const server: typeof globalThis.fetch = async (_input, init) => {
+        bodies.push(JSON.parse(String(init?.body)))
+        return Response.json({
+          id: `c${bodies.length}`,
+          object: 'chat.completion',
+          choices: [{ index: 0, finish_reason: 'stop', message }],
+        })
+      }
+      const passed: string[] = []
+      const tide = createTidemark({
+        model: openai(model, {
+          apiKey: 'any',
+          fetch: server,
+          api: 'chat',
+          window: 100_000,
+          maxOutput: 4_000,
+        }),
+        memory: true,
+        onEvent: (event) => event.type === 'request-passed' && passed.push(event.message),
+      })
+      const client = new OpenAI({ apiKey: 'any', fetch: tide.fetch({ fetch: server }), maxRetries: 0 })
+      const start = [
+        { role: 'system', content: 'You are a coder.' },
+        { role: 'user', content: 'Hello.' },
+      ]
+      const more = [
+        ...start,
+        message,
+        { role: 'system', content: 'Be short.' },
+        { role: 'user', content: 'Go on.' },
+      ]
+      for (const list of [start, more, [...more, message, { role: 'developer', content: 'Stop soon.' }]]) {
+        const asked = list as OpenAI.ChatCompletionMessageParam[]
+        await client.chat.completions.create({ model, messages: asked, tools: chatTools, max_tokens: 900 })
+        expect(bodies.at(-1)).toEqual({ model, messages: asked, tools: chatTools, max_tokens: 900 })
+      }
+      expect(passed).toEqual([])
+    },
+  )
+
+  it.each([
+    [
+      'a web search',
+      { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'sum' } },
+    ],
+    [
+      'a file search without results',
+      { type: 'file_search_call', id: 'fs_1', status: 'completed', queries: ['sum'], results: null },
+    ],
+    [
+      'a call of a remote tool',
+      {
+        type: 'mcp_call',
+        id: 'mcp_1',
+        name: 'find',
+        arguments: '{}',
+        server_label: 's',
+        output: 'x',
+        error: null,
+      },
+    ],
+    ['an item that nobody knows', { type: 'future_call', id: 'f_1', payload: { deep: [null] } }],
+  ])('an answer with %s that the client sends back is the one that it got', async (_, item) => {
+    const bodies: Body[] = []
+    const server: typeof globalThis.fetch = async (_input, init) => {
+      bodies.push(JSON.parse(String(init?.body)))
+      const said = {
+        type: 'message',
+        id: `msg_${bodies.length}`,
+        role: 'assistant',
+        content: [{ type: 'output_text', text: 'Yes.', annotations: [] }],
+      }
+      return Response.json({
+        id: `r${bodies.length}`,
+        object: 'response',
+        status: 'completed',
+        model: 'gpt-5.4',
+        output: [item, said],
+      })
+    }
+    const changes: string[] = []
+    const tide = createTidemark({
+      model: openai('gpt-5.4', { apiKey: 'any', fetch: server }),
+      memory: true,
+      onEvent: (event) => event.type === 'host-history-changed' && changes.push(event.message),
+    })
+    const client = new OpenAI({
+      apiKey: 'any',
+      fetch: tide.fetch({ session: 'items', fetch: server }),
+      maxRetries: 0,
+    })
+    const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Hello.' }]
+    for (const prompt of ['Go on.', 'And?', 'Done?']) {
+      const { output } = await client.responses.create({
+        model: 'gpt-5.4',
+        input,
+        tools: [{ type: 'web_search' }],
+      })
+      input.push(...(output as OpenAI.Responses.ResponseInput), { role: 'user', content: prompt })
+    }
+    expect(changes).toEqual([])
+    const session = await tide.open('items')
+    const answers = (await session.records()).filter(({ record }) => record.type === 'assistant')
+    expect(answers).toHaveLength(6)
+  })
+
   it('session.take gives it back too', async () => {
     const tide = createTidemark({ model: openai('gpt-5.4', { apiKey: 'any' }), memory: true })
     const session = await tide.open('by-hand')

@@ -120,8 +120,13 @@ export function omitClientFindings(
   return findings.filter(({ path, code }) => path.startsWith('messages') && !HOST_CODES.has(code))
 }
 
-/** Findings about fields of messages and the betas that they need: clients may be newer than the catalogue. */
-const HOST_CODES: ReadonlySet<Finding['code']> = new Set(['beta-missing', 'message-field', 'block-field'])
+/** Findings about system messages, fields of messages and the betas that they need: clients may be newer than the catalogue. */
+const HOST_CODES: ReadonlySet<Finding['code']> = new Set([
+  'beta-missing',
+  'message-field',
+  'block-field',
+  'system-refused',
+])
 
 function toAssembleQuestion(
   state: SessionState,

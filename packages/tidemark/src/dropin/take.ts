@@ -11,6 +11,7 @@ import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import {
   isBlankText,
   isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type MessageContent,
@@ -524,21 +525,42 @@ function keepClientList(
   const texts = front.system.map(({ block }) => block.text)
   const hasSystem = isSameJsonValue(
     texts,
-    system.filter((text) => text !== ''),
+    system.filter((text) => text.trim() !== ''),
   )
   const traced = [...sent.frozen, ...sent.tail].map(({ message }) => message)
   const isWhole = state.view.rewrites.length === 0 && isSameJsonValue(listShape(traced), listShape(messages))
+  if (process.env.DBG && !isWhole)
+    console.log(
+      'SHAPE',
+      state.view.rewrites.length,
+      JSON.stringify(listShape(traced)),
+      '\n   client',
+      JSON.stringify(listShape(messages)),
+    )
   const items = isWhole && (hasSystem || typeof list.items !== 'string') ? list.items : null
   return { list: { system: hasSystem ? list.system : null, items } }
 }
 
-/** Roles and types of blocks, in order, without the engine's placeholder. Some clients join messages of one side, and some do not. */
+/**
+ * Types of blocks, without the engine's placeholder. The client decides which thinking goes back, and in which order its own messages
+ * stand between two answers: not every provider wants results first, or system messages behind a prompt. Some clients join messages of
+ * one side, and some do not.
+ */
 function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
-  return messages.flatMap(({ role, content }) =>
-    toBlocks(content).flatMap((block) =>
-      isBlankText(block) || isMissingPrompt(block) ? [] : [`${role} ${block.type}`],
-    ),
-  )
+  const shape: string[] = []
+  let asked: string[] = []
+  for (const { role, content } of messages) {
+    const side = role === 'assistant' ? 'answered' : 'asked'
+    const types = toBlocks(content).flatMap((block) =>
+      isBlankText(block) || isMissingPrompt(block) || isThinkingBlock(block) ? [] : [`${side} ${block.type}`],
+    )
+    if (side === 'asked') asked.push(...types)
+    else if (types.length > 0) {
+      shape.push(...asked.sort(), ...types)
+      asked = []
+    }
+  }
+  return [...shape, ...asked.sort()]
 }
 
 /** Switches to the model of the client's request, in the client's protocol. Returns why that is not possible, or null. */

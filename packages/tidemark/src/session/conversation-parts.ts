@@ -9,6 +9,8 @@ import {
   isThinkingBlock,
   isToolResult,
   isToolUse,
+  PROVIDER_ITEM,
+  readBlockOrigin,
   type ToolResultBlock,
   toBlocks,
   withoutCacheMarker,
@@ -174,7 +176,18 @@ export function findCommonEnds(one: string, other: string): { readonly start: nu
 }
 
 function formatWithoutMarker(block: Block): string {
-  return JSON.stringify(withoutCacheMarker(block))
+  return block.type === PROVIDER_ITEM ? formatItem(block) : JSON.stringify(withoutCacheMarker(block))
+}
+
+/** An item of the provider says the same whoever recorded it, in any order of keys. Some clients leave out its empty fields. */
+function formatItem(block: Block): string {
+  const { vendor, item = {}, refersTo } = readBlockOrigin(block) ?? {}
+  const isGiven = ([, value]: [string, unknown]): boolean =>
+    value !== null && !(Array.isArray(value) && value.length === 0)
+  const fields = Object.entries(item)
+    .filter(isGiven)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+  return JSON.stringify([vendor, refersTo, fields])
 }
 
 /** Compares two JSON values, ignoring the order of keys. Called for whole conversations, so it copies nothing. */

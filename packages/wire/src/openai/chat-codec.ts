@@ -25,6 +25,7 @@ import {
 import { DIALECTS, type Dialect } from './dialects.ts'
 import { OPENAI_VENDOR, toOpenaiErrorBody, toOpenaiFailure } from './openai-errors.ts'
 import { toCallBlock, withOwnArguments } from './output-blocks.ts'
+import { LIMIT_FIELD } from './request-settings.ts'
 
 /** Asks a server to report usage at the end of a stream. Without this field, there is none. */
 const USAGE_OPTIONS: JsonObject = { stream_options: { include_usage: true } }
@@ -88,7 +89,11 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
     system,
     tools: (tools ?? []) as readonly JsonObject[],
     messages: conversation,
-    ...splitRequestFields({ ...rest, ...createRoleParameter(messages[0], dialect.system) }),
+    ...splitRequestFields({
+      ...rest,
+      ...createRoleParameter(messages[0], dialect.system),
+      ...readLimitField(rest, dialect),
+    }),
     isStream: rest.stream === true,
     markers: [],
     ttl: undefined,
@@ -96,6 +101,11 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
     list: splitClientList(messages, system),
     findExactBlock: ({ id }) => exactCalls.get(String(id)),
   }
+}
+
+/** A server may know only the older of the two names for the largest output, so the client's stays. */
+function readLimitField({ max_tokens: most }: JsonObject, { maxOutput }: Dialect): JsonObject {
+  return typeof most === 'number' && maxOutput !== 'max_tokens' ? { [LIMIT_FIELD]: 'max_tokens' } : {}
 }
 
 /** Joins tool messages and the user message after them to one message with the role `user`. */
@@ -143,6 +153,7 @@ function readPart(part: JsonObject): Block {
   const { type, text, image_url: image } = part
   if (type === 'text' && typeof text === 'string' && Object.keys(part).length === 2)
     return { type: 'text', text }
+  if (typeof part.refusal === 'string') return { type: 'text', text: part.refusal }
   const origin = { vendor: OPENAI_VENDOR, item: part }
   if (type === 'text' && typeof text === 'string') return { type: 'text', text, origin }
   const url = isJsonObject(image) ? image.url : undefined

@@ -20,8 +20,21 @@ import type { Steps } from '@tidemark/core/log/work-steps'
 import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
 import { type BodySpelling, encodeOpenaiBody, type RequestFront } from './incremental-body.ts'
-import { FAILED_NOTE, readClientRole, readFreeText, readOwnItem, toDataUrl } from './input-items.ts'
-import { readNeutralSettings, readNeutralTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
+import {
+  CHAT_TYPES,
+  FAILED_NOTE,
+  readClientRole,
+  readFreeText,
+  readOwnItem,
+  toDataUrl,
+} from './input-items.ts'
+import {
+  LIMIT_FIELD,
+  readNeutralSettings,
+  readNeutralTool,
+  SYSTEM_ROLE,
+  spellToolChoice,
+} from './request-settings.ts'
 
 export function encodeChatCall(
   call: ModelCall,
@@ -67,7 +80,7 @@ function toFields({ model, parameters, tools }: RequestFront, dialect: Dialect):
   const level = effort ?? (thinks ? null : 'none')
   return {
     model,
-    ...(maxOutput === null ? {} : { [dialect.maxOutput]: maxOutput }),
+    ...(maxOutput === null ? {} : { [String(parameters[LIMIT_FIELD] ?? dialect.maxOutput)]: maxOutput }),
     ...(level === null || dialect.effort === null ? {} : { [dialect.effort]: level }),
     ...(toolChoice === null || tools.length === 0 ? {} : spellToolChoice(toolChoice, toNamedChoice)),
     ...others,
@@ -128,7 +141,7 @@ function toContent(parts: readonly JsonObject[]): string | readonly JsonObject[]
 
 function toPart(block: Block): JsonObject {
   const own = readOwnItem(block)
-  if (own !== null) return own
+  if (own !== null && (CHAT_TYPES.has(String(own.type)) || own.type === 'input_audio')) return own
   if (isTextBlock(block)) return { type: 'text', text: block.text }
   const { title } = block
   const source = block.source as Json | undefined

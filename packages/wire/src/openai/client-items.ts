@@ -6,6 +6,7 @@ import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '../providers/client-request.ts'
 import { withSystemRole } from './client-conversation.ts'
+import { isInputType } from './input-items.ts'
 import { OPENAI_VENDOR } from './openai-errors.ts'
 import { toDecodedBlocks } from './output-blocks.ts'
 
@@ -77,18 +78,6 @@ function toReference(item: JsonObject, refersTo: string): Block {
   return { type: PROVIDER_ITEM, origin: { vendor: OPENAI_VENDOR, item, refersTo } }
 }
 
-/** Returns true for types of items that the client creates; all others are created by the model. */
-function isInputType(type: string): boolean {
-  return type.endsWith('_output') || INPUT_TYPES.has(type)
-}
-
-const INPUT_TYPES: ReadonlySet<string> = new Set([
-  'mcp_approval_response',
-  'additional_tools',
-  'configuration_update',
-  'compaction_trigger',
-])
-
 function readParts(content: Json | undefined): readonly Block[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return Array.isArray(content) ? content.filter(isJsonObject).map(readPart) : []
@@ -102,15 +91,17 @@ function readPart(part: JsonObject): Block {
     const isPlain = type === 'input_text' && Object.keys(part).length === 2
     return { type: 'text', text, ...(isPlain ? {} : origin) }
   }
-  if (type === 'input_image') return { type: 'image', source: toSource(url), ...origin }
-  if (type !== 'input_file') return { type: PROVIDER_ITEM, ...origin }
+  if (type === 'input_image' && typeof url === 'string')
+    return { type: 'image', source: toSource(url), ...origin }
+  const address = data ?? part.file_url
+  // Only OpenAI knows what a file id stands for.
+  if (type !== 'input_file' || typeof address !== 'string') return { type: PROVIDER_ITEM, ...origin }
   const title = typeof filename === 'string' ? { title: filename } : {}
-  return { type: 'document', source: toSource(data ?? part.file_url), ...title, ...origin }
+  return { type: 'document', source: toSource(address), ...title, ...origin }
 }
 
 /** Returns the source of an image or document: the data if the URL contains it, else the URL. */
-function toSource(url: Json | undefined): JsonObject {
-  const address = typeof url === 'string' ? url : ''
+function toSource(address: string): JsonObject {
   const [, media, data] = /^data:([^;,]+);base64,(.*)$/s.exec(address) ?? []
   return media === undefined || data === undefined
     ? { type: 'url', url: address }

@@ -45,7 +45,7 @@ export function toInputItems(
     if (isToolResult(block)) {
       endMessage()
       items.push(toOutputOf(block, calls))
-    } else if (block.type === PROVIDER_ITEM) {
+    } else if (isInputItem(block)) {
       endMessage()
       items.push(...toOwnItem(block))
     } else parts.push(...toInputParts(block, marked.has(index)))
@@ -53,6 +53,23 @@ export function toInputItems(
   endMessage()
   return items
 }
+
+/** True for an item of the list. Other content that no block describes, such as audio, is a part of a message. */
+function isInputItem(block: Block): boolean {
+  return block.type === PROVIDER_ITEM && isInputType(String(readResponsesItem(block)?.type))
+}
+
+/** True for types of items that the client creates; all others are created by the model. */
+export function isInputType(type: string): boolean {
+  return type.endsWith('_output') || INPUT_TYPES.has(type)
+}
+
+const INPUT_TYPES: ReadonlySet<string> = new Set([
+  'mcp_approval_response',
+  'additional_tools',
+  'configuration_update',
+  'compaction_trigger',
+])
 
 const NO_MARKS: ReadonlySet<number> = new Set()
 /** Field of a part at whose end the prompt is cached, and its value. */
@@ -66,7 +83,7 @@ function toInputParts(block: Block, isMarked: boolean): readonly JsonObject[] {
 }
 
 export function toInputPart(block: Block): JsonObject {
-  const own = readOwnItem(block)
+  const own = readResponsesItem(block)
   if (own !== null && own.role === undefined) return own
   if (isTextBlock(block)) return { type: 'input_text', text: block.text }
   const source = block.source as Json | undefined
@@ -97,7 +114,7 @@ export const FAILED_NOTE = '[The call failed]\n'
 
 function toOutputOf(result: ToolResultBlock, calls: readonly ToolUseBlock[]): JsonObject {
   const call = calls.find(({ id }) => id === result.tool_use_id)
-  const kind = call === undefined ? undefined : readOwnItem(call)?.type
+  const kind = call === undefined ? undefined : readResponsesItem(call)?.type
   const type = kind === 'custom_tool_call' ? 'custom_tool_call_output' : 'function_call_output'
   return { type, call_id: result.tool_use_id, output: toOutput(result) }
 }
@@ -124,12 +141,12 @@ function toOutputItems(
 
 function toAnswerItem(block: Block): JsonObject {
   const part = { type: 'output_text', text: String(block.text), annotations: [] }
-  return { type: 'message', role: 'assistant', ...readOwnItem(block), content: [part] }
+  return { type: 'message', role: 'assistant', ...readResponsesItem(block), content: [part] }
 }
 
 function toCallItem(block: ToolUseBlock, raw: string | undefined): JsonObject {
   const { id, name, input } = block
-  const own = readOwnItem(block) ?? {}
+  const own = readResponsesItem(block) ?? {}
   if (own.type === 'custom_tool_call') return { ...own, call_id: id, name, input: readFreeText(input) }
   const exact = raw === undefined ? undefined : findJsonMember(raw, 'input')
   const text = typeof own.arguments === 'string' ? own.arguments : (exact ?? JSON.stringify(input))
@@ -142,15 +159,24 @@ export function readFreeText(input: unknown): string {
 }
 
 function toOwnItem(block: Block): readonly JsonObject[] {
-  const item = readOwnItem(block)
+  const item = readResponsesItem(block)
   return item === null ? [] : [item]
 }
 
-/** Returns the OpenAI item that a block was read from; null if it has none or came from another provider. */
+/** Returns the part of OpenAI's APIs that a block was read from; null if it has none or came from another provider. */
 export function readOwnItem(block: Block): JsonObject | null {
   const origin = readBlockOrigin(block)
   return origin?.vendor === OPENAI_VENDOR ? (origin.item ?? null) : null
 }
+
+/** As `readOwnItem`, but null if the block came by Chat Completions, whose parts this API refuses. */
+function readResponsesItem(block: Block): JsonObject | null {
+  const own = readOwnItem(block)
+  return own === null || CHAT_TYPES.has(String(own.type)) ? null : own
+}
+
+/** Types of content and calls that only Chat Completions has. */
+export const CHAT_TYPES: ReadonlySet<string> = new Set(['text', 'image_url', 'file', 'refusal', 'custom'])
 
 /** Returns the role that a client gave a system message; null if it is the usual one. */
 export function readClientRole(blocks: readonly Block[]): string | null {

@@ -7,6 +7,9 @@ import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/jso
 /** Parameter with the role of the client's system prompt, if it is not the usual one. Never sent as a parameter. */
 export const SYSTEM_ROLE = 'system_role'
 
+/** Parameter with the name under which the client limits the output, if it is not the dialect's. Never sent as a parameter. */
+export const LIMIT_FIELD = 'output_limit_field'
+
 /** Fields of the neutral form that these APIs do not have; the encoder omits them. */
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   'max_tokens',
@@ -21,6 +24,7 @@ const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   'diagnostics',
   'speed',
   SYSTEM_ROLE,
+  LIMIT_FIELD,
 ])
 
 interface NeutralSettings {

@@ -158,8 +158,8 @@ export const mutants: readonly Mutant[] = [
     name: 'system-prompt-counts-as-notes-of-a-compaction',
     law: 'shows parts that add up to the sizes, with a target and without, also with a system prompt',
     file: 'packages/cli/src/pages/compact-page.ts',
-    find: "return format === 'tidemark' ?",
-    replace: "return format === 'codex' ?",
+    find: "return format === 'tidemark'",
+    replace: "return format === 'codex'",
     tests: ['packages/cli/test/plain-output'],
   },
   {

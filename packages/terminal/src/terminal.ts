@@ -108,8 +108,8 @@ function interrupt(from: NodeJS.Process): void {
 const KEY_DELAY_MS = 60
 
 /**
- * Discards what was typed before a question is shown, so that it does not answer the question. Returns the discarded text. In raw mode
- * meanwhile, because the terminal would hold back a line without Enter.
+ * Discards what was typed before a question is shown, so that it does not answer the question. Returns the discarded text. The terminal is
+ * in raw mode meanwhile, because it would otherwise hold back a line without Enter.
  */
 async function discardTypedAhead({ stdin }: NodeJS.Process): Promise<string> {
   let typed = ''

@@ -33,8 +33,9 @@ export interface ChatState {
 
 export interface RunningWork {
   readonly stop: AbortController
-  /** Description of the present step. `since` is its start time. */
+  /** Description of the present step. */
   text: string
+  /** Start time of the present step. */
   since: number
   /** Characters of the answer that have arrived. */
   received: number

@@ -1,6 +1,6 @@
 /**
- * One MCP server: started in the background, and started again if it has ended and is needed. Faults are reported to the user once; the
- * model sees them as results of its calls.
+ * One MCP server: started in the background, and started again if it has ended and is needed. Each fault is reported to the user once; the
+ * model sees it as the result of its call.
  */
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerConnection } from './server-connection.ts'
@@ -28,12 +28,12 @@ interface McpServerOptions {
 export interface McpServer {
   /** Starts the server, unless it is running or starting. Callers that do not wait may ignore a rejection. */
   start(): Promise<ServerConnection>
-  /** Starts the server in the background if it has ended or failed some time ago. */
+  /** Starts the server in the background if it does not run and its last start was some time ago. */
   restart(): void
   isStarting(): boolean
   /** Waits for a server that a call needs, after starting it if necessary. Rejects with a text for the model. */
   waitForStart(): Promise<ServerConnection>
-  /** Sends a request to the server, after starting it if necessary. */
+  /** Sends a request to the server, after starting it if necessary. A request that was not delivered is sent once more, after a restart. */
   send(work: (connection: ServerConnection, timeout: number) => Promise<ServerResult>): Promise<ServerResult>
   close(): Promise<void>
 }
@@ -50,7 +50,7 @@ export function createMcpServer(
   let starting: Promise<ServerConnection> | null = null
   let open: ServerConnection | null = null
   let startedAt = Number.NEGATIVE_INFINITY
-  /** Output of the server when it ended; null if it has not ended. Reported only if the server is needed again. */
+  /** What the server printed before it ended, as the end of a sentence; null if it never ended. Reported when it is started again. */
   let ended: string | null = null
   const start = (): Promise<ServerConnection> => {
     if (open?.isOpen() === true) return Promise.resolve(open)

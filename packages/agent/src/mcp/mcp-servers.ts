@@ -1,6 +1,6 @@
 /**
- * The MCP servers of a session. They start in the background, and one that hangs or fails delays nothing. A server that has ended is
- * started again at the next prompt, or when one of its tools is called. Its tools stay offered.
+ * The MCP servers of a session. They start in the background; one that hangs delays calls of its tools, and the first request by a few
+ * seconds. A server that has ended keeps its tools in the offer, and is started again at the next prompt or when one of them is called.
  */
 import { readFile } from 'node:fs/promises'
 import type { ToolOutput } from 'tidemark'

@@ -57,7 +57,7 @@ interface ConnectionOptions {
   readonly signal: AbortSignal
   /** Called once if the connection ends and `close` was not called. */
   readonly onEnded: (why: string) => void
-  /** Called if the server reports that its tools have changed. */
+  /** Called with the new listing after the server has reported that its tools have changed. */
   readonly onListing: (listing: ServerListing) => void
   /** Called with problems of the changed tools, as sentences for the user. */
   readonly onProblems: (problems: readonly string[]) => void

@@ -1,7 +1,7 @@
 /**
  * Decides which tools of MCP servers are offered to the model. Servers start late, fail, restart, and list tools in any order, and each
- * change of the offer may break the prompt cache. So after the first request the offer only grows, at most once unless that is free; other
- * changes wait for the next compaction, which writes a new prefix anyway.
+ * change of the offer may break the prompt cache. So after the first request no tool leaves the offer: it takes new and changed tools once,
+ * and later new ones where that is free. Other changes wait for the next compaction, which writes a new prefix anyway.
  */
 import { createHash } from 'node:crypto'
 import type { JsonObject } from '../json-value.ts'
@@ -32,7 +32,7 @@ export interface ToolCatalogue {
   readonly latest: ServerListings
   /** True if the next request begins with a new prefix, so that any change is free. */
   readonly isPrefixNew: boolean
-  /** True if the offer has grown since the prefix began. */
+  /** True if the offer has taken new or changed tools since the prefix began. */
   readonly hasGrown: boolean
 }
 

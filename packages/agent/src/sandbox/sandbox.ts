@@ -53,7 +53,7 @@ export interface Sandbox {
   readonly listedHosts: readonly string[]
   /** Prepares the sandbox for one command: finds what must be guarded now. Rejects if that fails. */
   enter(): Promise<ConfinedRun>
-  /** Renames guarded files that were created by commands nobody waited for. Called at the end of the session. */
+  /** Renames guarded files that were created by commands nobody waited for, and closes their way to the proxy. */
   close(): Promise<void>
 }
 

@@ -39,8 +39,9 @@ export interface InspectCommandOptions {
   readonly session?: string
   readonly sort?: SortKey
   readonly json?: boolean
-  /** Files to write the page and the picture of one session to. */
+  /** The file to write the page of one session to. */
   readonly html?: string
+  /** The file to write the picture of one session to. */
   readonly card?: string
   /** True to write texts, paths and names into the page, too. */
   readonly withText?: boolean
@@ -145,8 +146,8 @@ async function findNamedSessions(
 }
 
 /**
- * Finds logs in the default folders of Claude Code, Codex and Tidemark. Without `--since`, only the newest logs are
- * returned.
+ * Finds logs in the default folders of Claude Code, Codex and Tidemark, with `--since` only those modified since. An id
+ * in `--session` selects its logs; without id and `--since`, as many of the newest as the table has rows.
  */
 async function findNewestSessions(choices: InspectCommandOptions, terminal: Terminal): Promise<FoundLogs> {
   const places = listDefaultLogFolders(terminal.env)
@@ -178,7 +179,7 @@ function findById(
   return meant.length === 0 ? null : meant
 }
 
-/** Returns the logs whose file was modified at or after the time `moment`. An older file contains no newer records. */
+/** Returns the logs whose file was modified at or after `moment`, because an older file contains no newer records; all without a `moment`. */
 function filterModifiedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
   return moment === undefined ? logs : logs.filter(({ modifiedMs }) => modifiedMs >= moment)
 }

@@ -31,7 +31,7 @@ interface PageServerOptions {
 export interface PageServer {
   /** The address with the token, for the user. */
   readonly url: string
-  /** Returns an address that works once. Other users of the machine can see the arguments of the program that opens it. */
+  /** Returns an address that works once, because other users of the machine can see the arguments of the program that opens it. */
   createLink(): string
   close(): Promise<void>
 }

@@ -131,8 +131,9 @@ interface RequestTotals {
   /** Requests with an error status. */
   readonly failed: number
   readonly usage: TokenUsage
-  /** Cost of the requests whose prices are known. `unpriced` is the number of the others. */
+  /** Cost of the requests whose prices are known. */
   readonly cost: { readonly total: number; readonly saved: number }
+  /** Number of requests whose prices are not known. */
   readonly unpriced: number
   /** Tokens that could have been read from the cache but were not. */
   readonly missedTokens: number

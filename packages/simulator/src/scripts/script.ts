@@ -26,8 +26,9 @@ import {
 export type Script = (request: ScriptRequest, context: ScriptContext) => Reply | Promise<Reply>
 
 export interface ScriptRequest {
-  /** `compaction` if the provider's own compaction asks for a summary. `instructions` is then the summary prompt. */
+  /** `compaction` if the provider's own compaction asks for a summary. */
   readonly kind: 'message' | 'compaction'
+  /** The summary prompt of the provider's own compaction; null for a `message`. */
   readonly instructions: string | null
   readonly model: string
   readonly maxTokens: number

@@ -43,8 +43,9 @@ export interface ScreenSymbols {
   readonly times: string
   readonly warning: string
   readonly more: string
-  /** Marks for a statement that is true, and for one that is not. */
+  /** Mark for a statement that is true. */
   readonly yes: string
+  /** Mark for a statement that is false. */
   readonly no: string
 }
 
@@ -106,7 +107,7 @@ export function supportsUnicode(env: Readonly<Record<string, string | undefined>
   return env.OS !== 'Windows_NT' || env.WT_SESSION !== undefined || env.TERM_PROGRAM !== undefined
 }
 
-/** Formats timestamps in the user's time zone. */
+/** Formats timestamps in the user's time zone; a timestamp that cannot be read becomes `?`. */
 interface TimeFormat {
   /** Formats the day: 2026-03-09. */
   day(at: string): string

@@ -50,13 +50,13 @@ function graphemeWidth(grapheme: string): number {
   return WIDE_RANGES.some(([first, last]) => point >= first && point <= last) ? 2 : 1
 }
 
-/** Cuts a text without colour codes to `width` and ends it with `more`. */
+/** Cuts a text without colour codes if it is wider than `width` cells; `more` is then its end. */
 export function cutTextEnd(text: string, width: number, more = '…'): string {
   if (measureTextWidth(text) <= width) return text
   return takeWidth(splitGraphemes(text), width - measureTextWidth(more)).join('') + fitEllipsis(more, width)
 }
 
-/** Cuts the beginning of a text without colour codes, for paths, whose end matters most. */
+/** Cuts the beginning of a text without colour codes if it is wider than `width` cells; for paths, whose end matters most. */
 export function cutTextStart(text: string, width: number, more = '…'): string {
   if (measureTextWidth(text) <= width) return text
   const end = takeWidth(splitGraphemes(text).reverse(), width - measureTextWidth(more)).reverse()
@@ -131,8 +131,8 @@ function breakWord(word: string, room: number): readonly string[] {
 }
 
 /**
- * Returns the beginning of a text on one line, with `more` in place of the rest. Control characters are replaced by spaces, because a
- * terminal would execute them.
+ * Returns at most `width` characters of a text on one line, with `more` in place of the rest. Control characters are replaced by spaces,
+ * because a terminal would execute them.
  */
 export function toOneLinePreview(text: string, width: number, more = '…'): string {
   const line = text
@@ -159,7 +159,7 @@ export function sanitizeText(text: string): string {
   )
 }
 
-/** Makes a text of several lines safe to print: without control sequences and characters, except tabs and line ends. */
+/** Removes control sequences and characters from a text of several lines, except tabs and line ends. Secrets stay in it. */
 export function sanitizeLines(text: string): string {
   return (
     stripVTControlCharacters(text.replaceAll('\r\n', '\n'))

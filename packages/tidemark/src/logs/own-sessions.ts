@@ -196,8 +196,9 @@ type DeleteSessionOutcome =
     }
   | {
       readonly ok: false
-      /** `missing`: the session does not exist. `held`: another process has it open for writing; `why` names the process. */
+      /** `missing`: the session does not exist. `held`: another process has it open for writing. */
       readonly reason: 'missing' | 'held'
+      /** A sentence for the user; for `held`, it names the process. */
       readonly why: string
     }
 

@@ -38,8 +38,9 @@ export interface RepairReport {
   readonly ok: true
   readonly path: string
   readonly out: string
-  /** `lines`: number of lines in the damaged log. `records`: number of records in the copy. */
+  /** Number of lines in the damaged log. */
   readonly lines: number
+  /** Number of records in the copy. */
   readonly records: number
   /** The lines of the damaged log that are missing from the copy, each with the reason. */
   readonly leftOut: readonly Damage[]

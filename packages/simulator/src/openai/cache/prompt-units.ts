@@ -48,8 +48,9 @@ export interface UnitTokenSplit {
 
 export interface UnitCacheResult {
   readonly split: UnitTokenSplit
-  /** `hit`: position of the last unit that was read. `breakpoints`: what happened to each breakpoint. */
+  /** Position of the last unit that was read. */
   readonly hit: number | null
+  /** What happened to each breakpoint. */
   readonly breakpoints: readonly {
     readonly position: number
     readonly ttl: BreakpointTtl

@@ -10,8 +10,9 @@ import type { ResponsesBody } from '../validation/responses-shape.ts'
 
 export interface ResponseInfo {
   readonly id: string
-  /** Times in milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly createdAt: number
+  /** In milliseconds since 1970. */
   readonly completedAt: number
   readonly body: ResponsesBody
   readonly model: OpenaiModel

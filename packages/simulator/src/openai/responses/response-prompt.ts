@@ -17,7 +17,7 @@ import type { JsonFields } from '../openai-shape.ts'
 import { createToolView, createViewBuilder, type ScriptView, type ViewBuilder } from '../script-view.ts'
 import { type PlacedItem, readItemType } from '../validation/responses-rules.ts'
 import type { ResponsesBody } from '../validation/responses-shape.ts'
-import { describeUnreadable, type ItemSealer } from './sealed-items.ts'
+import { createUnreadableError, type ItemSealer } from './sealed-items.ts'
 
 interface ResponsePrompt {
   readonly units: readonly PromptUnit[]
@@ -127,7 +127,7 @@ function addSealed(
   const { encrypted_content: sealed } = item
   if (typeof sealed !== 'string') return { ok: true }
   const content = open(sealed)
-  if (content === null) return refuseOpenai(describeUnreadable(sealed))
+  if (content === null) return refuseOpenai(createUnreadableError(sealed))
   units.push({ path, text: `${String(item.type)} ${sealed}`, tokens: content.tokens })
   if (item.type === 'reasoning') view.addBlock('assistant', { type: 'thinking', thinking: content.text })
   else view.addBlock('assistant', { type: 'compaction', content: content.text })

@@ -71,7 +71,7 @@ export function createItemSealer(seed: string): ItemSealer {
 }
 
 /** Creates the error for content that cannot be decrypted. */
-export function describeUnreadable(text: string): OpenaiError {
+export function createUnreadableError(text: string): OpenaiError {
   const shown = `${text.slice(0, 4)}...${text.slice(-4)}`
   return openaiError(
     400,

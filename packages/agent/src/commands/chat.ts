@@ -220,7 +220,7 @@ function toAgentChoices(choices: ChatCommandOptions): Partial<AgentOptions> {
   }
 }
 
-/** Returns true if the user can be asked: there is a terminal, and the output is text. */
+/** Returns true if the user can be asked: there is a terminal, the output is text, and no prompts come from standard input. */
 function canAskUser({ outputFormat, prompt, inputFormat }: ChatCommandOptions, terminal: Terminal): boolean {
   const { isInputTty = false, isErrorTty = false } = terminal
   return isInputTty && isErrorTty && outputFormat === 'text' && prompt !== true && inputFormat === 'text'

@@ -41,7 +41,7 @@ export async function runTrustCommand(
   const folder = await realpath(named)
   const settings = await readSettings(folder, terminal.env)
   const { items = [], untrusted = [] } = settings.trust ?? {}
-  const listing = listItems(folder, settings.trust)
+  const listing = formatUntrustedItems(folder, settings.trust)
   for (const problem of await listPromptFileProblems(folder)) printError(problem, terminal)
   if (untrusted.length === 0 && settings.isTrusted === true) {
     terminal.write(`${formatPath(folder)} is trusted already\n`)
@@ -59,7 +59,7 @@ export async function runTrustCommand(
 }
 
 /** Lists what the user has not trusted in its present form. */
-function listItems(folder: string, trust: AgentSettings['trust']): string {
+function formatUntrustedItems(folder: string, trust: AgentSettings['trust']): string {
   const { untrusted = [], changed = [] } = trust ?? {}
   if (untrusted.length === 0) return `The settings in ${formatPath(folder)} want to set nothing.\n`
   const lines = untrusted
@@ -89,7 +89,7 @@ export async function offerTrust(
 ): Promise<AgentSettings> {
   const { items = [], offered = [] } = settings.trust ?? {}
   if (offered.length === 0) return settings
-  const isTrusted = await askForTrust(listItems(folder, settings.trust), terminal)
+  const isTrusted = await askForTrust(formatUntrustedItems(folder, settings.trust), terminal)
   if (isTrusted !== true) return settings
   await replaceTrust(tidemarkHome(terminal.env), folder, items)
   // The settings are read again, because parts that have changed since the question are not covered by the answer.

@@ -33,10 +33,11 @@ export interface GatewayCommandOptions {
   readonly maxBody?: number
   /** Maximum context window to use, in tokens. */
   readonly window?: number
-  /** Days. */
+  /** Days without a request after which a session is deleted. */
   readonly retention?: number
-  /** Seconds. */
+  /** Seconds without a request after which a session is closed. */
   readonly idle?: number
+  /** Seconds that running requests may take after the command was ended. */
   readonly drain?: number
   readonly pageUrl?: string
   readonly json?: boolean

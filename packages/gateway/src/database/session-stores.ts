@@ -96,7 +96,7 @@ async function findRecent(
   return rows.map(({ session }) => session)
 }
 
-/** Creates the blob store of a scope (the id of a key, or a caller's own credential), which all its sessions share. */
+/** Creates the blob store of a scope (the id of a key), which all sessions of the key share. */
 export function createScopeBlobs(pool: Database, scope: string): BlobStore {
   return {
     async put(given) {

@@ -101,7 +101,7 @@ function isObjectWithCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && 'code' in thrown && thrown.code === code
 }
 
-/** Revokes a key by its name. Its sessions and its spending stay. Throws `bad-option` if there is none. */
+/** Revokes a key by its name. Its sessions and its spending stay. Throws `bad-option` if no key of this name is valid. */
 export async function revokeKey(pool: Database, name: string, actor: string): Promise<void> {
   await runTransaction(pool, async (connection) => {
     const { rowCount } = await connection.query(
@@ -117,8 +117,9 @@ export async function revokeKey(pool: Database, name: string, actor: string): Pr
 export interface ListedKey extends GatewayKey {
   readonly hint: string
   readonly createdAt: string
-  /** Dollars of the current period, including reservations of running calls. */
+  /** Dollars of the settled calls in the current period. */
   readonly spent: number
+  /** Dollars reserved for running calls in the current period. */
   readonly reserved: number
 }
 

@@ -63,7 +63,7 @@ async function runAlone(database: Database, work: () => Promise<unknown>): Promi
   }
 }
 
-/** Runs all jobs that are due. Several processes may call this at once. */
+/** Settles the calls of dead processes, and deletes up to `BATCH` sessions unused for too long. Several processes may call this at once. */
 export async function runUpkeep(
   database: Database,
   retentionDays: number | null,

@@ -1,6 +1,6 @@
 /**
  * Viewers of the page. A key is exchanged for a cookie, of which only a hash is stored, and which ends with the key. One SQL condition,
- * used by every query of the page, decides what a viewer may see.
+ * used by every query of sessions, reports and calls, decides what a viewer may see.
  */
 import { createHash } from 'node:crypto'
 import { createPageSecret } from '@tidemark/page/server/page-http'

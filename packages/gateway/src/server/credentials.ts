@@ -9,8 +9,9 @@ import { containsGatewayKey, isGatewayKey } from '../keys/keys.ts'
 /** The header for a key if the caller also sends a provider's credential. */
 export const KEY_HEADER = 'x-tidemark-key'
 
-/** Headers that carry credentials or name an account. They are not passed on unless the caller sent them for the provider. */
+/** Headers with credentials. They are passed on only if the caller sent a credential for the provider. */
 const CREDENTIAL_HEADERS = ['x-api-key', 'authorization'] as const
+/** Headers that name an account or a client. They are passed on only with the caller's own credential. */
 const ACCOUNT_HEADERS = ['openai-organization', 'openai-project', 'cookie', 'forwarded'] as const
 
 export interface CallerCredentials {

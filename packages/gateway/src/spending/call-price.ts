@@ -110,7 +110,7 @@ const ASSUMED_WINDOW = 1_000_000
 
 /**
  * Returns the maximum cost of a call in dollars: the whole prompt written to the cache at the highest price, and the maximum output. Null
- * if a price is unknown.
+ * if the model or its price is unknown.
  */
 export function boundCallCost(call: PricedRequest, bytes: number): number | null {
   const { model, maxOutput, answers, imageTokens, namesOtherContent } = call

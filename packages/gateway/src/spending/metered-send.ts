@@ -1,6 +1,6 @@
 /**
- * Sends the provider calls of one client request, both its own and those of the engine. The cost of each is reserved before, and settled by
- * the reported usage, however the call ends. Bytes are passed on as they arrive, without a copy.
+ * Sends the provider calls of one client request, both its own and those of the engine. Before a billed call, its maximum cost is reserved;
+ * after it, the key is charged by the reported usage, or the reserved amount if the bill is unknown. Streams are passed on as they arrive.
  */
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, parseJson } from '@tidemark/core/log/json'
@@ -28,7 +28,7 @@ import {
 
 /** The accounts that calls are charged to. */
 export interface CallAccounts {
-  /** Reserves dollars; null if the budget is too small. Throws if the database does not answer. */
+  /** Reserves dollars; null if the budget is too small or the key was revoked. Throws if the database does not answer. */
   reserve(key: GatewayKey, amount: number, model: string): Promise<Reservation | null>
   /** Charges the cost of a call. Never rejects: a cost that cannot be stored now is stored later. */
   settle(key: GatewayKey, reservation: Reservation, cost: CallCost): Promise<void>
@@ -114,7 +114,7 @@ function describeBudget({ name, budget, period }: GatewayKey, bound: number): st
   return `The budget of the key ${name} has too little left of its $${budget} ${when}: this call could cost up to $${bound.toFixed(4)}. Ask its operator for more, or ask for fewer output tokens.`
 }
 
-/** Charges a call once. */
+/** Charges a call. Only the first cost counts. */
 type Charge = (cost: CallCost) => Promise<void>
 
 function createCharge({ accounts, key }: MeteredRequest, held: Reservation): Charge {

@@ -276,7 +276,7 @@ function listCacheReferences({ block }: RequestBlock): readonly string[] {
 }
 
 /**
- * Counts the tokens of deleted tool results among the first `count` message blocks. These are the blocks that were
+ * Counts the tokens of deleted tool results among the first `count` message blocks. `count`: number of blocks that were
  * read from the cache.
  */
 export function countDeletedTokens(

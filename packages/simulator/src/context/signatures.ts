@@ -47,8 +47,9 @@ export interface CompactionSignature extends PrefixHashes {
   readonly kind: 'compaction'
   readonly id: string
   readonly organization: string
-  /** Hashes of the compaction block's `content` and `tool_changes`. */
+  /** Hash of the compaction block's `content`. */
   readonly content: string
+  /** Hash of the compaction block's `tool_changes`. */
   readonly toolChanges: string
   /**
    * True if the model checks that the messages before a thinking block are unchanged. Messages kept after the

@@ -18,8 +18,9 @@ import {
 import type { CompactionSignature, ThinkingSignature } from './signatures.ts'
 
 export interface ThinkingPrefix {
-  /** Hashes of the system prompt and of the tools. */
+  /** Hash of the system prompt. */
   readonly system: string
+  /** Hash of the tools that are not deferred. */
   readonly tools: string
   /**
    * One entry per message block of the request, including thinking blocks: the prefix before the turn that contains

@@ -110,7 +110,7 @@ export const mutants: readonly Mutant[] = [
     name: 'fork-forgets-a-request-answered-meanwhile',
     law: 'forgets nothing that a request answered meanwhile has used',
     file: 'packages/core/src/cache/cache-forecast.ts',
-    find: 'prefix.blocks > shared || !hasPrefix(known, prefix)',
+    find: 'prefix.blocks > shared || !hasCachedPrefix(known, prefix)',
     replace: 'prefix.blocks > shared || prefix.usedAt > forecast.basis.now',
     tests: ['packages/core/test/prompt/forecast'],
   },

@@ -226,7 +226,7 @@ export const mutants: readonly Mutant[] = [
     name: 'clock-of-a-client-told-with-the-whole-prompt',
     law: 'the model is told the time in one line',
     file: 'packages/core/src/request/system-prompt.ts',
-    find: "const lines = isHostBlock(name) ? formatChangedLines(before, text ?? '') : null",
+    find: "const lines = isHostSection(name) ? formatChangedLines(before, text ?? '') : null",
     replace: 'const lines = null as string | null',
     tests: ['test/drop-in/client-habits.test'],
   },

@@ -251,8 +251,8 @@ export const mutants: readonly Mutant[] = [
     name: 'opened-again-without-what-was-learned',
     law: 'after a compaction, a session has the same size when it is opened again',
     file: 'packages/core/src/tokens/context-meter.ts',
-    find: 'return createMeter(estimator, meter.calibration)\n}',
-    replace: 'return createMeter(estimator)\n}',
+    find: 'return createContextMeter(estimator, meter.calibration)\n}',
+    replace: 'return createContextMeter(estimator)\n}',
     tests: ['test/library/reopened-compaction'],
   },
   {

@@ -136,8 +136,8 @@ export const mutants: readonly Mutant[] = [
     name: 'invented-quotations-pass',
     law: 'a quotation that is no whole sentence or line of the user is marked',
     file: 'packages/core/src/summary/model-text.ts',
-    find: '!before.trimEnd().endsWith(NOT_THE_USERS) && !isUsers(quotation)',
-    replace: '!before.trimEnd().endsWith(NOT_THE_USERS) && isUsers(quotation)',
+    find: '!before.trimEnd().endsWith(FOREIGN_QUOTATION_NOTE) && !isUsers(quotation)',
+    replace: '!before.trimEnd().endsWith(FOREIGN_QUOTATION_NOTE) && isUsers(quotation)',
     tests: ['packages/core/src/summary/model-text.test'],
   },
   {

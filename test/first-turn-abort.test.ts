@@ -1,7 +1,7 @@
 /** A turn that is called off over a real connection, in the middle of a reply. */
 import type { TurnEvent, TurnOutcome } from '@tidemark/core/engine/events'
 import type { TurnHost } from '@tidemark/core/engine/host'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import { toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { createTestHost, runSingleTurn } from '@tidemark/core/testing'
@@ -53,7 +53,7 @@ async function calledOff(
   const controller = new AbortController()
   const events: TurnEvent[] = []
   const asked = { prompt: 'Go.', signal: controller.signal }
-  for await (const event of runSingleTurn(await openSession(host.journal, 's'), asked, host)) {
+  for await (const event of runSingleTurn(await readSessionState(host.journal, 's'), asked, host)) {
     events.push(event)
     if (isTime(event)) controller.abort()
     if (event.type === 'turn-ended') return { outcome: event.outcome, events }
@@ -100,7 +100,7 @@ describe('a turn called off over HTTP', () => {
     const { outcome } = await calledOff(host, (event) => replied(event, 'reply-started'))
     expect(outcome).toMatchObject({ ok: false, reason: 'aborted' })
     expect(said(outcome.state).slice(0, 2)).toEqual(['user: Go.', 'epoch'])
-    const reopened = await openSession(host.journal, 's')
+    const reopened = await readSessionState(host.journal, 's')
     expect(said(reopened)).toEqual(said(outcome.state))
   })
 })

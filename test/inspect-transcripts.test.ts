@@ -13,7 +13,11 @@ import {
 } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { createMeter, measureContextTokens, updateMeter } from '@tidemark/core/tokens/context-meter'
+import {
+  createContextMeter,
+  measureContextTokens,
+  updateContextMeter,
+} from '@tidemark/core/tokens/context-meter'
 import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
 import { calibrateSize, countContextTokens, startCalibration } from '@tidemark/core/tokens/usage'
 import { findNamedLogs } from 'tidemark/internal'
@@ -172,7 +176,7 @@ const estimator = createEstimator(createFixedWeights(estimate))
 const calibration = startCalibration(estimator.weights.start)
 
 function measure(view: ContextView) {
-  return measureContextTokens(updateMeter(createMeter(estimator), view), {
+  return measureContextTokens(updateContextMeter(createContextMeter(estimator), view), {
     calibration,
     policy: estimate,
     stripsThinking: false,

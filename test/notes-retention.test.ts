@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
 import { compact } from '@tidemark/core/compaction/compact'
 import { toApiMessages } from '@tidemark/core/context/flatten'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { createBranchNotes } from '@tidemark/core/notes/render-notes'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
@@ -57,7 +57,7 @@ async function compactRecorded(
   )
   const readOfferedPrefix = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
   const host = createTestHost({ journal, policy, compaction, readOfferedPrefix })
-  const turn = { state: await openSession(journal, id), host, signal: undefined }
+  const turn = { state: await readSessionState(journal, id), host, signal: undefined }
   let refusal = ''
   const end = await runToEnd(compact(turn, compaction, { trigger: 'auto', cause: 'threshold' }), (event) => {
     if (event.type === 'sm-compact-refused') refusal = event.message

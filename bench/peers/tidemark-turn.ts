@@ -1,7 +1,7 @@
 /** One turn of Tidemark's engine as it happens for every request: answer and result into the log, room, request. */
 import { finishModelCall, type PendingModelCall } from '@tidemark/core/engine/call-model'
 import { measureContext } from '@tidemark/core/engine/measure-context'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import { appendUnlinkedRecords, type TurnContext } from '@tidemark/core/engine/session-writer'
 import type { AssistantMessage } from '@tidemark/core/log/record'
 import { toPayload } from '@tidemark/core/request/build-request'
@@ -23,7 +23,11 @@ interface Answer {
 }
 
 export async function startSession(host: RoomyHost, prompt: string): Promise<Standing> {
-  const run: TurnContext = { state: await openSession(journalOver([]), 'bench'), host, signal: undefined }
+  const run: TurnContext = {
+    state: await readSessionState(journalOver([]), 'bench'),
+    host,
+    signal: undefined,
+  }
   await drain(appendUnlinkedRecords(run, [{ type: 'user', message: { role: 'user', content: prompt } }]))
   return { state: run.state, answer: null }
 }

@@ -2,7 +2,7 @@
 import { proposeClearing } from '@tidemark/core/clearing/propose-clearing'
 import { compact } from '@tidemark/core/compaction/compact'
 import { gatherPlanContext, measureContext } from '@tidemark/core/engine/measure-context'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { toPayload } from '@tidemark/core/request/build-request'
@@ -45,7 +45,7 @@ export const tidemarkOpening: Contender = {
     await live(wide, story, records)
     const host = hostFor(WIDE, journalOver(records), UNHURRIED)
     return once(async () => async () => {
-      const state = await openSession(host.journal, 'bench')
+      const state = await readSessionState(host.journal, 'bench')
       return takeTurn(host, { state, answer: null })
     })
   },

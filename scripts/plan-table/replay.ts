@@ -22,9 +22,9 @@ import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import {
   type ContextMeter,
-  createMeter,
+  createContextMeter,
   measureContextTokens,
-  updateMeter,
+  updateContextMeter,
 } from '@tidemark/core/tokens/context-meter'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
 import { countContextTokens, startCalibration, type TokensByClass } from '@tidemark/core/tokens/usage'
@@ -94,7 +94,7 @@ class LedSession {
     this.#register = createToolResultIndex(
       createToolResultRules({ estimator, policy: rules.policy.clear, largeInput }),
     )
-    this.#meter = createMeter(estimator)
+    this.#meter = createContextMeter(estimator)
     this.#prefix = prefixOf(records, (record) => estimator.entry({ record, index: 0 }))
   }
 
@@ -103,7 +103,7 @@ class LedSession {
     this.#session = appendRecord(this.#session, follows)
     this.#view = updateContextView(this.#view, this.#session)
     this.#register = updateToolResultIndex(this.#register, this.#view)
-    this.#meter = updateMeter(this.#meter, this.#view)
+    this.#meter = updateContextMeter(this.#meter, this.#view)
     this.#last = record.uuid
     if (record.uuid.startsWith(OWN)) return
     this.#said += this.#tokensOfLast()

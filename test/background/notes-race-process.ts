@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { updateNotes } from '@tidemark/core/background/update-notes'
 import type { Model } from '@tidemark/core/engine/ports'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
   createFakeModel,
@@ -44,7 +44,7 @@ if (given?.startsWith('{') === true) {
   const compaction = createTestCompaction({}, { notes: { store: createNotesFolder({ home }), local: null } })
   const clock = { now: Date.now, sleep: (ms: number) => wait(ms) }
   const host = createTestHost({ model, compaction, clock })
-  const start = await openSession(host.journal, RACE_SESSION)
+  const start = await readSessionState(host.journal, RACE_SESSION)
   const { state } = await runToEnd(runSingleTurn(start, { prompt: LONG }, host))
   lines.on('line', async (line) => {
     const [order, seconds] = line.split(' ')

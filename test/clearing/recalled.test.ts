@@ -1,5 +1,5 @@
 /** What is known of a cache that has lapsed, or that another process filled: neither is mistaken for the other. */
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { describe, expect, it } from 'vitest'
 import { SESSION, SimulatedSession, tokensRead } from '../support/simulated-session.ts'
 import { SMALL, sized, wayNamed } from './ways.ts'
@@ -22,7 +22,7 @@ describe('a session that is opened again while its cache is warm', () => {
   it('keeps the deletions that stand, and reads what it left', async () => {
     const session = await new SimulatedSession(sized(wayNamed('cached'), SMALL)).until(30)
     const before = session.calls.at(-1)
-    session.state = await openSession(session.journal, SESSION)
+    session.state = await readSessionState(session.journal, SESSION)
     await session.prompt('Go on in another process.')
     const call = session.calls.find(({ record }) => record.number > (before?.record.number ?? 0))
     expect([call?.dropped, call?.edits.slice(0, before?.edits.length)]).toEqual([null, before?.edits])
@@ -35,7 +35,7 @@ describe('a session that is opened again while its cache is warm', () => {
     const opened = new SimulatedSession(options)
     while (opened.calls.length < 60) {
       await opened.until(opened.calls.length + 1)
-      opened.state = await openSession(opened.journal, SESSION)
+      opened.state = await readSessionState(opened.journal, SESSION)
     }
     const clearings = ({ calls }: SimulatedSession) =>
       calls.flatMap((call, at) => call.cleared.map(({ way }) => [at, way, tokensRead(call)]))

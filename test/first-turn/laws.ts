@@ -1,7 +1,7 @@
 /** Laws of every session with a prompt cache, whatever its length. */
 import { sumSessionCost } from '@tidemark/core/cost/session-cost'
 import { withCosts } from '@tidemark/core/engine/call-model'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { countContextTokens } from '@tidemark/core/tokens/usage'
 import { expect } from 'vitest'
 import { type ObservedCall, SESSION, type SimulatedSession } from '../support/simulated-session.ts'
@@ -53,6 +53,6 @@ export async function expectMoney(session: SimulatedSession): Promise<void> {
   expect(totals?.savedByCache.total).toBeCloseTo(billed.saved, 9)
   expect(totals?.lostToBreaks.total).toBeCloseTo(lost, 9)
   expect([totals?.calls, totals?.unpricedCalls]).toEqual([calls.length, 0])
-  const opened = withCosts(await openSession(session.host.journal, SESSION), session.host.pricesOf)
+  const opened = withCosts(await readSessionState(session.host.journal, SESSION), session.host.pricesOf)
   expect(opened.costs === null ? null : sumSessionCost(opened.costs)).toEqual(totals)
 }

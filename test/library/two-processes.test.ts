@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { isPrompt } from '@tidemark/core/log/record'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -27,7 +27,7 @@ async function write(name: string): Promise<void> {
 
 async function promptsIn(folder: string): Promise<readonly string[]> {
   const journal = createFileJournal({ home: folder })
-  const { session } = await openSession(journal, 'shared')
+  const { session } = await readSessionState(journal, 'shared')
   await journal.close()
   return [...session.records].filter(isPrompt).map(({ message }) => String(message.content))
 }

@@ -1,6 +1,6 @@
 /** What a rewrite leaves unchanged, what it makes the host forget, and what it never writes. */
 import type { CommittedRewrite } from '@tidemark/core/engine/host'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { createCountingIds, createFakeClock, readAllRecords } from '@tidemark/core/testing'
 import { user } from 'tidemark'
@@ -69,7 +69,7 @@ describe('what the engine wrote itself', () => {
     const host = newHost()
     await buildSession(host)
     await compactSession(host)
-    const { session, view } = await openSession(host.journal, SESSION)
+    const { session, view } = await readSessionState(host.journal, SESSION)
     const summary = [...session.records].find(
       (record) => isKnownRecord(record) && record.isCompactSummary === true,
     )

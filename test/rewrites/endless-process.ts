@@ -1,6 +1,6 @@
 /** A process of its own: turns, compactions, clearings and undos on a session without end. It prints each position. */
 import { writeSync } from 'node:fs'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { createFakeClock } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { clearSession, compactSession, promptSession, undoSession } from './rewrite-acts.ts'
@@ -27,6 +27,6 @@ const ACTS = [
 print('ready')
 for (let number = 0; ; number += 1) {
   await ACTS[number % ACTS.length]?.()
-  const { position, view } = await openSession(journal, SESSION)
+  const { position, view } = await readSessionState(journal, SESSION)
   print(`done ${position} ${view.rewrites.length}`)
 }

@@ -1,6 +1,6 @@
 /** Acts that a crash may interrupt, and the sessions they start from. */
 import type { Journal, NewRecord } from '@tidemark/core/engine/ports'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
@@ -41,7 +41,7 @@ export async function buildSession(host: RewriteHost): Promise<void> {
 }
 
 export async function findPrompt(host: RewriteHost, beginning: string): Promise<string> {
-  const { session } = await openSession(host.journal, SESSION)
+  const { session } = await readSessionState(host.journal, SESSION)
   for (const record of session.records) if (isUserMessage(record, beginning)) return record.uuid ?? ''
   throw new Error(`nobody said ${beginning}`)
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { createFakeClock, readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { expect } from 'vitest'
@@ -176,7 +176,7 @@ async function killOne(home: string): Promise<boolean> {
  * another one would then have nothing to replace.
  */
 async function expectGoesOnRandomKills(host: RewriteHost): Promise<void> {
-  const { view } = await openSession(host.journal, SESSION)
+  const { view } = await readSessionState(host.journal, SESSION)
   expect([...view.damage]).toEqual([])
   for (const prompt of ['After the kill: read on.', 'And the next file.']) await promptSession(host, prompt)
   await appendUserMessage(host, 'And now?')

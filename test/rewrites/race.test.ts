@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSession } from '@tidemark/core/engine/session-state'
+import { readSessionState } from '@tidemark/core/engine/session-state'
 import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -48,7 +48,7 @@ describe('two processes on one session', () => {
   it('both have made a summary: one commits, the other is told that it was superseded', async () => {
     expect(await all('prepare')).toEqual(['prepare: ok', 'prepare: ok'])
     expect((await all('commit')).toSorted()).toEqual(['commit: ok', 'commit: superseded'])
-    const { view } = await openSession(host.journal, SESSION)
+    const { view } = await readSessionState(host.journal, SESSION)
     expect(view.rewrites.map(({ kind }) => kind)).toEqual(['compact'])
     expect((await nextBody(host)).findings).toEqual([])
   })
@@ -63,7 +63,7 @@ describe('two processes on one session', () => {
       expect(said.filter((text) => text.startsWith(name))).toEqual(
         Array.from({ length: rounds }, (_, round) => `${name} says number ${round}.`),
       )
-    const { view } = await openSession(host.journal, SESSION)
+    const { view } = await readSessionState(host.journal, SESSION)
     const { body, findings } = await nextBody(host)
     expect([damage, findings, view.rewrites.length]).toEqual([
       [],

@@ -2,7 +2,7 @@
 import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
 import { compact } from '@tidemark/core/compaction/compact'
 import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { listRawTexts, toPayload } from '@tidemark/core/request/build-request'
 import { type FakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
@@ -17,11 +17,13 @@ export const HOUR_MS = 3_600_000
 export const MANUAL: CompactionOptions = { trigger: 'manual', cause: 'person' }
 
 export async function openRun(host: RewriteHost): Promise<TurnContext> {
-  return { state: await openSession(host.journal, SESSION), host, signal: undefined }
+  return { state: await readSessionState(host.journal, SESSION), host, signal: undefined }
 }
 
 export async function promptSession(host: RewriteHost, prompt: string): Promise<SessionState> {
-  const outcome = await runToEnd(runSingleTurn(await openSession(host.journal, SESSION), { prompt }, host))
+  const outcome = await runToEnd(
+    runSingleTurn(await readSessionState(host.journal, SESSION), { prompt }, host),
+  )
   if (!outcome.ok) throw new Error(`the turn ended: ${outcome.reason}`)
   return outcome.state
 }
@@ -56,7 +58,7 @@ export async function pinRecordOf(host: RewriteHost, uuid: string): Promise<void
 export async function nextBody(
   host: RewriteHost,
 ): Promise<{ readonly body: string; readonly findings: readonly unknown[] }> {
-  return buildBody(host, await openSession(host.journal, SESSION))
+  return buildBody(host, await readSessionState(host.journal, SESSION))
 }
 
 export function buildBody(

@@ -2,7 +2,7 @@
 import { compact } from '@tidemark/core/compaction/compact'
 import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
 import { toApiMessages } from '@tidemark/core/context/flatten'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -66,7 +66,7 @@ export class RewriteChain {
     if (number % 6 === 1) await this.#pin()
     const unanswered = `Unanswered ${number}:  "and\tthen"?\n`
     await appendUserMessage(this.host, unanswered)
-    const before = await openSession(this.host.journal, SESSION)
+    const before = await readSessionState(this.host.journal, SESSION)
     const { body } = await nextBody(this.host)
     const after = kind === 'clear' ? await this.#clear() : await this.#compact(kind)
     this.rewritten.push({ lines: [...this.#lines()], body, shown: listUuids(before) })
@@ -84,7 +84,7 @@ export class RewriteChain {
 
   async #turn(): Promise<void> {
     this.#prompts += 1
-    const state = await openSession(this.host.journal, SESSION)
+    const state = await readSessionState(this.host.journal, SESSION)
     const end = await runToEnd(
       runSingleTurn(state, { prompt: `Prompt ${this.#prompts}: read on.` }, this.host),
     )
@@ -93,7 +93,7 @@ export class RewriteChain {
 
   /** Pins the newest prompt, which a summary would repeat anyway, and the newest result, which it would not. */
   async #pin(): Promise<void> {
-    const { session } = await openSession(this.host.journal, SESSION)
+    const { session } = await readSessionState(this.host.journal, SESSION)
     const said = [...session.records].filter((record) => record.type === 'user').slice(-2)
     for (const record of said) {
       await pinRecordOf(this.host, record.uuid ?? '')
@@ -103,7 +103,7 @@ export class RewriteChain {
 
   async #clear(): Promise<SessionState> {
     await clearSession(this.host)
-    return openSession(this.host.journal, SESSION)
+    return readSessionState(this.host.journal, SESSION)
   }
 
   async #compact(form: Exclude<Rewrite, 'clear'>): Promise<SessionState> {
@@ -172,12 +172,12 @@ export class RewriteChain {
   async undoAll(): Promise<void> {
     for (const { shown } of this.rewritten.toReversed()) {
       expect(await undoSession(this.host)).toMatchObject({ ok: true })
-      const state = await openSession(this.host.journal, SESSION)
+      const state = await readSessionState(this.host.journal, SESSION)
       expect(listUuids(state).slice(0, shown.length)).toEqual(shown)
       expect((await nextBody(this.host)).findings).toEqual([])
     }
     expect(await undoSession(this.host)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
-    const { view } = await openSession(this.host.journal, SESSION)
+    const { view } = await readSessionState(this.host.journal, SESSION)
     const said = [...view.entries].filter(({ record }) =>
       JSON.stringify(record).includes('"content":"Prompt '),
     )

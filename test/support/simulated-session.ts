@@ -9,7 +9,7 @@ import type { CostTotals } from '@tidemark/core/cost/session-cost'
 import type { RewriteEvent, TurnEvent } from '@tidemark/core/engine/events'
 import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
 import type { Journal } from '@tidemark/core/engine/ports'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { toBlocks } from '@tidemark/core/log/block'
 import type { TokenUsage } from '@tidemark/core/log/model-report'
@@ -148,7 +148,7 @@ export class SimulatedSession {
 
   /** The state so far; the journal's where nothing was sent yet. */
   async open(): Promise<SessionState> {
-    return this.state ?? openSession(this.journal, SESSION)
+    return this.state ?? readSessionState(this.journal, SESSION)
   }
 
   /** A compaction that the user asks for. */

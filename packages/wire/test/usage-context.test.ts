@@ -6,10 +6,10 @@ import { type AssistantRecord, SYNTHETIC_MODEL } from '@tidemark/core/log/record
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { SessionBuilder } from '@tidemark/core/testing'
 import {
-  createMeter,
+  createContextMeter,
   measureContextTokens,
   type ReadMeterOptions,
-  updateMeter,
+  updateContextMeter,
 } from '@tidemark/core/tokens/context-meter'
 import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
 import {
@@ -44,7 +44,7 @@ function answer(builder: SessionBuilder, id: string, content: readonly Block[], 
 }
 
 function asked(builder: SessionBuilder, more: Partial<ReadMeterOptions> = {}): ContextTokens {
-  return measureContextTokens(updateMeter(createMeter(estimator), builder.view), {
+  return measureContextTokens(updateContextMeter(createContextMeter(estimator), builder.view), {
     calibration: startCalibration({ scale: 1, offset: 0, weight: 1 }),
     policy,
     stripsThinking: false,

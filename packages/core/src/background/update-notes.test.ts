@@ -12,7 +12,7 @@ import { createScriptedHost, playTurn, text } from '../../test/engine/test-sessi
 import type { TurnEvent } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
-import { openSession, type SessionState } from '../engine/session-state.ts'
+import { readSessionState, type SessionState } from '../engine/session-state.ts'
 import type { Block } from '../log/block.ts'
 import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../notes/notes-file.ts'
 import type { BranchNotes } from '../notes/render-notes.ts'
@@ -80,7 +80,7 @@ async function talk(
     readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }),
     ...changes,
   })
-  const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: LONG }, host)
+  const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: LONG }, host)
   return { host, compaction, state: outcome.state, stored, asked, clock }
 }
 
@@ -378,7 +378,7 @@ describe('an update is due', () => {
     if (isOver) builder.assistant('last', [text('Done.')])
     const { host } = createScriptedHost([])
     await host.journal.append('s', 0, builder.records)
-    const state = await openSession(host.journal, 's')
+    const state = await readSessionState(host.journal, 's')
     return (coveredUuid?: string | null, policy = createPolicy({})) =>
       isNotesUpdateDue(
         state,

@@ -31,7 +31,7 @@ import {
   findFirstStrippedThinking,
   findImplicitPrefix,
   findPrefixSize,
-  hasPrefix,
+  hasCachedPrefix,
   isPrefixLive,
   type PrefixSize,
   type RequestChain,
@@ -274,7 +274,9 @@ export function updateCacheFromFork(
   const shared = hasSameCacheKey(newest.key, request.key, 'messages')
     ? countSharedRequestBlocks(newest, request)
     : 0
-  const usedSince = newest.prefixes.filter((prefix) => prefix.blocks > shared || !hasPrefix(known, prefix))
+  const usedSince = newest.prefixes.filter(
+    (prefix) => prefix.blocks > shared || !hasCachedPrefix(known, prefix),
+  )
   const prefixes = [...learnt.prefixes.filter(({ blocks }) => blocks <= shared), ...usedSince]
   const others = shared >= end ? older : addRequestChain({ chains: older }, learnt, false).chains
   return { chains: [{ ...newest, prefixes: keepLongestLived(prefixes) }, ...others] }

@@ -124,7 +124,7 @@ export function hasLiveCache({ chains }: CacheModel, front: CacheableRequest['fr
 }
 
 /** Returns true if the newest requests of the model have this cached prefix, last used at the same time. */
-export function hasPrefix({ chains: [newest] }: CacheModel, { blocks, usedAt }: CachedPrefix): boolean {
+export function hasCachedPrefix({ chains: [newest] }: CacheModel, { blocks, usedAt }: CachedPrefix): boolean {
   return newest?.prefixes.some((prefix) => prefix.blocks === blocks && prefix.usedAt === usedAt) === true
 }
 

@@ -59,7 +59,7 @@ export interface PendingRequest {
   readonly isOutdated: boolean
 }
 
-export const EMPTY_SOURCE_STATE: SourceState = { last: null, pending: null, announced: [] }
+export const EMPTY_CALLER_STATE: SourceState = { last: null, pending: null, announced: [] }
 
 export function createCacheMonitor(): CacheMonitor {
   return { sources: new Map(), hasRead: false }
@@ -76,11 +76,11 @@ export function recordSentRequest(
   policy: CacheBreaksPolicy,
 ): CacheMonitor {
   const key = toMonitorKey(sent.source)
-  const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
+  const own = watch.sources.get(key) ?? EMPTY_CALLER_STATE
   if (policy.excludedModels.some((pattern) => matchesPattern(sent.parameters.model, pattern)))
     return own.pending === null ? watch : withCallerState(watch, key, { ...own, pending: null })
   const parent = findForkParentKey(sent.source, sent.forkOf)
-  const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_SOURCE_STATE)
+  const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_CALLER_STATE)
   const against = of.last
   const chain =
     forecast.basis.model.chains.find(({ blockIndex }) => blockIndex === against?.blockIndex) ?? null
@@ -99,7 +99,7 @@ export function announceRewrite(
   announcement: RewriteAnnouncement,
 ): CacheMonitor {
   const key = toMonitorKey(source)
-  const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
+  const own = watch.sources.get(key) ?? EMPTY_CALLER_STATE
   if (!isResetAnnouncement(announcement))
     return withCallerState(watch, key, { ...own, announced: [...own.announced, announcement] })
   const pending = own.pending === null ? null : { ...own.pending, isOutdated: true, announced: [] }

@@ -46,7 +46,7 @@ import {
   type CacheCheckOutcome,
   type CacheMonitor,
   type EditsChange,
-  EMPTY_SOURCE_STATE,
+  EMPTY_CALLER_STATE,
   findForkParentKey,
   type NotJudgedReason,
   type PendingRequest,
@@ -74,7 +74,7 @@ export function judgeCacheRead(
   rules: CacheBreakRules,
 ): CacheCheckResult {
   const key = toMonitorKey(answer.source)
-  const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
+  const own = watch.sources.get(key) ?? EMPTY_CALLER_STATE
   const { pending } = own
   const before = pending?.previous?.edits ?? null
   const edits = findEdits(before, answer)

@@ -22,7 +22,7 @@ import {
 } from '../engine/events.ts'
 import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
 import { measureContext, withPlanningState } from '../engine/measure-context.ts'
-import { buildNextRequest, countPrefixTokens, listSentMessages } from '../engine/next-request.ts'
+import { buildNextRequest, countPrefixTokens, listMessagesToSend } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import type { CompactionTracking } from '../engine/session-state.ts'
 import {
@@ -229,7 +229,7 @@ function withProbePrompt(turn: TurnContext): SessionState {
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, toNextPrefix(current, host), host).findings
-  const sent = listSentMessages(state, host)
+  const sent = listMessagesToSend(state, host)
   let { state: checked } = runAtOnce(updateValidation(startValidation(host.profile), sent))
   for (const { message } of sent.tail) checked = checkMessage(checked, message)
   return checked.findings.toArray()

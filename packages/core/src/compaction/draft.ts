@@ -33,7 +33,7 @@ import { listDiscoveredTools } from '../request/prefix-snapshot.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
 import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
 import { type RankedName, rankNames } from '../summary/ledger.ts'
-import { listPieces } from '../summary/local-summary.ts'
+import { createLocalSummaryPieces } from '../summary/local-summary.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
 import { type CompactionForm, type CompactionSpan, listKeptUuids } from '../summary/select-span.ts'
 import type { SummaryPiece } from '../summary/summary-pieces.ts'
@@ -388,7 +388,11 @@ export function readSummarizedHistory(
     yield* addRecords(keeper, records)
     const facts = withAnsweredMessages(keeper.read())
     const names = yield* rankNames(records, estimator)
-    return { facts, names, pieces: plan.request.notesText === undefined ? yield* listPieces(facts) : [] }
+    return {
+      facts,
+      names,
+      pieces: plan.request.notesText === undefined ? yield* createLocalSummaryPieces(facts) : [],
+    }
   }
 }
 

@@ -29,8 +29,8 @@ import type {
 import { buildLedger } from '../summary/ledger.ts'
 import {
   computeNameListLimit,
+  createLocalSummaryPieces,
   type LocalSummaryInput,
-  listPieces,
   writeLocalSummary,
   writeMissingSections,
 } from '../summary/local-summary.ts'
@@ -299,7 +299,7 @@ function writeCover(
   if (entries.length === 0) return ''
   const tokens = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
   const facts = extractSessionFacts(entries.map(({ record }) => record))
-  const history = { facts, pieces: runAtOnce(listPieces(facts)) }
+  const history = { facts, pieces: runAtOnce(createLocalSummaryPieces(facts)) }
   const text = runAtOnce(writeLocally(turn, compaction, plan, { history, tokens, messages: null }))
   const many = entries.length === 1 ? 'One record' : `${entries.length} records`
   const title = `${many} did not fit into the summariser's window. This was taken from the log without a model:`

@@ -21,7 +21,7 @@ import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ProviderZone } from '../policy/provider-spelling.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countMessages, findMessageAt, type MessageList, toMessageBlocks } from '../request/block-index.ts'
-import { chooseSnapshotTtl, readGapsFromLog } from '../request/cache-ttl.ts'
+import { chooseSnapshotTtl, tallyLoggedGaps } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
   type CurrentPrefix,
@@ -148,7 +148,7 @@ export function withChosenTtl({ state, host }: TurnContext, present: DesiredPref
     rates: host.pricesOf(present.model, new Date(host.clock.now()).toISOString()),
     isInteractive,
     latched: state.prefix.current?.epoch.ttl,
-    readGaps: () => readGapsFromLog(state.session, profile.cache),
+    readGaps: () => tallyLoggedGaps(state.session, profile.cache),
     ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
     ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
     ...(host.client?.ttl === undefined ? {} : { requested: host.client.ttl }),

@@ -22,11 +22,11 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
 import { hasContextEditBetas } from '../request/prefix-snapshot.ts'
-import { type ContextMeter, readReportedPrefix } from '../tokens/context-meter.ts'
+import { type ContextMeter, readReportedPrefixTokens } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { withEngineBetas } from './announce-updates.ts'
 import { type CompactionServices, findCurrentRates, type TurnHost } from './host.ts'
-import { buildNextRequest, countPrefixTokens, listSentMessages } from './next-request.ts'
+import { buildNextRequest, countPrefixTokens, listMessagesToSend } from './next-request.ts'
 import {
   NO_COMPACTION_FAILURES,
   type PlanningState,
@@ -143,7 +143,7 @@ export function gatherPlanContext(
   const expectedResult = updateExpectedResult(known)
   const tokens = measureContext(known, host, compaction).expected
   const waitsUntilFull = host.client?.waitsUntilFull === true
-  const reported = waitsUntilFull ? readReportedPrefix(meter) : null
+  const reported = waitsUntilFull ? readReportedPrefixTokens(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
   const ttl = findMechanismStates(policy, switches).caching.on
     ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache }).name
@@ -152,7 +152,7 @@ export function gatherPlanContext(
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
     sent,
-    flat: listSentMessages(known, host),
+    flat: listMessagesToSend(known, host),
     profile,
     policy: policy.clear,
     ttl,

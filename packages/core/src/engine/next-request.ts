@@ -141,7 +141,7 @@ function toAssembleQuestion(
   const ttl = chooseRequestTtl(standing.epoch.ttl, source, rules)
   return {
     front: buildRequestPrefix(standing, { previous: state.lastRequest?.front, isUserTool }),
-    flat: listSentMessages(state, host),
+    flat: listMessagesToSend(state, host),
     profile,
     markers: policy.cache.markers,
     ttl: caching.on ? ttl.name : null,
@@ -160,7 +160,7 @@ function toAssembleQuestion(
 }
 
 /** Returns the messages in the form that the provider accepts. Messages of a client are sent as the client gave them. */
-export function listSentMessages({ flat }: Pick<SessionState, 'flat'>, host: TurnHost): MessagesWithCalls {
+export function listMessagesToSend({ flat }: Pick<SessionState, 'flat'>, host: TurnHost): MessagesWithCalls {
   return host.client === undefined ? fitContextToRoles(flat, host.profile.roles) : flat
 }
 

@@ -4,7 +4,7 @@ import { EMPTY_CALL_TALLY, updateCallTally } from '../cache/cache-model.ts'
 import {
   announceRewrite,
   createCacheMonitor,
-  EMPTY_SOURCE_STATE,
+  EMPTY_CALLER_STATE,
   withCallerState,
 } from '../cache/cache-monitor.ts'
 import { measureCompactionSpacing } from '../compaction/commit-draft.ts'
@@ -12,7 +12,7 @@ import { type ContextEntry, findResponsesWithThinking } from '../context/context
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
-  addTurn,
+  addTurnToTracking,
   announceRecordedRewrite,
   applyPinRecords,
   type CompactionAttemptEnd,
@@ -29,7 +29,7 @@ const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = addTurn(addTurn({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
+    const started = addTurnToTracking(addTurnToTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
     expect(measureCompactionSpacing(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
@@ -37,7 +37,7 @@ describe('tracking', () => {
     })
     const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(measureCompactionSpacing(addTurn(compacted, 'e'), auto)).toEqual({
+    expect(measureCompactionSpacing(addTurnToTracking(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -49,7 +49,7 @@ describe('tracking', () => {
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
     let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
-    for (let turn = 0; turn < turns; turn += 1) tracking = addTurn(tracking, `t${turn}`)
+    for (let turn = 0; turn < turns; turn += 1) tracking = addTurnToTracking(tracking, `t${turn}`)
     expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
   })
 })
@@ -86,7 +86,7 @@ describe('the calls of a session', () => {
 
 const SOURCES = ['repl_main_thread', 'agent:review']
 const watched = SOURCES.reduce(
-  (watch, source) => withCallerState(watch, source, EMPTY_SOURCE_STATE),
+  (watch, source) => withCallerState(watch, source, EMPTY_CALLER_STATE),
   createCacheMonitor(),
 )
 

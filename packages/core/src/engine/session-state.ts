@@ -53,9 +53,9 @@ import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
 import {
   type ContextMeter,
-  createLearnedMeter,
+  createReopenedMeter,
   replaceEstimator,
-  updateMeter,
+  updateContextMeter,
 } from '../tokens/context-meter.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toTokenCount } from '../tokens/usage.ts'
@@ -120,9 +120,9 @@ export interface SessionState {
 }
 
 /** Reads a session from its log, without locking it. A session that does not exist yet is empty. */
-export function openSession(journal: Journal, id: string): Promise<SessionState> {
+export function readSessionState(journal: Journal, id: string): Promise<SessionState> {
   const [session, view] = [emptySessionLog(), emptyContextView()]
-  return readNewRecords(journal, {
+  return refreshState(journal, {
     id,
     position: 0,
     damage: [],
@@ -152,7 +152,7 @@ export function openSession(journal: Journal, id: string): Promise<SessionState>
 }
 
 /** Returns the session with the records appended to the log since it was last read, such as those of other writers. */
-export async function readNewRecords(journal: Journal, state: SessionState): Promise<SessionState> {
+export async function refreshState(journal: Journal, state: SessionState): Promise<SessionState> {
   let { session } = state
   const visit = (records: readonly SessionRecord[]): void => {
     for (const record of records) session = appendRecord(session, record)
@@ -245,7 +245,7 @@ export function updatePlanningState(
   { rules, estimator }: { readonly rules: ToolResultRules; readonly estimator: Estimator },
 ): PlanningState {
   const isSameIndex = state?.register.rules === rules
-  const meter = state?.meter ?? createLearnedMeter(estimator, view.rewrites)
+  const meter = state?.meter ?? createReopenedMeter(estimator, view.rewrites)
   return {
     breaker: state?.breaker ?? NO_COMPACTION_FAILURES,
     tracking: state?.tracking ?? NO_COMPACTION_YET,
@@ -253,7 +253,9 @@ export function updatePlanningState(
     expectedResult: state?.expectedResult ?? null,
     register: updateToolResultIndex(isSameIndex ? state.register : createToolResultIndex(rules), view),
     meter:
-      meter.estimator === estimator ? updateMeter(meter, view) : replaceEstimator(meter, estimator, view),
+      meter.estimator === estimator
+        ? updateContextMeter(meter, view)
+        : replaceEstimator(meter, estimator, view),
   }
 }
 
@@ -269,7 +271,7 @@ export interface CompactionTracking {
 export const NO_COMPACTION_YET: CompactionTracking = { turns: 0, turnId: 'start', compactedIn: null }
 
 /** Counts one turn. Called after each model response. */
-export function addTurn(tracking: CompactionTracking, turnId: string): CompactionTracking {
+export function addTurnToTracking(tracking: CompactionTracking, turnId: string): CompactionTracking {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
 

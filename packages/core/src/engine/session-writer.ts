@@ -18,7 +18,7 @@ import { repairRecordText } from '../text/truncate-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { AppendOutcome, NewRecord, Signal } from './ports.ts'
-import { applyRecords, readNewRecords, type SessionState } from './session-state.ts'
+import { applyRecords, refreshState, type SessionState } from './session-state.ts'
 
 /** Everything that the steps of a turn share. `state` is replaced after every append. */
 export interface TurnContext {
@@ -168,7 +168,7 @@ export function refreshSession(turn: TurnContext): Promise<void> {
   return withWriteLock(turn, async () => {
     for (;;) {
       const before = turn.state
-      const after = await readNewRecords(turn.host.journal, before)
+      const after = await refreshState(turn.host.journal, before)
       if (turn.state !== before) continue
       turn.state = after
       return

@@ -53,7 +53,7 @@ import {
   buildNextRequest,
   createDiagnosisFields,
   findNewestResponse,
-  listSentMessages,
+  listMessagesToSend,
   omitClientFindings,
 } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
@@ -200,7 +200,7 @@ export function buildForkRequest(
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
   const since =
-    asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, listSentMessages(state, host))
+    asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, listMessagesToSend(state, host))
   if (since === null) return { ok: false, reason: 'rewritten' }
   const { overrides } = asked
   const options = {

@@ -234,8 +234,9 @@ class BranchFacts implements FactsKeeper {
   #earlierSummary: RecordText | null = null
   #cwd = ''
   #gitBranch = ''
-  /** Id of the newest response; and of the response that was the newest when the latest instruction came. */
+  /** Id of the newest response. */
   #response = ''
+  /** Id of the response that was the newest when the latest instruction came. */
   #responseBefore = ''
   #lastResponse = -1
   #segmentStart = 0

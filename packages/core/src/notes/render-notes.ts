@@ -55,7 +55,7 @@ export interface NotesRenderOptions {
   readonly template?: string
   /** What the notes are for; default `file`. */
   readonly use?: NotesUse
-  /** The title that the session was given. Default: the first words of the first request. */
+  /** The title that the session was given. Default: the first words of the first request that the model worked on. */
   readonly title?: string
 }
 

@@ -247,13 +247,13 @@ function createOwnMarker(
   const { front, cache, spelling } = question
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
-  const ttl = findAskedTtl(findOwnTtl(question, place, isInTail), cache)
+  const ttl = toMarkerTtl(findOwnTtl(question, place, isInTail), cache)
   const scope = isGlobal ? 'global' : undefined
   return { kind, place, ttl, scope, control: spelling.spellMarker({ ttl, scope }) }
 }
 
 /** Returns the lifetime that a marker must name; null if it is the provider's default, or one that it does not have. */
-export function findAskedTtl(ttl: string, { defaultTtl, ttls }: CacheRules): string | null {
+export function toMarkerTtl(ttl: string, { defaultTtl, ttls }: CacheRules): string | null {
   return ttl !== defaultTtl && ttls.some(({ name }) => name === ttl) ? ttl : null
 }
 

@@ -246,7 +246,7 @@ interface GapWalkState {
   readonly floor: number
 }
 
-export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTally {
+export function tallyLoggedGaps(session: SessionLog, cache: CacheRules): GapTally {
   let walk: GapWalkState = {
     tally: EMPTY_GAP_TALLY,
     newestInputAt: Number.NaN,

@@ -24,7 +24,7 @@ import {
   stripMessageMarkers,
   toUnmarkedMessages,
 } from './build-request.ts'
-import { findAskedTtl, type PlannedMarker } from './cache-markers.ts'
+import { type PlannedMarker, toMarkerTtl } from './cache-markers.ts'
 
 /**
  * The API request that the parent sent, and the provider profile. Both are immutable, so the parent can continue while
@@ -108,7 +108,7 @@ function selectReadMarker(
   const last = markers.at(-1)
   if (last === undefined) return []
   const { kind, place } = last
-  const asked = findAskedTtl(ttl, cache)
+  const asked = toMarkerTtl(ttl, cache)
   return [{ kind, place, ttl: asked, control: spelling.spellMarker({ ttl: asked }) }]
 }
 

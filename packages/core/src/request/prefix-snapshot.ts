@@ -31,7 +31,7 @@ import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import {
   ATTRIBUTION_SECTION,
   IDENTITY_SECTION,
-  isHostBlock,
+  isHostSection,
   PROMPT_SECTION_SEPARATOR,
 } from './system-prompt.ts'
 
@@ -249,7 +249,7 @@ function toPromptBlocks(
   all: readonly SnapshotSection[],
 ): readonly SystemPromptBlock[] {
   const sections = all.filter((section) => section.text.trim() !== '' && findPromptPart(section) === part)
-  const blocks = sections.filter(({ name }) => isHostBlock(name))
+  const blocks = sections.filter(({ name }) => isHostSection(name))
   if (blocks.length > 0)
     return blocks.map(({ name, text }) => ({ part, sections: [name], block: { type: 'text', text } }))
   if (sections.length === 0) return []

@@ -215,7 +215,7 @@ export function toHostSections(texts: readonly string[]): readonly PlacedSection
 }
 
 /** True for a section that is a block of a host's system prompt. */
-export function isHostBlock(name: string): boolean {
+export function isHostSection(name: string): boolean {
   return name.startsWith(HOST_BLOCK_SECTION)
 }
 
@@ -232,7 +232,7 @@ function toFixedSection(name: string, part: SnapshotSection['part'], text: strin
 
 /** Returns the text that tells the model of a changed section. `before`: the text that it knows. */
 export function formatSectionUpdate(name: string, text: string | null, before: string): string {
-  const lines = isHostBlock(name) ? formatChangedLines(before, text ?? '') : null
+  const lines = isHostSection(name) ? formatChangedLines(before, text ?? '') : null
   if (lines !== null) return lines
   const what = name.startsWith(RESERVED_NAME_PREFIX) ? 'The system prompt' : `Its section "${name}"`
   return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`

@@ -7,7 +7,7 @@ import { runAtOnce } from '../log/work-steps.ts'
 import {
   computeLocalSummaryLimit,
   computeNameListLimit,
-  listPieces,
+  createLocalSummaryPieces,
   writeMissingSections,
 } from './local-summary.ts'
 import { findSectionNumbers } from './summary-prompt.ts'
@@ -373,7 +373,7 @@ it('sections that a summary of a model lacks are written from the log', () => {
   const rules = { form: 'full', tokens: 1_000, estimate: summaryRules.estimate } as const
   const filled = writeMissingSections(
     'Summary:\n1. Primary request and intent\nA parser.',
-    { facts, pieces: runAtOnce(listPieces(facts)) },
+    { facts, pieces: runAtOnce(createLocalSummaryPieces(facts)) },
     rules,
   )
   expect(filled.map((section) => section.split('\n')[0])).toContain('8. Current work')

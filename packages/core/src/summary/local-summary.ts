@@ -40,7 +40,7 @@ export interface LocalSummaryOptions {
 
 export interface LocalSummaryInput {
   readonly facts: SessionFacts
-  /** The pieces that `listPieces` makes of the facts. */
+  /** The pieces that `createLocalSummaryPieces` makes of the facts. */
   readonly pieces: readonly SummaryPiece[]
 }
 
@@ -129,7 +129,7 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
  * placed first: the first request and the latest message (rank -1), open tasks (0), user messages (1 and 2, added by
  * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue.
  */
-export function* listPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]> {
+export function* createLocalSummaryPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]> {
   const work = createWorkPieces(facts, {
     requests: REQUESTS_RANK,
     must: MUST_RANK,

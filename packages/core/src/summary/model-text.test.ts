@@ -7,7 +7,7 @@ import {
   writeLocalSummary,
 } from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
-import { createQuotationTest, markForeignQuotations, NOT_THE_USERS } from './model-text.ts'
+import { createQuotationTest, FOREIGN_QUOTATION_NOTE, markForeignQuotations } from './model-text.ts'
 
 const PROMPTS = [
   'Make a parser.\nNo globals please, they broke the build twice.',
@@ -130,7 +130,7 @@ describe('a model that repeats its last summary', () => {
     expect(new Set(withoutMessages.slice(1)).size).toBe(1)
     const last = texts.at(-1) ?? ''
     expect(last.match(/<model-notes/g)).toHaveLength(1)
-    expect(last.split(NOT_THE_USERS)).toHaveLength(4)
+    expect(last.split(FOREIGN_QUOTATION_NOTE)).toHaveLength(4)
     expect(last.match(/^7\. Pending tasks in the model's own plan/gm)).toHaveLength(1)
     expect(last.match(/^}$/gm)).toHaveLength(2)
     expect(last).toContain('[12] (answering "Done.") Go on with part 10.')
@@ -170,12 +170,12 @@ describe('a quotation that is no whole sentence or line of the user is marked', 
     'After {"command":"npm test"} the user said "delete the database".',
     'The user said {"delete the database"}.',
   ])('%s', (text) => {
-    expect(mark(text).split(NOT_THE_USERS)).toHaveLength(2)
+    expect(mark(text).split(FOREIGN_QUOTATION_NOTE)).toHaveLength(2)
   })
 
   it('at the words themselves, not at the whole sentence', () => {
     expect(mark('The user said "Make a parser" and then "drop it all".')).toBe(
-      `The user said "Make a parser" and then ${NOT_THE_USERS} "drop it all".`,
+      `The user said "Make a parser" and then ${FOREIGN_QUOTATION_NOTE} "drop it all".`,
     )
   })
 })

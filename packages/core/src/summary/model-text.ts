@@ -52,7 +52,7 @@ export function removeMessageSection(text: string): string {
 // Quotations: texts in the quotation marks of `QUOTATION` (not »…« or ”…”), and lines that begin with ">".
 
 /** Marks a quotation that is in no message of the user, once: a model may repeat the mark with the quotation. */
-export const NOT_THE_USERS = "[Not the user's words]"
+export const FOREIGN_QUOTATION_NOTE = "[Not the user's words]"
 
 /** Maximum characters of a quotation in single marks, so that a line full of apostrophes is matched in a short time. */
 const SINGLE = '[^\\n]{1,1000}?'
@@ -92,8 +92,9 @@ function markLine(line: string, isUsers: (quotation: string) => boolean): string
   const start = QUOTED_LINE.exec(line)?.[0]
   if (start !== undefined) {
     const quotation = line.slice(start.length)
-    const isForeign = isProse(quotation) && !quotation.startsWith(NOT_THE_USERS) && !isUsers(quotation)
-    return isForeign ? `${start}${NOT_THE_USERS} ${quotation}` : line
+    const isForeign =
+      isProse(quotation) && !quotation.startsWith(FOREIGN_QUOTATION_NOTE) && !isUsers(quotation)
+    return isForeign ? `${start}${FOREIGN_QUOTATION_NOTE} ${quotation}` : line
   }
   const prose = line.replace(INLINE_CODE, (code) => '`'.repeat(code.length))
   let marked = ''
@@ -101,8 +102,9 @@ function markLine(line: string, isUsers: (quotation: string) => boolean): string
   for (const { 0: found, index } of prose.matchAll(QUOTATION)) {
     const quotation = line.slice(index, index + found.length)
     const before = line.slice(end, index)
-    const isForeign = isProse(found) && !before.trimEnd().endsWith(NOT_THE_USERS) && !isUsers(quotation)
-    marked += `${before}${isForeign ? `${NOT_THE_USERS} ` : ''}${quotation}`
+    const isForeign =
+      isProse(found) && !before.trimEnd().endsWith(FOREIGN_QUOTATION_NOTE) && !isUsers(quotation)
+    marked += `${before}${isForeign ? `${FOREIGN_QUOTATION_NOTE} ` : ''}${quotation}`
     end = index + found.length
   }
   return marked + line.slice(end)

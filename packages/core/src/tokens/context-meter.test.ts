@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
-import { measureContextTokens, readReportedPrefix } from './context-meter.ts'
+import { measureContextTokens, readReportedPrefixTokens } from './context-meter.ts'
 import { readCalibrationScale } from './usage.ts'
 
 /** The calibration after this many tokens were added and the context grew by this many. */
@@ -37,14 +37,14 @@ describe('what the meter learns from a response', () => {
 it('the size of system prompt and tools is what the first response reported, less its messages', () => {
   const situation = new Situation()
   situation.reads(1, 10_000)
-  expect(readReportedPrefix(situation.meter)).toBeNull()
+  expect(readReportedPrefixTokens(situation.meter)).toBeNull()
   situation.measure(50_000)
-  const first = readReportedPrefix(situation.meter) ?? 0
+  const first = readReportedPrefixTokens(situation.meter) ?? 0
   expect(first).toBeGreaterThan(30_000)
   expect(first).toBeLessThan(45_000)
   situation.reads(1, 20_000)
   situation.measure(50_000 + 20_000)
-  expect(Math.abs((readReportedPrefix(situation.meter) ?? 0) - first)).toBeLessThan(500)
+  expect(Math.abs((readReportedPrefixTokens(situation.meter) ?? 0) - first)).toBeLessThan(500)
 })
 
 describe('a rewrite that was undone', () => {

@@ -83,7 +83,7 @@ interface MeasuredRun extends ResponseRun {
   readonly context: number
 }
 
-export function createMeter(
+export function createContextMeter(
   estimator: Estimator,
   calibration: Calibration = startCalibration(estimator.weights.start),
 ): ContextMeter {
@@ -111,14 +111,14 @@ export function createMeter(
  * Creates the meter of a session that is opened again. It has learned from the contexts that rewrites replaced, as the
  * meter of a session that stays open has.
  */
-export function createLearnedMeter(
+export function createReopenedMeter(
   estimator: Estimator,
   rewrites: MeasuredContext['rewrites'],
 ): ContextMeter {
-  let meter = createMeter(estimator)
+  let meter = createContextMeter(estimator)
   for (const [index, { replacedEntries: entries, measured }] of rewrites.entries())
-    meter = updateMeter(meter, { entries, rewrites: rewrites.slice(0, index), ...measured })
-  return createMeter(estimator, meter.calibration)
+    meter = updateContextMeter(meter, { entries, rewrites: rewrites.slice(0, index), ...measured })
+  return createContextMeter(estimator, meter.calibration)
 }
 
 /**
@@ -130,18 +130,18 @@ export function replaceEstimator(
   estimator: Estimator,
   view: MeasuredContext,
 ): ContextMeter {
-  const { calibration } = updateMeter(meter, view)
+  const { calibration } = updateContextMeter(meter, view)
   return {
-    ...updateMeter(createMeter(estimator), view),
+    ...updateContextMeter(createContextMeter(estimator), view),
     calibration: convertCalibration(calibration, estimator.weights.start),
   }
 }
 
-export function updateMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
+export function updateContextMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
   const { entries, rewrites, rewrittenAt, restored } = view
   const follows =
     entries.extends(meter.entries) && meter.rewrittenAt === rewrittenAt && meter.rewrites === rewrites
-  const start = follows ? meter : createMeter(meter.estimator, meter.calibration)
+  const start = follows ? meter : createContextMeter(meter.estimator, meter.calibration)
   let next: ContextMeter = { ...start, rewrites, rewrittenAt, restored }
   for (let place = next.entries.length; place < entries.length; place += 1) {
     const entry = entries.at(place)
@@ -420,7 +420,7 @@ export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: 
  * Returns the tokens of system prompt and tools: what the first response since the last rewrite reported, less its
  * messages. Null if none has reported the size of the context.
  */
-export function readReportedPrefix({
+export function readReportedPrefixTokens({
   firstContext,
   firstEntriesTokens,
   calibration,

@@ -23,7 +23,7 @@ import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
-import { addTurn, findLastAnswer } from '../engine/session-state.ts'
+import { addTurnToTracking, findLastAnswer } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   finishTurnSteps,
@@ -56,7 +56,7 @@ import { runPromptSubmitHooks, runSessionStartHooks, runStopHooks, type StopObje
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
- * the turn stops; the log has everything emitted so far, and `openSession` resumes from it. `typed`: the parts of the
+ * the turn stops; the log has everything emitted so far, and `readSessionState` resumes from it. `typed`: the parts of the
  * prompt that the user typed, see `createUserInputs`.
  */
 export async function* takeTurn(
@@ -305,7 +305,7 @@ export async function* trackResponse(
   const compaction = turn.host.compaction
   if (compaction === undefined) return null
   const known = withPlanningState(turn.state, compaction)
-  const tracking = addTurn(known.context.tracking, ids.next('turn'))
+  const tracking = addTurnToTracking(known.context.tracking, ids.next('turn'))
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state
   if (providerEdits === null) return null

@@ -20,7 +20,7 @@ import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { scalePolicy } from '../../src/policy/scale-policy.ts'
-import { type ContextMeter, createMeter, updateMeter } from '../../src/tokens/context-meter.ts'
+import { type ContextMeter, createContextMeter, updateContextMeter } from '../../src/tokens/context-meter.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 import { startCalibration } from '../../src/tokens/usage.ts'
 
@@ -67,7 +67,7 @@ export class Situation {
   readonly policy: Policy
   readonly rules: ToolResultRules
   #register: ToolResultIndex
-  #meter: ContextMeter = createMeter(ESTIMATOR)
+  #meter: ContextMeter = createContextMeter(ESTIMATOR)
 
   /** `unfinished`: fields that a policy refuses until their feature is complete, which the planner knows already. */
   constructor(overrides: DeepPartial<Policy> = {}, unfinished: Partial<Policy['compact']> = {}) {
@@ -114,7 +114,7 @@ export class Situation {
   }
 
   get meter(): ContextMeter {
-    this.#meter = updateMeter(this.#meter, this.builder.view)
+    this.#meter = updateContextMeter(this.#meter, this.builder.view)
     return this.#meter
   }
 

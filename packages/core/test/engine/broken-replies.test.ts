@@ -15,7 +15,7 @@ import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import type { Clock, Model } from '../../src/engine/ports.ts'
 import type { ModelFailure, ReplyEvent } from '../../src/engine/reply.ts'
-import { openSession } from '../../src/engine/session-state.ts'
+import { readSessionState } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/prefix-snapshot.ts'
@@ -43,7 +43,7 @@ function createQuickClock(): { readonly clock: Clock; readonly sleeps: number[] 
 async function play(replies: readonly FakeReply[], changes: Partial<TurnHost> = {}, prompt = 'Go.') {
   const { clock, sleeps } = createQuickClock()
   const { host, asked } = createScriptedHost(replies, { clock, ...changes })
-  const turn = await playTurn(await openSession(host.journal, 's'), { prompt }, host)
+  const turn = await playTurn(await readSessionState(host.journal, 's'), { prompt }, host)
   return { ...turn, host, asked, sleeps, messages: toApiMessages(turn.outcome.state.flat) }
 }
 
@@ -95,7 +95,7 @@ describe('a reply that breaks off', () => {
     expect(
       events.filter((event) => event.type === 'reply' && event.event.type === 'reply-failed'),
     ).toHaveLength(1)
-    const again = await playTurn(await openSession(host.journal, 's'), { prompt: null }, host)
+    const again = await playTurn(await readSessionState(host.journal, 's'), { prompt: null }, host)
     expect(again.outcome).toMatchObject({ ok: true })
     expect(toApiMessages(again.outcome.state.flat)).toEqual([
       { role: 'user', content: 'Go.' },
@@ -113,7 +113,7 @@ describe('a reply that breaks off', () => {
   it('counts in the costs, and the log folded anew gives the same context', async () => {
     const broken = { ...reply(text('one')), failure: CUT }
     const { outcome, host } = await play([broken])
-    const opened = await openSession(host.journal, 's')
+    const opened = await readSessionState(host.journal, 's')
     expect(toApiMessages(opened.flat)).toEqual(toApiMessages(outcome.state.flat))
     expect(buildContextView(opened.session).entries.toArray()).toEqual(outcome.state.view.entries.toArray())
     expect(outcome.state.costs?.recent.map(({ id }) => id)).toEqual(['message-1', 'message-2'])
@@ -237,7 +237,7 @@ describe('a model that breaks its promise', () => {
   it('by stopping without an end is asked again, and the block it had sent is in the log', async () => {
     const { clock } = createQuickClock()
     const host = createTestHost({ journal: createFakeJournal(), clock, model: createModel(() => {}) })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome.ok).toBe(true)
     expect(logLines(outcome.state).slice(2, 4)).toEqual(['assistant: one', 'system reply_dropped'])
   })
@@ -250,7 +250,11 @@ describe('a model that breaks its promise', () => {
   it('by throwing is asked again, as after a broken connection, and nothing is shown twice', async () => {
     const { clock, sleeps } = createQuickClock()
     const host = createTestHost({ journal: createFakeJournal(), clock, model: createThrower() })
-    const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome, events } = await playTurn(
+      await readSessionState(host.journal, 's'),
+      { prompt: 'Go.' },
+      host,
+    )
     expect(outcome.ok).toBe(true)
     expect(sleeps).toHaveLength(1)
     expect(events.find(({ type }) => type === 'retrying')).toMatchObject({
@@ -267,7 +271,7 @@ describe('a model that breaks its promise', () => {
       },
     }
     const host = createTestHost({ journal: createFakeJournal(), model })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome).toMatchObject({
       ok: false,
       reason: 'failed',
@@ -329,7 +333,7 @@ describe('run(null)', () => {
     const signal = { aborted: false }
     const aborted: ModelFailure = { kind: 'aborted', retryable: false, message: 'It was aborted.' }
     const { host, asked } = createScriptedHost([{ ...reply(text('one')), failure: aborted }])
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.', signal }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.', signal }, host)
     expect(first.outcome).toMatchObject({ ok: false, reason: 'aborted' })
     const { outcome } = await playTurn(first.outcome.state, { prompt: null }, host)
     expect(outcome.ok).toBe(true)

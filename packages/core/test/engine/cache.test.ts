@@ -8,7 +8,7 @@ import { withCosts } from '../../src/engine/call-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
-import { openSession, readNewRecords, type SessionState } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshState, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import { readRecordAt } from '../../src/log/session-log.ts'
@@ -37,7 +37,7 @@ async function answeredOnce(
   changes: Partial<TurnHost> = {},
 ): Promise<ScriptedHost & { state: SessionState }> {
   const made = createScriptedHost([FIRST, second], { pricesOf, ...changes })
-  const opened = await openSession(made.host.journal, 's')
+  const opened = await readSessionState(made.host.journal, 's')
   const { outcome } = await playTurn(opened, { prompt: 'First.' }, made.host)
   return { ...made, state: outcome.state }
 }
@@ -65,7 +65,7 @@ async function appended(
     return record as unknown as NewRecord
   })
   await host.journal.append('s', state.position, records)
-  return readNewRecords(host.journal, state)
+  return refreshState(host.journal, state)
 }
 
 describe('a call whose cache was read', () => {
@@ -102,7 +102,7 @@ describe('a call whose cache was lost', () => {
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     const [priced] = of(events, 'priced')
     expect(priced).toMatchObject({ totals: { breaks: 1, lostToBreaks: { total: 0.575 } } })
-    const { costs: money } = withCosts(await openSession(host.journal, 's'), pricesOf)
+    const { costs: money } = withCosts(await readSessionState(host.journal, 's'), pricesOf)
     const totals = priced?.type === 'priced' ? priced.totals : null
     expect(money === null ? null : sumSessionCost(money)).toEqual(totals)
   })
@@ -211,7 +211,7 @@ describe("the engine's own acts", () => {
         pricesOf,
       },
     )
-    const opened = await openSession(host.journal, 's')
+    const opened = await readSessionState(host.journal, 's')
     const { outcome } = await playTurn(opened, { prompt: 'First.' }, host)
     const microcompactMetadata = {
       trigger: 'auto',

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { findLastCachedPrefix } from '../../src/cache/cache-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
-import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { readSessionState, type SessionState } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { buildForkRequest, type ForkRequestOptions } from '../../src/engine/side-call.ts'
 import { toPayload } from '../../src/request/build-request.ts'
@@ -20,7 +20,7 @@ async function talked(
   const first = { blocks: [text('Yes.')], usage: { short: 50_000 } }
   const made = createScriptedHost([first, side], { pricesOf: () => PRICES, ...changes })
   const { outcome } = await playTurn(
-    await openSession(made.host.journal, 's'),
+    await readSessionState(made.host.journal, 's'),
     { prompt: 'First.' },
     made.host,
   )
@@ -135,7 +135,7 @@ describe('a fork', () => {
 
   it('needs a request that was sent', async () => {
     const { host } = createScriptedHost([])
-    const { end } = await forked(await openSession(host.journal, 's'), QUESTION, host)
+    const { end } = await forked(await readSessionState(host.journal, 's'), QUESTION, host)
     expect(end).toMatchObject({ ok: false, reason: 'nothing-sent' })
   })
 

@@ -3,7 +3,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
-import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { readSessionState, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, logLines, playTurn, type ScriptedHost, text } from './test-session.ts'
@@ -24,7 +24,7 @@ interface Talked extends ScriptedHost {
 
 async function talk(prompts: readonly (readonly Block[])[], changes: Partial<TurnHost>): Promise<Talked> {
   const made = createScriptedHost([], changes)
-  let state = await openSession(made.host.journal, 's')
+  let state = await readSessionState(made.host.journal, 's')
   const all: TurnEvent[] = []
   for (const prompt of prompts) {
     const { outcome, events } = await playTurn(state, { prompt }, made.host)
@@ -52,7 +52,7 @@ describe('a session with more images than may be sent', () => {
 
   it('sends the same after it was opened again, and what it left out is still in the log', async () => {
     const { asked, host } = await talk(prompts(9), limited({ images: 8 }))
-    const again = await openSession(host.journal, 's')
+    const again = await readSessionState(host.journal, 's')
     await playTurn(again, { prompt: 'And?' }, host)
     const [before, after] = asked.slice(-2).map(({ payload }) => payload.messages.slice(0, 15))
     const plain = (value: unknown) => JSON.stringify(value).replaceAll(/,"cache_control":\{[^}]*\}/g, '')
@@ -68,7 +68,7 @@ describe('a session with more images than may be sent', () => {
     await host.journal.append('s', state.position, [
       { ...links, type: 'system', subtype: 'clear_undone', of },
     ])
-    const { flat } = await openSession(host.journal, 's')
+    const { flat } = await readSessionState(host.journal, 's')
     expect(imagesIn([...flat.frozen, ...flat.tail])).toBe(9)
   })
 
@@ -90,7 +90,7 @@ describe('a session with more images than may be sent', () => {
   it('halts where what nobody has answered is too much by itself', async () => {
     const { host } = createScriptedHost([], limited({ images: 2 }))
     const { outcome } = await playTurn(
-      await openSession(host.journal, 's'),
+      await readSessionState(host.journal, 's'),
       { prompt: [image, image, image] },
       host,
     )

@@ -1,7 +1,7 @@
 /** Cache markers that a host brings along, on messages, tools or the whole request: the four there may be are ours. */
 import { describe, expect, it } from 'vitest'
 import type { TurnHost } from '../../src/engine/host.ts'
-import { openSession } from '../../src/engine/session-state.ts'
+import { readSessionState } from '../../src/engine/session-state.ts'
 import { buildForkRequest } from '../../src/engine/side-call.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
@@ -17,7 +17,7 @@ async function talk(
   changes: Partial<TurnHost> = {},
 ): Promise<ScriptedHost> {
   const made = createScriptedHost([reply(toolCall('a'))], changes)
-  let state = await openSession(made.host.journal, 's')
+  let state = await readSessionState(made.host.journal, 's')
   for (const prompt of prompts) {
     const { outcome } = await playTurn(state, { prompt }, made.host)
     expect(outcome).toMatchObject({ ok: true })
@@ -34,7 +34,11 @@ describe('markers of others', () => {
   it('on every prompt do not come on top of ours, in this process or the next', async () => {
     const prompts = Array.from({ length: 8 }, (_, turn) => [marked(`Turn ${turn}.`)])
     const { host, asked } = await talk(prompts)
-    const reopened = await playTurn(await openSession(host.journal, 's'), { prompt: [marked('More.')] }, host)
+    const reopened = await playTurn(
+      await readSessionState(host.journal, 's'),
+      { prompt: [marked('More.')] },
+      host,
+    )
     expect(reopened.outcome.ok).toBe(true)
     expect(asked.map(({ payload }) => markersIn(payload)).every((count) => count >= 2 && count <= 4)).toBe(
       true,
@@ -59,7 +63,7 @@ describe('markers of others', () => {
   it('in the question of a fork go too, and what was said since is found', async () => {
     const { host } = await talk([[marked('First.')]])
     const { outcome } = await playTurn(
-      await openSession(host.journal, 's'),
+      await readSessionState(host.journal, 's'),
       { prompt: [marked('Next.')] },
       host,
     )

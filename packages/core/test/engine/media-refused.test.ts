@@ -2,7 +2,7 @@
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ModelFailure } from '../../src/engine/reply.ts'
-import { openSession } from '../../src/engine/session-state.ts'
+import { readSessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
@@ -20,7 +20,7 @@ const failed = (failure: ModelFailure): FakeReply => ({ blocks: [], failure })
 async function refused(failures: readonly ModelFailure[], policy: DeepPartial<Policy> = {}) {
   const replies = [reply(text('One.')), reply(text('Two.')), ...failures.map(failed), reply(text('Fine.'))]
   const made = createScriptedHost(replies, { policy: createPolicy(policy) })
-  let state = await openSession(made.host.journal, 's')
+  let state = await readSessionState(made.host.journal, 's')
   const prompts = [[text('a'), image], [text('b')], [text('c'), image]]
   let end: Awaited<ReturnType<typeof playTurn>> | null = null
   for (const prompt of prompts) {

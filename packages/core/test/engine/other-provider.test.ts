@@ -2,7 +2,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 /** Opaque items, such as encrypted reasoning, go back to the vendor and account that made them, and to no other. */
 import { describe, expect, it } from 'vitest'
 import type { TurnHost } from '../../src/engine/host.ts'
-import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { readSessionState, type SessionState } from '../../src/engine/session-state.ts'
 import { type Block, toBlocks } from '../../src/log/block.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, LENIENT, playTurn, reply, text } from './test-session.ts'
@@ -50,7 +50,7 @@ async function workOnce(): Promise<{ readonly state: SessionState; readonly host
     profile: toProfile(ORIGIN),
     ...settings('model-a'),
   })
-  const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Look.' }, host)
+  const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Look.' }, host)
   expect(outcome.ok).toBe(true)
   return { state: outcome.state, host }
 }
@@ -104,7 +104,7 @@ describe('opaque items of a provider', () => {
       profile: LENIENT,
       ...settings('model-b'),
     })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Look.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Look.' }, host)
     const { blocks } = await sendNext({ state: outcome.state, host }, toProfile(ORIGIN), 'model-a')
     expect(listTypes(blocks)).toEqual(['text', 'text', 'text'])
   })

@@ -3,7 +3,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { readHostPrefix } from '../../src/engine/announce-updates.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
-import { applyRecords, openSession } from '../../src/engine/session-state.ts'
+import { applyRecords, readSessionState } from '../../src/engine/session-state.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import { orderPromptSections, section } from '../../src/request/system-prompt.ts'
 import { createScriptedHost, logLines, openTestSession, playTurn, toolCall } from './test-session.ts'
@@ -55,7 +55,7 @@ describe('a turn whose prefix cannot be had', () => {
     ],
   ])('ends: %s', async (_, changes, message) => {
     const { host, asked } = createScriptedHost([], changes)
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'prefix', message })
     expect([asked.length, logLines(outcome.state)]).toEqual([0, ['user: Go.']])
     const mended = createScriptedHost([], {}, host.journal)
@@ -72,7 +72,7 @@ describe('a turn whose prefix cannot be had', () => {
         input_schema: { ...SCHEMA, properties: { path: { type: 'string', title: undefined } } },
       }),
     )
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(outcome.ok).toBe(true)
     expect(asked[0]?.payload.tools).toEqual([
       {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { toApiMessages } from '../../src/context/flatten.ts'
-import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshState } from '../../src/engine/session-state.ts'
 import {
   orderPromptSections,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
@@ -21,7 +21,7 @@ describe('the texts of sections', () => {
   it('are kept until a compaction, and computed anew behind it', async () => {
     const { sections, computed } = counting()
     const { host } = createScriptedHost([], { sections })
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'One.' }, host)
     const second = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     const { position } = second.outcome.state
     const base = { timestamp: '2026-01-01T00:00:00Z', sessionId: 's', parentUuid: null }
@@ -38,7 +38,7 @@ describe('the texts of sections', () => {
         message: { role: 'user', content: 'All was done.' },
       },
     ])
-    await playTurn(await readNewRecords(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
+    await playTurn(await refreshState(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
     expect([before, computed()]).toEqual([1, 2])
   })
 
@@ -52,7 +52,7 @@ describe('the texts of sections', () => {
       ],
     })
     const { host } = createScriptedHost([], { sections })
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'One.' }, host)
     await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     expect(computed).toEqual({ rules: 1, git: 2 })
   })
@@ -62,7 +62,7 @@ describe('the texts of sections', () => {
     let model = 'model-a'
     const offered = () => ({ tools: [], model, parameters: { max_tokens: 100 } })
     const { host } = createScriptedHost([], { sections, readOfferedPrefix: offered })
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'One.' }, host)
     model = 'model-b'
     const { outcome } = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     expect([outcome.ok, computed()]).toEqual([true, 2])
@@ -77,7 +77,7 @@ describe('the texts of sections', () => {
       readOfferedPrefix: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
       sections: [{ name: 'git', part: 'volatile', compute: () => now, volatileBecause: 'it moves' }],
     })
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'One.' }, host)
     now = 'two'
     const second = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     ;[model, now] = ['model-b', 'three']

@@ -2,7 +2,7 @@ import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
-import { openSession } from '../../src/engine/session-state.ts'
+import { readSessionState } from '../../src/engine/session-state.ts'
 import type { TurnContext } from '../../src/engine/session-writer.ts'
 import { runSideCall, type SideCallRequest, type SideCallResult } from '../../src/engine/side-call.ts'
 import { createScriptedHost, playTurn, text } from './test-session.ts'
@@ -19,7 +19,7 @@ async function called(
 }> {
   const first = { blocks: [text('Yes.')], usage: { short: 50_000 } }
   const { host } = createScriptedHost([first, side], { pricesOf: () => PRICES })
-  const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'First.' }, host)
+  const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'First.' }, host)
   const { lastRequest: sent } = outcome.state
   if (sent === null) throw new Error('a turn sends a request')
   const run: TurnContext = { state: outcome.state, host, signal: undefined }

@@ -21,7 +21,7 @@ import { toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnEvent, TurnOutcome } from '../../src/engine/events.ts'
 import type { CompactionServices, TurnHost } from '../../src/engine/host.ts'
 import type { Deadlines, Journal, ModelCall, Signal } from '../../src/engine/ports.ts'
-import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { readSessionState, type SessionState } from '../../src/engine/session-state.ts'
 import type { TurnContext } from '../../src/engine/session-writer.ts'
 import { type Block, toBlocks } from '../../src/log/block.ts'
 import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
@@ -191,7 +191,7 @@ export async function openTestSession(
     },
     createJournalWith(records),
   )
-  const state = await openSession(host.journal, SESSION)
+  const state = await readSessionState(host.journal, SESSION)
   return { host, asked, room, run: { state, host, signal: undefined }, events: [] }
 }
 
@@ -219,7 +219,7 @@ export function undoNow(session: TestSession, id?: string): Promise<UndoResult> 
 
 /** The state of the session as it is read from its log. */
 export function reopen({ host }: TestSession): Promise<SessionState> {
-  return openSession(host.journal, SESSION)
+  return readSessionState(host.journal, SESSION)
 }
 
 /** A carrier of one text: the one that `source` has at the time. */

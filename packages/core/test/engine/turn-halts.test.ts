@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { TurnOutcome } from '../../src/engine/events.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
-import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshState } from '../../src/engine/session-state.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
@@ -21,7 +21,7 @@ describe('a turn that another writer comes into', () => {
 
   it('in the middle of a reply halts with all that was not written, and loses nothing', async () => {
     const { host } = createScriptedHost([reply(text('one'), text('two'), text('three'))])
-    const state = await openSession(host.journal, 's')
+    const state = await readSessionState(host.journal, 's')
     let last: TurnOutcome | null = null
     for await (const event of runSingleTurn(state, { prompt: 'Count.' }, host)) {
       if (event.type === 'turn-ended') last = event.outcome
@@ -32,7 +32,7 @@ describe('a turn that another writer comes into', () => {
     expect(last.unsaved.map((record) => logLine(record))).toEqual(['assistant: one', 'assistant: two'])
     const [first, second] = last.unsaved
     expect(second?.parentUuid).toBe(first?.uuid)
-    const caught = await readNewRecords(host.journal, last.state)
+    const caught = await refreshState(host.journal, last.state)
     expect(logLines(caught)).toEqual(['user: Count.', 'system epoch', 'user: From elsewhere.'])
     const { outcome } = await playTurn(caught, { prompt: null }, host)
     expect([outcome.ok, logLines(outcome.state).at(-1)]).toEqual([true, 'assistant: Done.'])
@@ -40,7 +40,7 @@ describe('a turn that another writer comes into', () => {
 
   it('at the end of a reply halts with its last block and what it cost', async () => {
     const { host } = createScriptedHost([reply(text('one'))])
-    const state = await openSession(host.journal, 's')
+    const state = await readSessionState(host.journal, 's')
     for await (const event of runSingleTurn(state, { prompt: 'Count.' }, host)) {
       if (event.type === 'reply' && event.event.type === 'reply-ended')
         await host.journal.append('s', 2, [prompt('p')])
@@ -62,7 +62,7 @@ describe('the calls of a turn', () => {
       [reply(toolCall('a')), reply(toolCall('b')), reply(toolCall('c'))],
       { maxCalls: 2 },
     )
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(first.outcome).toMatchObject({ ok: false, reason: 'call-limit', calls: 2 })
     expect([asked.length, logLines(first.outcome.state).at(-1)]).toEqual([2, 'user: result of b'])
     const { outcome } = await playTurn(first.outcome.state, { prompt: null }, host)
@@ -71,14 +71,18 @@ describe('the calls of a turn', () => {
 
   it.each([0, -1, 1.5, Number.NaN])('cannot be %d', async (maxCalls) => {
     const { host } = createScriptedHost([], { maxCalls })
-    const turn = playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const turn = playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     await expect(turn).rejects.toMatchObject({ code: 'bad-option' })
   })
 
   it('that fail before they say anything are paid for all the same', async () => {
     const policy = createPolicy({ turn: { network: { retries: 0 } } })
     const { host } = createScriptedHost([{ blocks: [], failure: OVERLOADED }], { policy })
-    const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome, events } = await playTurn(
+      await readSessionState(host.journal, 's'),
+      { prompt: 'Go.' },
+      host,
+    )
     expect(logLines(outcome.state).at(-1)).toBe('system model_call')
     expect(events.find(({ type }) => type === 'priced')).toMatchObject({
       call: { source: 'sdk', id: 'message-1' },

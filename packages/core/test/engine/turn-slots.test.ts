@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openSession } from '../../src/engine/session-state.ts'
+import { readSessionState } from '../../src/engine/session-state.ts'
 import { createScriptedHost, playTurn, reply, text, toolCall } from './test-session.ts'
 
 describe('work in the background', () => {
@@ -9,10 +9,10 @@ describe('work in the background', () => {
       started.push(moment)
     }
     const { host } = createScriptedHost([reply(toolCall('a')), reply(text('Done.'))], { startBackgroundWork })
-    await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(started.splice(0)).toEqual(['response', 'response', 'turn-end'])
     const stopped = createScriptedHost([reply(toolCall('a'))], { startBackgroundWork, maxCalls: 1 })
-    await playTurn(await openSession(stopped.host.journal, 's'), { prompt: 'Go.' }, stopped.host)
+    await playTurn(await readSessionState(stopped.host.journal, 's'), { prompt: 'Go.' }, stopped.host)
     expect(started).toEqual(['response'])
   })
 })

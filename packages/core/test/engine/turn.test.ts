@@ -2,7 +2,7 @@ import { createFakeJournal, type FakeStore } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { MISSING_RESULT_TEXT } from '../../src/context/message-repair.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
-import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshState } from '../../src/engine/session-state.ts'
 import { toBlocks } from '../../src/log/block.ts'
 import { isKnownRecord } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
@@ -30,7 +30,7 @@ describe('a turn', () => {
       reply(text('Done.')),
     ])
     const { outcome, events } = await playTurn(
-      await openSession(host.journal, 's'),
+      await readSessionState(host.journal, 's'),
       { prompt: 'Look.' },
       host,
     )
@@ -41,13 +41,13 @@ describe('a turn', () => {
       [...log, ...results, 'assistant: Done.'],
       2,
     ])
-    expect(logLines(await openSession(host.journal, 's'))).toEqual(logLines(outcome.state))
+    expect(logLines(await readSessionState(host.journal, 's'))).toEqual(logLines(outcome.state))
     expect(events.filter(({ type }) => type === 'turn-ended')).toHaveLength(1)
   })
 
   it('writes the last block with the final usage, and those before it as they come', async () => {
     const { host } = createScriptedHost([reply(text('one'), text('two'), text('three'))])
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Count.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Count.' }, host)
     const replies = [...outcome.state.session.records].flatMap((record) =>
       isKnownRecord(record) && record.type === 'assistant' ? [record.message] : [],
     )
@@ -67,7 +67,7 @@ describe('a turn', () => {
         return { content: id }
       },
     })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(logLines(outcome.state).slice(-3)).toEqual(['user: quick', 'user: slow', 'assistant: Done.'])
   })
 
@@ -81,7 +81,7 @@ describe('a turn', () => {
         return { content: 'ok' }
       },
     })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, ran]).toEqual([true, [{ limit: 5 }]])
     expect(JSON.stringify(asked[1]?.payload.messages[1])).toContain('"input":{"limit":5}')
     expect(JSON.stringify([...outcome.state.session.records])).not.toContain('"note"')
@@ -102,7 +102,11 @@ describe('a turn', () => {
         throw new Error('was run')
       },
     })
-    const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome, events } = await playTurn(
+      await readSessionState(host.journal, 's'),
+      { prompt: 'Go.' },
+      host,
+    )
     const results = events.flatMap((event) => (event.type === 'tool-ended' ? [event.result] : []))
     expect([outcome.ok, asked]).toEqual([true, []])
     expect(results.map(({ content, is_error }) => [content, is_error])).toEqual([
@@ -120,7 +124,7 @@ describe('a turn', () => {
     const { host } = createScriptedHost([{ blocks: [toolCall('a'), toolCall('b')], stop: 'cut', cut: 1 }], {
       runTool,
     })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     const results = [...outcome.state.session.records].flatMap((record) =>
       isKnownRecord(record) && record.type === 'user' ? toBlocks(record.message.content).slice(0, 1) : [],
     )
@@ -135,7 +139,7 @@ describe('a turn', () => {
     const { host, asked } = createScriptedHost([{ blocks: [text('I search.'), search], stop: 'paused' }], {
       readOfferedPrefix: offered,
     })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])
   })
 })
@@ -143,11 +147,11 @@ describe('a turn', () => {
 describe('a turn that stops short', () => {
   it('tells a conflict, after which the session can catch up', async () => {
     const { host } = createScriptedHost([])
-    const state = await openSession(host.journal, 's')
+    const state = await readSessionState(host.journal, 's')
     await playTurn(state, { prompt: 'First.' }, host)
     const { outcome } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'conflict', refusal: { position: 3 }, state })
-    const caught = await readNewRecords(host.journal, outcome.state)
+    const caught = await refreshState(host.journal, outcome.state)
     expect((await playTurn(caught, { prompt: 'Second.' }, host)).outcome.ok).toBe(true)
   })
 
@@ -155,18 +159,18 @@ describe('a turn that stops short', () => {
     const store: FakeStore = new Map()
     const [one, other] = [createFakeJournal(store), createFakeJournal(store)]
     const first = createScriptedHost([], {}, one).host
-    await playTurn(await openSession(one, 's'), { prompt: 'Mine.' }, first)
+    await playTurn(await readSessionState(one, 's'), { prompt: 'Mine.' }, first)
     const { host } = createScriptedHost([], {}, other)
-    const { outcome } = await playTurn(await openSession(other, 's'), { prompt: 'Mine too.' }, host)
+    const { outcome } = await playTurn(await readSessionState(other, 's'), { prompt: 'Mine too.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'locked' })
   })
 
   it('keeps what an aborted reply had said, and settles its calls with the next prompt', async () => {
     const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
     const { host } = createScriptedHost([{ blocks: [text('I begin.'), toolCall('a')], failure }])
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(first.outcome).toMatchObject({ ok: false, reason: 'aborted' })
-    const again = await openSession(host.journal, 's')
+    const again = await readSessionState(host.journal, 's')
     const { outcome, events } = await playTurn(again, { prompt: 'Again.' }, host)
     expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: I begin.',
@@ -185,7 +189,7 @@ describe('a turn that stops short', () => {
   it('keeps what was said when it was called off in the middle of a reply', async () => {
     const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
     const { host } = createScriptedHost([{ blocks: [text('I begin.')], failure }])
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok ? null : outcome.reason, logLines(outcome.state).at(-1)]).toEqual([
       'aborted',
       'assistant: I begin.',
@@ -195,8 +199,8 @@ describe('a turn that stops short', () => {
   it('keeps the text that an aborted reply was in the middle of, and tells the model where it was stopped', async () => {
     const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
     const { host } = createScriptedHost([{ blocks: [], openText: 'There are two ways: fir', failure }])
-    await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    const again = await openSession(host.journal, 's')
+    await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
+    const again = await readSessionState(host.journal, 's')
     const { outcome } = await playTurn(again, { prompt: 'Take the first.' }, host)
     expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: There are two ways: fir',
@@ -209,8 +213,8 @@ describe('a turn that stops short', () => {
   it('continues an aborted reply in the middle of its text, if no prompt is given', async () => {
     const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
     const { host } = createScriptedHost([{ blocks: [text('One.')], openText: 'Tw', failure }])
-    await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    const again = await openSession(host.journal, 's')
+    await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
+    const again = await readSessionState(host.journal, 's')
     const { outcome } = await playTurn(again, { prompt: null }, host)
     expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: One.',
@@ -228,21 +232,21 @@ describe('a turn that stops short', () => {
       { blocks: [], openText: 'Tw', failure: broken },
     ]) {
       const { host } = createScriptedHost([reply])
-      const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+      const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
       expect(logLines(outcome.state).filter((line) => line.startsWith('assistant'))).toEqual([])
     }
   })
 
   it('goes on without a prompt where one has not been answered', async () => {
     const { host, asked } = createScriptedHost([{ blocks: [], failure: OVERLOADED }], NO_RETRIES)
-    const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const first = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
     const { outcome } = await playTurn(first.outcome.state, { prompt: null }, host)
     expect([outcome.ok, asked[1]]).toEqual([true, asked[0]])
   })
 
   it('appends nothing when called off before it begins', async () => {
     const { host, asked } = createScriptedHost([])
-    const state = await openSession(host.journal, 's')
+    const state = await readSessionState(host.journal, 's')
     const { outcome } = await playTurn(state, { prompt: 'Go.', signal: { aborted: true } }, host)
     expect([outcome, asked]).toEqual([{ ok: false, reason: 'aborted', state }, []])
   })
@@ -255,7 +259,11 @@ describe('a turn that stops short', () => {
         return { content: 'stopped half way' }
       },
     })
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.', signal }, host)
+    const { outcome } = await playTurn(
+      await readSessionState(host.journal, 's'),
+      { prompt: 'Go.', signal },
+      host,
+    )
     expect([outcome.ok, asked.length, logLines(outcome.state).at(-1)]).toEqual([
       false,
       1,
@@ -265,7 +273,7 @@ describe('a turn that stops short', () => {
 
   it('does not send what the provider would refuse', async () => {
     const { host, asked } = createScriptedHost([])
-    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: null }, host)
+    const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: null }, host)
     expect([outcome.ok ? null : outcome.reason, asked]).toEqual(['invalid', []])
   })
 })

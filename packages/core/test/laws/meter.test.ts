@@ -6,10 +6,10 @@ import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import {
-  createMeter,
+  createContextMeter,
   measureContextTokens,
   measureGrowthPerCall,
-  updateMeter,
+  updateContextMeter,
 } from '../../src/tokens/context-meter.ts'
 import { calibrateSize, startCalibration } from '../../src/tokens/usage.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
@@ -42,11 +42,11 @@ describe('the meter', () => {
         fc.boolean(),
         ({ records }, seed, stripsThinking) => {
           let [session, view] = [emptySessionLog(), emptyContextView()]
-          let meter = createMeter(ESTIMATOR)
+          let meter = createContextMeter(ESTIMATOR)
           for (const [index, record] of records.entries()) {
             session = appendRecord(session, withUsage(record, index + 1, seed))
             view = updateContextView(view, session)
-            meter = updateMeter(meter, view)
+            meter = updateContextMeter(meter, view)
             const shared = {
               calibration: CALIBRATION,
               policy: estimate,
@@ -77,7 +77,7 @@ describe('the meter', () => {
             clearedAttachmentUUIDs: [],
           },
         })
-        const meter = updateMeter(createMeter(ESTIMATOR), builder.view)
+        const meter = updateContextMeter(createContextMeter(ESTIMATOR), builder.view)
         const tokens = builder.view.entries
           .toArray()
           .reduce((sum, entry) => sum + ESTIMATOR.entry(entry), PREFIX)

@@ -5,7 +5,7 @@ import type { RefusalReason } from '../../src/engine/events.ts'
 import type { SessionHooks } from '../../src/engine/hooks.ts'
 import type { CompactionServices, TurnHost } from '../../src/engine/host.ts'
 import type { Signal } from '../../src/engine/ports.ts'
-import { openSession } from '../../src/engine/session-state.ts'
+import { readSessionState } from '../../src/engine/session-state.ts'
 import type { Switches } from '../../src/policy/switches.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'
@@ -188,7 +188,11 @@ async function turnOn(
   })
   const { compaction: room, ...without } = made.host
   const host: TurnHost = hasRoom && room !== undefined ? { ...without, compaction: room } : without
-  const { events } = await playTurn(await openSession(host.journal, SESSION), { prompt: 'and now?' }, host)
+  const { events } = await playTurn(
+    await readSessionState(host.journal, SESSION),
+    { prompt: 'and now?' },
+    host,
+  )
   const isAct = events.some(({ type }) => type === 'microcompact' || type === 'compact')
   return [made.asked.map(({ payload }) => payload.messages), isAct]
 }

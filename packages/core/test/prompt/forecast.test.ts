@@ -10,7 +10,7 @@ import {
 import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
 import { type AssembledRequest, toPayload } from '../../src/request/build-request.ts'
-import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
+import { tallyLoggedGaps } from '../../src/request/cache-ttl.ts'
 import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
@@ -268,7 +268,7 @@ describe('a session opened again', () => {
     answer('c', 1800, 21)
     builder.user('four', at(120))
     answer('d', 2000, 121)
-    expect(readGapsFromLog(builder.session, PROFILE.cache)).toEqual({
+    expect(tallyLoggedGaps(builder.session, PROFILE.cache)).toEqual({
       calls: 4,
       added: 2000,
       lapsed: 1500,

@@ -38,7 +38,10 @@ function doAtOnce<Input extends readonly unknown[], Result>(
 }
 
 export const writeLocalSummary = doAtOnce(function* (facts: SessionFacts, rules: local.LocalSummaryOptions) {
-  return yield* local.writeLocalSummary({ facts, pieces: yield* local.listPieces(facts) }, rules)
+  return yield* local.writeLocalSummary(
+    { facts, pieces: yield* local.createLocalSummaryPieces(facts) },
+    rules,
+  )
 })
 export const repairSummary = doAtOnce(repair.repairSummary)
 export const buildLedger = doAtOnce(function* (

@@ -19,7 +19,7 @@ import {
   type TurnHost,
 } from '@tidemark/core/engine/host'
 import type { Clock, Journal, Model } from '@tidemark/core/engine/ports'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { JsonObject } from '@tidemark/core/log/json'
@@ -76,7 +76,7 @@ export async function openLoggedSession(
     },
     ...(ledger === undefined ? {} : { ledger: { namesTokens: ledger } }),
   })
-  const state = await openSession(journal, findSessionId(log, transcript))
+  const state = await readSessionState(journal, findSessionId(log, transcript))
   const estimator = createEstimator(model.weights(policy.estimate))
   const scaled = scalePolicy(policy, model)
   const { largeInput } = scaled.budgets.clear

@@ -4,7 +4,7 @@ import type { SessionStartSource } from '@tidemark/core/engine/hooks'
 import type { CompactionServices, NotesServices, SeparateSummaryModel } from '@tidemark/core/engine/host'
 import type { StoredNotes } from '@tidemark/core/engine/ports'
 import type { ModelFailure } from '@tidemark/core/engine/reply'
-import { openSession, type SessionState } from '@tidemark/core/engine/session-state'
+import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import {
   type PreparedSummary,
   refreshSession,
@@ -195,7 +195,7 @@ interface OpenSessionInput {
 
 export async function openSessionById(id: string, input: OpenSessionInput): Promise<OpenSession> {
   const { settings, options, tools, sections } = input
-  let state = await openSession(settings.journal, id)
+  let state = await readSessionState(settings.journal, id)
   const awaited = createAwaitedResponse()
   const telemetry = observeSession(id, input, (name) => isToolOffered(session, name))
   const listeners = createListeners(listListeners(telemetry, input))

@@ -35,8 +35,9 @@ export interface ChatStart extends ModelOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly maxTurns?: number
-  /** Limits of the session including its subagents. `subagentLimit` has the limits of one run of a subagent. */
+  /** What the session and its subagents may use. */
   readonly limit?: Limits
+  /** What one run of a subagent may use. */
   readonly subagentLimit?: Limits
   /** The folder given on the command line, if any. */
   readonly cwd?: string

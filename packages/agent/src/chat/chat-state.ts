@@ -26,7 +26,7 @@ export interface ChatState {
   meter: MeterReading | null
   isMeterOld: boolean
   meterAt: number
-  /** When Ctrl-C was pressed in an idle session. A second Ctrl-C soon after exits. */
+  /** When Ctrl-C was last pressed on an empty input. A second Ctrl-C soon after exits. */
   exitAskedAt: number
   hint: string
 }
@@ -37,7 +37,7 @@ export interface RunningWork {
   text: string
   /** Start time of the present step. */
   since: number
-  /** Characters of the answer that have arrived. */
+  /** Characters that the model has sent in the present step. */
   received: number
   /** True for a turn, whose events change `text`. For a command, the text stays the same. */
   readonly isTurn: boolean
@@ -74,8 +74,8 @@ export function startRunningWork(state: ChatState, text: string, isTurn = false)
   return running
 }
 
-/** Sets the present step of a turn, and resets `received`. */
-export function showStep(running: RunningWork, text: string): void {
+/** Sets the present step of a turn, with its start time and no characters yet. Changes nothing for a command or the same step. */
+export function setRunningStep(running: RunningWork, text: string): void {
   if (!running.isTurn || running.text === text) return
   running.text = text
   running.since = Date.now()
@@ -91,6 +91,7 @@ function describeRunning({ text, since, received }: RunningWork, now: number): S
   return { text, progress: ` · ${formatDuration(now - since)}${arrived}` }
 }
 
+/** Returns what the lines around the input show. The meter is read again only if it is old, and at most every `METER_MS`. */
 export function readScreenState(state: ChatState, now: number): ScreenState {
   if (state.isMeterOld && state.agent !== null && now - state.meterAt >= METER_MS) {
     state.isMeterOld = false

@@ -30,7 +30,7 @@ import {
   EXIT_CONFIRM_MS,
   type RunningWork,
   readScreenState,
-  showStep,
+  setRunningStep,
   startRunningWork,
 } from './chat-state.ts'
 import { switchToNextMode } from './command-permissions.ts'
@@ -278,7 +278,7 @@ function receive(event: SessionEvent, { start, state, transcript, screen }: Cont
   const text = describeProgress(event)
   if (text !== null) start.onWork?.(text)
   if (running !== null) {
-    if (text !== null) showStep(running, event.type === 'tool-started' ? `running ${text}` : text)
+    if (text !== null) setRunningStep(running, event.type === 'tool-started' ? `running ${text}` : text)
     if (event.type === 'reply' && event.event.type === 'block-grew') countArrived(running, event.event.delta)
     if (event.type === 'summary-progress') running.received = event.characters
   }
@@ -291,9 +291,9 @@ function countArrived(
   running: RunningWork,
   delta: Extract<EventOf<'reply'>['event'], { type: 'block-grew' }>['delta'],
 ): void {
-  if (delta.kind === 'thinking') showStep(running, 'thinking')
-  else if (delta.kind === 'text') showStep(running, 'answering')
-  else if (delta.kind === 'input') showStep(running, 'writing a tool call')
+  if (delta.kind === 'thinking') setRunningStep(running, 'thinking')
+  else if (delta.kind === 'text') setRunningStep(running, 'answering')
+  else if (delta.kind === 'input') setRunningStep(running, 'writing a tool call')
   else return
   running.received += delta.kind === 'input' ? delta.json.length : delta.text.length
 }
@@ -303,7 +303,7 @@ function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }
   const line = createSubagentLine(event)
   if (line !== null) transcript.addLine(line)
   else if (state.running !== null && event.text !== undefined)
-    showStep(state.running, sanitizeText(`${event.agent.type}: ${event.text}`))
+    setRunningStep(state.running, sanitizeText(`${event.agent.type}: ${event.text}`))
   screen.update()
 }
 
@@ -326,7 +326,7 @@ function interrupt(chat: ChatContext, state: ChatState, key: 'ctrl+c' | 'escape'
   if (key === 'ctrl+c') state.exitAskedAt = now
   if (state.running !== null) {
     state.running.stop.abort()
-    showStep(state.running, 'interrupting')
+    setRunningStep(state.running, 'interrupting')
   }
   state.hint = key === 'ctrl+c' ? 'Press Ctrl-C again to exit.' : ''
   chat.screen.update()

@@ -63,7 +63,7 @@ export interface ListedPrompt {
   readonly isCompacted: boolean
 }
 
-/** Returns the user messages of the conversation, including those before a compaction, oldest first. */
+/** Returns the user messages of the conversation that have typed text, including those before a compaction, oldest first. */
 export async function listBranchPrompts(session: Session): Promise<readonly ListedPrompt[]> {
   const branch = await session.records()
   const compaction = session.undoPoints().inEffect.findLast(({ kind }) => kind === 'compact')?.id

@@ -12,11 +12,11 @@ export interface PromptQueue {
   takeNewest(): string | null
   takeAll(): readonly string[]
   /**
-   * Switches to the file of a session. Returns what an earlier run has left in that file. It stays there until the queue changes or `save`
-   * is called.
+   * Switches to the file of a session and removes the file of the session before. Returns the prompts that an earlier run has left in the
+   * new file; if no prompts wait now, they stay there until the queue changes or `save` is called.
    */
   open(path: string): readonly string[]
-  /** Writes what waits now. */
+  /** Writes the waiting prompts to the file. */
   save(): void
 }
 

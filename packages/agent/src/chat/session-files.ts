@@ -6,7 +6,7 @@ import { sanitizeLines } from '@tidemark/terminal/render/text'
 import { findLogs, inspectFiles, readLog, type SessionReport, sessionPaths } from 'tidemark/logs'
 import type { SessionRecord } from 'tidemark/records'
 
-/** Returns the records of a session's log; none if it is new. */
+/** Returns the records of a session's log; none if there is no log or it cannot be read. */
 export async function readSessionRecords(home: string, id: string): Promise<readonly SessionRecord[]> {
   const read = await readLog(sessionPaths(home, id).log, { withAgents: false }).catch(() => null)
   return read?.ok === true ? read.records.map(({ record }) => record) : []

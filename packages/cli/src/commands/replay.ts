@@ -154,7 +154,7 @@ function renderReplays(
   return `${text}\n`
 }
 
-/** One line for one policy; one line each for several. */
+/** Formats the recorded cost and one policy as one line; several policies as one line each, below the recorded cost. */
 function formatReplay(recorded: number | null, policies: readonly PolicyReplay[]): readonly string[] {
   const first = `as recorded ${recorded === null ? '?' : formatDollars(recorded)}`
   const lines = policies.map(({ name, usd, anchors: { used, seen }, refused }) => {

@@ -60,7 +60,7 @@ export class SessionStore implements PageSessions {
     this.#options = options
   }
 
-  /** Finds the logs and starts to read them. Returns after they are found. */
+  /** Finds the logs and starts to read them. Returns their number as soon as they are found. */
   async start(): Promise<number> {
     await this.#findLogs()
     this.#reading = this.#readAll()
@@ -80,7 +80,7 @@ export class SessionStore implements PageSessions {
     })
   }
 
-  /** Returns the report of a session, and reads its log if that has not happened yet; null if there is no such session. */
+  /** Returns a session's report and undo state, after reading its log if necessary; null if there is no such session or no readable log. */
   async readPage(id: string): Promise<SessionPage | null> {
     const session = this.#sessions.get(id)
     if (session === undefined) return null
@@ -116,7 +116,7 @@ export class SessionStore implements PageSessions {
     return answerSessionQuestion(session, question)
   }
 
-  /** Undoes a compaction or clearing, then reads the session again; null if there is no such session. */
+  /** Undoes a compaction or clearing, then reads the session again; null if there is no such session or it was not read yet. */
   async undo(id: string, target: string): Promise<UndoOutcome | null> {
     const session = this.#sessions.get(id)
     if (session?.report == null) return null

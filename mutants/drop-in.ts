@@ -7,6 +7,14 @@ const SECRETS = 'test/drop-in/removed-secrets'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'savings-forgotten-by-a-new-process',
+    law: 'that a new process goes on with at every request costs what it costs in one',
+    file: 'packages/core/src/turn/turn.ts',
+    find: 'if (turn.host.client !== undefined) await updateCosts(turn)',
+    replace: '',
+    tests: ['test/drop-in/client-restart.test'],
+  },
+  {
     name: 'observed-calls-that-broke-off-are-free',
     law: 'since the client aborted its request is counted',
     file: 'packages/tidemark/src/dropin/client-exchange.ts',

@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Variables that reach tests: where programs and temporary files are, and what a run of this repository is asked for. */
 const KEPT =
-  /^(?:path|pathext|comspec|systemroot|te?mp|tmpdir|vitest.*|test|node_env|tidemark_run_share|tidemark_seed|tidemark_test_command|tidemark_test_database|golden_dump)$/i
+  /^(?:path|pathext|comspec|systemroot|te?mp|tmpdir|vitest.*|test|node_env|tidemark_run_share|tidemark_seed|tidemark_test_command|tidemark_test_database|tidemark_test_previous|golden_dump)$/i
 
 /** Starting is most of what a short-lived process costs, and compiling most of starting: compiled code is kept between runs. */
 export const COMPILED: string = fileURLToPath(

@@ -11,7 +11,7 @@ const LIMITS: Readonly<Record<string, JourneyFigures>> = {
   'prompt to bytes': { files: 80, changes: 250 },
   'automatic compaction': { files: 110, changes: 507 },
   inspect: { files: 77, changes: 303 },
-  "client's request to bytes": { files: 83, changes: 276 },
+  "client's request to bytes": { files: 84, changes: 278 },
   // Some runs have one change of file less.
   'chat turn with a question, CLI part': { files: 46, changes: 156 },
 }

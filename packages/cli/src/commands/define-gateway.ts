@@ -19,6 +19,7 @@ export function addGatewayCommands(program: Command, terminal: Terminal, outcome
     .command('gateway')
     .description('serve many users: sessions, keys and budgets in Postgres, for any number of processes')
     .option('--database <url>', 'postgres://…; without it, one process keeps sessions in files, without keys')
+    .option('--objects <url>', 'a bucket of an S3-compatible store, for what is larger than 256 KB', parseUrl)
     .option('--port <number>', 'port to listen on; default: 8788, 0 for any free port', parsePort)
     .option('--host <address>', 'address to listen on; default: 127.0.0.1')
     .option('--upstream <url>', 'the Messages API; default: https://api.anthropic.com', parseUrl)

@@ -25,6 +25,8 @@ import { tidemarkHome } from 'tidemark/internal'
 
 export interface GatewayCommandOptions {
   readonly database?: string
+  /** Address of a bucket. */
+  readonly objects?: string
   readonly port?: number
   readonly host?: string
   readonly upstream?: string
@@ -66,6 +68,7 @@ export async function runGatewayCommand(choices: GatewayCommandOptions, terminal
     port: choices.port ?? DEFAULT_PORT,
     onLog: (line) => printLogLine(line, choices, terminal),
     ...(database === undefined ? {} : { database }),
+    ...(choices.objects === undefined ? {} : { objects: choices.objects }),
     ...(host === undefined ? {} : { host }),
     ...(upstream === undefined ? {} : { upstream }),
     ...(upstreamOpenai === undefined ? {} : { upstreamOpenai }),

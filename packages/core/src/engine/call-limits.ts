@@ -9,7 +9,7 @@ import {
   type RunningCall,
   type Spending,
 } from '../cost/limits.ts'
-import { sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
+import { type SessionCost, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import type { TurnFailure } from './events.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext } from './measure-context.ts'
@@ -39,12 +39,19 @@ export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure |
 
 /** Returns the limit that is reached by what is in the log, without counting running calls; null if there is none. */
 export async function findLoggedLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
-  const { limits, pricesOf } = turn.host
+  const { limits } = turn.host
   if (limits === undefined || limits.scopes.length === 0) return null
-  const { costs: known, session } = turn.state
-  const costs = await finishTurnSteps(turn, updateSessionCost(known, session.records, pricesOf))
-  turn.state = { ...turn.state, costs }
+  await updateCosts(turn)
   return findCountedLimitFailure(turn)
+}
+
+/** Prices the calls that were logged since the last update. The first update of an opened session prices its whole log, in slices. */
+export async function updateCosts(turn: TurnContext): Promise<SessionCost> {
+  const { costs: known, session } = turn.state
+  const steps = updateSessionCost(known, session.records, turn.host.pricesOf)
+  const costs = await finishTurnSteps(turn, steps)
+  turn.state = { ...turn.state, costs }
+  return costs
 }
 
 /** As `findLimitFailure`, and counts the call as under way until `end`. */

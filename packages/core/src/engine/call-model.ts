@@ -27,7 +27,7 @@ import { findWriteClass } from '../request/cache-ttl.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { estimateLostUsage, withEstimatedOutput } from '../tokens/usage.ts'
-import { type AdmittedCall, findCountedLimitFailure } from './call-limits.ts'
+import { type AdmittedCall, findCountedLimitFailure, updateCosts } from './call-limits.ts'
 import type { ResumeCost, TurnEvent, TurnFailure } from './events.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext, measureIdleTime } from './measure-context.ts'
@@ -47,7 +47,6 @@ import {
 import type { SessionState } from './session-state.ts'
 import {
   appendUnlinkedRecords,
-  finishTurnSteps,
   linkRecords,
   type TurnContext,
   type UnlinkedRecord,
@@ -539,12 +538,8 @@ export function withCosts(state: SessionState, prices: FindModelPrices): Session
   return { ...state, costs: runAtOnce(updateSessionCost(state.costs, state.session.records, prices)) }
 }
 
-/** Prices the call. The first call of an opened session prices its whole log, in slices. */
 async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<TurnEvent, void> {
-  const { session, costs: known } = turn.state
-  const steps = updateSessionCost(known, session.records, turn.host.pricesOf)
-  const costs = await finishTurnSteps(turn, steps)
-  turn.state = { ...turn.state, costs }
+  const costs = await updateCosts(turn)
   const call = costs.recent.find(({ id }) => id === response)
   if (call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
 }

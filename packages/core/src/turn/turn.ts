@@ -10,7 +10,7 @@ import {
   appendSourceUpdates,
   collectOpeningRecords,
 } from '../engine/announce-updates.ts'
-import { admitCall, findLimitFailure } from '../engine/call-limits.ts'
+import { admitCall, findLimitFailure, updateCosts } from '../engine/call-limits.ts'
 import {
   findResumeCost,
   type ModelCallResult,
@@ -247,6 +247,8 @@ export async function* prepareNextRequest(
   findRefusal: (request: AssembledRequest) => TurnFailure | null = () => null,
 ): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
   if (isTurnAborted(turn)) return ABORTED
+  // What a client may pay for its cache depends on what it has saved so far, also in a session that was just opened.
+  if (turn.host.client !== undefined) await updateCosts(turn)
   const failure =
     (turn.host.limits === undefined ? null : await findLimitFailure(turn)) ?? // before anything is rewritten for a request that is not sent
     (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned

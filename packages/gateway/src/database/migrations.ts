@@ -76,6 +76,18 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'sessions by the beginning of their ids',
     sql: 'create index gateway_sessions_by_id on gateway_sessions (scope, (session collate "C"))',
   },
+  {
+    number: 4,
+    name: 'objects in a store of their own',
+    sql: `
+      create table gateway_objects (
+        name text primary key, scope text not null, session text, bytes bigint not null,
+        created_at timestamptz not null default now(), deleted_at timestamptz
+      );
+      create index gateway_objects_by_session on gateway_objects (scope, session);
+      create index gateway_objects_deleted on gateway_objects (created_at) where deleted_at is not null;
+      alter table gateway_blobs alter column bytes drop not null, add column object text;`,
+  },
 ]
 
 /** Number of the advisory lock for the steps, so that processes that start together wait for each other. */

@@ -3,16 +3,20 @@
  * keys do not conflict.
  */
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
-import { describeThrown } from '@tidemark/core/errors'
+import { describeThrown, TidemarkError } from '@tidemark/core/errors'
 import { computeBlobId, copyBlobBytes } from 'tidemark/internal'
 import { createPostgresJournal, type PostgresLocks } from 'tidemark/postgres'
 import { appendAudit } from './audit.ts'
 import { type Database, runTransaction } from './database.ts'
+import { createLineTexts, loadObject, OBJECT_BYTES, storeObject } from './large-lines.ts'
+import type { ObjectStore } from './object-store.ts'
 
 interface SessionStoreOptions {
   /** The id of the key. */
   readonly scope: string
   readonly locks: PostgresLocks
+  /** Where long lines are stored; null for the database. */
+  readonly objects: ObjectStore | null
   /** Seconds that a request waits while another process handles a request of the same session. */
   readonly waitSeconds: number
   /** Called if the log could not be read or written, with the reason. */
@@ -26,8 +30,9 @@ const TOUCH_MS = 10_000
 const MOST_TOUCHED = 10_000
 
 export function createScopeJournal(pool: Database, options: SessionStoreOptions): Journal {
-  const { scope, locks, waitSeconds, onFailure } = options
-  const journal = createPostgresJournal(pool, { scope, locks, waitSeconds })
+  const { scope, locks, objects, waitSeconds, onFailure } = options
+  const texts = createLineTexts(pool, scope, objects)
+  const journal = createPostgresJournal(pool, { scope, locks, waitSeconds, texts })
   const touched = new Map<string, number>()
   const report = (thrown: unknown): never => {
     onFailure(describeThrown(thrown))
@@ -96,30 +101,42 @@ async function findRecent(
   return rows.map(({ session }) => session)
 }
 
-/** Creates the blob store of a scope (the id of a key), which all sessions of the key share. */
-export function createScopeBlobs(pool: Database, scope: string): BlobStore {
+/**
+ * Creates the blob store of a scope (the id of a key), which all sessions of the key share. `objects`: where large blobs are stored; null for
+ * the database.
+ */
+export function createScopeBlobs(pool: Database, scope: string, objects: ObjectStore | null): BlobStore {
+  async function has(id: string): Promise<boolean> {
+    const found = await pool.query('select 1 from gateway_blobs where scope = $1 and id = $2', [scope, id])
+    return found.rows.length > 0
+  }
   return {
     async put(given) {
       const bytes = copyBlobBytes(given)
       const id = computeBlobId(bytes)
+      const isObject = objects !== null && bytes.byteLength > OBJECT_BYTES
+      if (isObject && (await has(id))) return id
+      const object = isObject ? await storeObject(pool, objects, { scope, session: null, bytes }) : null
       await pool.query(
-        'insert into gateway_blobs (scope, id, bytes) values ($1, $2, $3) on conflict do nothing',
-        [scope, id, Buffer.from(bytes)],
+        'insert into gateway_blobs (scope, id, bytes, object) values ($1, $2, $3, $4) on conflict do nothing',
+        [scope, id, object === null ? Buffer.from(bytes) : null, object?.name ?? null],
       )
       return id
     },
     async get(id) {
-      const { rows } = await pool.query('select bytes from gateway_blobs where scope = $1 and id = $2', [
-        scope,
-        id,
-      ])
-      const bytes = rows[0]?.bytes
-      return bytes instanceof Uint8Array ? Uint8Array.from(bytes) : null
+      const { rows } = await pool.query(
+        'select bytes, object from gateway_blobs where scope = $1 and id = $2',
+        [scope, id],
+      )
+      const { bytes, object: name } = rows[0] ?? {}
+      if (typeof name !== 'string') return bytes instanceof Uint8Array ? Uint8Array.from(bytes) : null
+      if (objects !== null) return loadObject(objects, { name, sha256: id })
+      throw new TidemarkError(
+        'io-failed',
+        `The blob ${id} is in an object store: start the gateway with --objects.`,
+      )
     },
-    async has(id) {
-      const found = await pool.query('select 1 from gateway_blobs where scope = $1 and id = $2', [scope, id])
-      return found.rows.length > 0
-    },
+    has,
   }
 }
 
@@ -129,7 +146,7 @@ interface DeletedSession {
 }
 
 /**
- * Deletes a session with the blobs that no other session of the key has. Returns null, and deletes nothing, if a process
+ * Deletes a session with the blobs that no other session of the key has; their objects are deleted by the next job. Returns null, and deletes nothing, if a process
  * answers a request of it just now, if it was used in the last `unusedSeconds`, or if there is none.
  */
 export async function deleteSession(
@@ -147,8 +164,14 @@ export async function deleteSession(
     const blobs = await connection.query(
       `delete from gateway_blobs b where scope = $1
          and exists (select 1 from tidemark_lines l where l.scope = $1 and l.session = $2 and position(b.id in l.text) > 0)
-         and not exists (select 1 from tidemark_lines l where l.scope = $1 and l.session <> $2 and position(b.id in l.text) > 0)`,
+         and not exists (select 1 from tidemark_lines l where l.scope = $1 and l.session <> $2 and position(b.id in l.text) > 0)
+       returning object`,
       [scope, session],
+    )
+    // A job deletes the objects themselves, because their store has no part in this transaction.
+    await connection.query(
+      'update gateway_objects set deleted_at = now() where (scope = $1 and session = $2) or name = any($3::text[])',
+      [scope, session, blobs.rows.flatMap(({ object }) => object ?? [])],
     )
     const lines = await connection.query('delete from tidemark_lines where scope = $1 and session = $2', [
       scope,

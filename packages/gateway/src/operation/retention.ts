@@ -1,9 +1,11 @@
 /**
- * Background jobs of pg-boss in the same database: sessions unused for too long are deleted, and calls of dead processes are settled. If a
+ * Background jobs of pg-boss in the same database: sessions unused for too long and objects of deleted ones are deleted, and calls of dead processes are settled. If a
  * process is killed, another one takes over its job.
  */
 import { PgBoss } from 'pg-boss'
 import type { Database } from '../database/database.ts'
+import { deleteUnusedObjects } from '../database/large-lines.ts'
+import type { ObjectStore } from '../database/object-store.ts'
 import { deleteSession } from '../database/session-stores.ts'
 import { settleDeadProcesses } from '../spending/budget.ts'
 
@@ -11,6 +13,8 @@ interface JobOptions {
   readonly database: Database
   /** Days without a request after which a session is deleted; null to keep all. */
   readonly retentionDays: number | null
+  /** Where large lines and blobs are; null for the database. */
+  readonly objects: ObjectStore | null
   readonly onError: (message: string) => void
 }
 
@@ -24,7 +28,8 @@ const SCHEDULE = '* * * * *'
 /** Maximum sessions that one job deletes, so that no job runs for long. */
 const BATCH = 500
 
-export async function startJobs({ database, retentionDays, onError }: JobOptions): Promise<Jobs> {
+export async function startJobs(options: JobOptions): Promise<Jobs> {
+  const { database, retentionDays, objects, onError } = options
   const boss = new PgBoss({
     // The jobs use the gateway's pool, so that one limit of connections applies.
     db: {
@@ -37,7 +42,7 @@ export async function startJobs({ database, retentionDays, onError }: JobOptions
   await boss.createQueue(UPKEEP_QUEUE, { policy: 'short', retryLimit: 2, expireInSeconds: 300 })
   await boss.schedule(UPKEEP_QUEUE, SCHEDULE)
   await boss.work(UPKEEP_QUEUE, async () => {
-    await runUpkeep(database, retentionDays)
+    await runUpkeep(database, retentionDays, objects)
   })
   return { close: () => boss.stop({ graceful: true, timeout: 5_000 }) }
 }
@@ -63,14 +68,30 @@ async function runAlone(database: Database, work: () => Promise<unknown>): Promi
   }
 }
 
-/** Settles the calls of dead processes, and deletes up to `BATCH` sessions unused for too long. Several processes may call this at once. */
+interface Upkeep {
+  readonly settled: number
+  /** Deleted sessions. */
+  readonly deleted: number
+  /** Deleted objects. */
+  readonly objects: number
+}
+
+/**
+ * Settles the calls of dead processes, and deletes sessions unused for too long and objects that nothing refers to, up to `BATCH` of each. Several
+ * processes may call this at once.
+ */
 export async function runUpkeep(
   database: Database,
   retentionDays: number | null,
-): Promise<{ readonly settled: number; readonly deleted: number }> {
+  objects: ObjectStore | null = null,
+): Promise<Upkeep> {
   const settled = await settleDeadProcesses(database)
   await database.query("delete from gateway_processes where seen_at < now() - interval '1 day'")
-  if (retentionDays === null) return { settled, deleted: 0 }
+  const deleted = retentionDays === null ? 0 : await deleteUnusedSessions(database, retentionDays)
+  return { settled, deleted, objects: objects === null ? 0 : await deleteUnusedObjects(database, objects) }
+}
+
+async function deleteUnusedSessions(database: Database, retentionDays: number): Promise<number> {
   const unusedSeconds = retentionDays * 86_400
   const { rows } = await database.query<{ scope: string; session: string }>(
     // Compared by the clock of the database, which also wrote `used_at`, because the clock of a process may be days ahead.
@@ -81,5 +102,5 @@ export async function runUpkeep(
   for (const { scope, session } of rows)
     if ((await deleteSession(database, { scope, session, actor: 'retention', unusedSeconds })) !== null)
       deleted += 1
-  return { settled, deleted }
+  return deleted
 }

@@ -7,6 +7,8 @@ import { describeThrown } from '@tidemark/core/errors'
 import type { PageAnswer, PageSessions, SessionQuestion } from '@tidemark/page/server/page-routes'
 import type { ListedSession, SessionList, SessionOwner } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
+import { createLineTexts } from '../database/large-lines.ts'
+import type { ObjectStore } from '../database/object-store.ts'
 import { createLogReader, type LogQuestion, type LogReader, UnreadableLog } from './log-reader.ts'
 import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 
@@ -35,7 +37,14 @@ export interface ObservedSession {
   readonly reportAt: number
 }
 
-export function createSessionReports(pool: Database, onError: (message: string) => void): SessionReports {
+/** Where logs are: rows of the database, and large lines in a store of objects, if there is one. */
+interface LogStore {
+  readonly pool: Database
+  readonly objects: ObjectStore | null
+}
+
+export function createSessionReports(store: LogStore, onError: (message: string) => void): SessionReports {
+  const { pool } = store
   const reader = createLogReader()
   const waiting = new Set<string>()
   let isClosed = false
@@ -51,7 +60,7 @@ export function createSessionReports(pool: Database, onError: (message: string) 
     const due = rows.filter((row) => !waiting.has(toSessionId(row)))
     for (const row of due) waiting.add(toSessionId(row))
     try {
-      for (const row of due) if (!isClosed) await makeReport(pool, reader, row)
+      for (const row of due) if (!isClosed) await makeReport(store, reader, row)
     } finally {
       for (const row of due) waiting.delete(toSessionId(row))
     }
@@ -69,7 +78,7 @@ export function createSessionReports(pool: Database, onError: (message: string) 
       },
       async answer(id, ask) {
         const { rows } = await pool.query<SessionRow>(ONE, [...listViewerValues(viewer), id])
-        return rows[0] === undefined ? null : answerAbout(pool, reader, rows[0], ask)
+        return rows[0] === undefined ? null : answerAbout(store, reader, rows[0], ask)
       },
     }),
     async observe(viewer) {
@@ -175,27 +184,27 @@ function toQuestion<Ask extends SessionQuestion | null>(row: SessionRow, ask: As
 }
 
 async function answerAbout(
-  pool: Database,
+  store: LogStore,
   reader: LogReader,
   row: SessionRow,
   ask: SessionQuestion,
 ): Promise<PageAnswer> {
   try {
-    return await reader.ask(toQuestion(row, ask), () => readLines(pool, row))
+    return await reader.ask(toQuestion(row, ask), () => readLines(store, row))
   } catch (thrown) {
     return { status: 422, json: { error: `This session cannot be read: ${describeThrown(thrown)}` } }
   }
 }
 
-async function makeReport(pool: Database, reader: LogReader, row: SessionRow): Promise<void> {
+async function makeReport(store: LogStore, reader: LogReader, row: SessionRow): Promise<void> {
   const made = await reader
-    .ask(toQuestion(row, null), () => readLines(pool, row))
+    .ask(toQuestion(row, null), () => readLines(store, row))
     .catch((thrown: unknown) => {
       if (thrown instanceof UnreadableLog) return { listed: null, losses: '[]', why: thrown.message }
       throw thrown
     })
   const why = 'why' in made ? made.why : null
-  await pool.query(
+  await store.pool.query(
     `insert into gateway_reports (scope, session, format, lines, listed, why, losses)
      select scope, session, $3, $4, $5, $6, $7 from gateway_sessions where scope = $1 and session = $2
      on conflict (scope, session) do update set format = excluded.format, lines = excluded.lines,
@@ -212,20 +221,25 @@ const PIECES = `select max(line) as last, sum(bytes) as bytes from (
     from tidemark_lines where scope = $1 and session = $2 and line <= $3
   ) sized group by piece order by piece`
 
+const OBJECTS_SIZE =
+  'select coalesce(sum(bytes), 0) as bytes from gateway_objects where scope = $1 and session = $2'
+
 async function* readLines(
-  pool: Database,
+  { pool, objects }: LogStore,
   { scope, session, lines }: SessionRow,
 ): AsyncGenerator<readonly string[]> {
   const pieces = await pool.query(PIECES, [scope, session, lines ?? 0, PIECE_BYTES])
-  if (pieces.rows.reduce((sum, { bytes }) => sum + Number(bytes), 0) > MOST_LOG_BYTES)
+  const outside = await pool.query(OBJECTS_SIZE, [scope, session])
+  if ([...pieces.rows, ...outside.rows].reduce((sum, { bytes }) => sum + Number(bytes), 0) > MOST_LOG_BYTES)
     throw new UnreadableLog('its log is too large for the page.')
+  const { fromStored } = createLineTexts(pool, scope, objects)
   let read = 0
   for (const { last } of pieces.rows) {
     const { rows } = await pool.query<{ text: string }>(
       'select text from tidemark_lines where scope = $1 and session = $2 and line > $3 and line <= $4 order by line',
       [scope, session, read, last],
     )
-    yield rows.map(({ text }) => text)
+    yield await fromStored(rows.map(({ text }) => text))
     read = last
   }
 }

@@ -24,12 +24,15 @@ import {
 } from '@tidemark/page/server/page-routes'
 import type { TeamViewer } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
+import type { ObjectStore } from '../database/object-store.ts'
 import { createSessionReports, type ObservedSession, type SessionReports } from './session-reports.ts'
 import { readTeamFigures } from './team-figures.ts'
 import { findViewer, type PageViewer, SIGN_IN_SECONDS, signIn, signOut } from './viewers.ts'
 
 interface TeamPageOptions {
   readonly database: Database
+  /** Where large lines of logs are; null for the database. */
+  readonly objects: ObjectStore | null
   /** The address at which browsers on other machines reach the page; null for this machine only. */
   readonly pageUrl: string | null
   readonly onError: (message: string) => void
@@ -50,10 +53,10 @@ interface PageState {
   readonly streams: Set<ServerResponse>
 }
 
-export function createTeamPage({ database, pageUrl, onError }: TeamPageOptions): TeamPage {
+export function createTeamPage({ database, objects, pageUrl, onError }: TeamPageOptions): TeamPage {
   const state: PageState = {
     database,
-    reports: createSessionReports(database, onError),
+    reports: createSessionReports({ pool: database, objects }, onError),
     streams: new Set(),
   }
   const outside = pageUrl === null ? null : new URL(pageUrl).origin

@@ -11,6 +11,7 @@ import { closeServer, createClientHost, listenOn, PROVIDER_UPSTREAMS } from 'tid
 import type { Telemetry } from 'tidemark/telemetry'
 import { type Database, describeDatabaseError, openDatabase, queryPromptly } from '../database/database.ts'
 import { migrateDatabase } from '../database/migrations.ts'
+import { checkObjectStore, type ObjectStore, openObjectStore } from '../database/object-store.ts'
 import type { GatewayKey } from '../keys/keys.ts'
 import { createMetrics, type Metrics } from '../operation/metrics.ts'
 import { type Jobs, startJobs } from '../operation/retention.ts'
@@ -23,6 +24,8 @@ import { createTenants, type Tenants } from './tenants.ts'
 export interface GatewayOptions {
   /** Address of the database. Without one, a single process stores sessions in files, and there are no keys. */
   readonly database?: string
+  /** Address of a bucket in an S3-compatible store, for lines and blobs above 256 KB. Default: they are in the database. */
+  readonly objects?: string
   /** Folder for sessions without a database. */
   readonly home: string
   /** Default: 127.0.0.1. */
@@ -33,7 +36,7 @@ export interface GatewayOptions {
   readonly upstream?: string
   /** Address of OpenAI's APIs, without `/v1`. Default: OpenAI's own. */
   readonly upstreamOpenai?: string
-  /** Credentials are read from `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`. */
+  /** Credentials are read from `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`; those for `objects` from the variables of AWS. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly maxBodyBytes?: number
   /** Maximum context window to use, in tokens. Default: that of each model. */
@@ -152,9 +155,11 @@ async function openServices(
   metrics: Metrics,
   onLog: (line: GatewayLogLine) => void,
 ): Promise<GatewayServices> {
+  const objects = await openObjects(options)
   const database = options.database === undefined ? null : openDatabase(options.database)
   const tenants = createTenants({
     database,
+    objects,
     home: options.home,
     env: options.env,
     idleSeconds: options.idleSeconds ?? DEFAULT_IDLE_SECONDS,
@@ -175,9 +180,10 @@ async function openServices(
       })
     const accounts = await openAccounts({ database, process: randomUUID(), metrics, onWarning })
     const onError = (message: string): void => onLog({ level: 'error', event: 'jobs', message })
-    const jobs = await startJobs({ database, retentionDays: options.retentionDays ?? null, onError })
+    const jobs = await startJobs({ database, objects, retentionDays: options.retentionDays ?? null, onError })
     const page = createTeamPage({
       database,
+      objects,
       pageUrl: options.pageUrl ?? null,
       onError: (message) => onLog({ level: 'warning', event: 'page', message }),
     })
@@ -187,6 +193,15 @@ async function openServices(
     if (thrown instanceof TidemarkError) throw thrown
     throw new TidemarkError('io-failed', describeDatabaseError(thrown), { cause: thrown })
   }
+}
+
+async function openObjects({ database, objects, env }: GatewayOptions): Promise<ObjectStore | null> {
+  if (objects === undefined) return null
+  if (database === undefined)
+    throw new TidemarkError('bad-option', 'objects: an object store is used beside a database: give both.')
+  const store = openObjectStore(objects, env)
+  await checkObjectStore(store)
+  return store
 }
 
 async function closeServices({ database, accounts, jobs, page, tenants }: GatewayServices): Promise<void> {

@@ -10,11 +10,14 @@ import { type ClientTidemark, createClientTidemark } from 'tidemark/internal'
 import { createPostgresLocks } from 'tidemark/postgres'
 import type { Telemetry } from 'tidemark/telemetry'
 import type { Database } from '../database/database.ts'
+import type { ObjectStore } from '../database/object-store.ts'
 import { createScopeBlobs, createScopeJournal } from '../database/session-stores.ts'
 
 interface TenantOptions {
   /** Null: sessions are files below `home`. */
   readonly database: Database | null
+  /** Where large lines and blobs are stored; null for the database. */
+  readonly objects: ObjectStore | null
   readonly home: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly idleSeconds: number
@@ -41,7 +44,7 @@ interface RequestState {
 const LOCK_CONNECTIONS = 4
 
 export function createTenants(options: TenantOptions): Tenants {
-  const { database } = options
+  const { database, objects } = options
   const byScope = new Map<string, ClientTidemark>()
   const requests = new AsyncLocalStorage<RequestState>()
   const locks =
@@ -57,8 +60,8 @@ export function createTenants(options: TenantOptions): Tenants {
     if (database === null || locks === null) return { home: join(options.home, 'gateway', scope) }
     const { waitSeconds } = options
     return {
-      journal: createScopeJournal(database, { scope, locks, waitSeconds, onFailure }),
-      blobs: createScopeBlobs(database, scope),
+      journal: createScopeJournal(database, { scope, locks, objects, waitSeconds, onFailure }),
+      blobs: createScopeBlobs(database, scope, objects),
     }
   }
 

@@ -37,6 +37,16 @@ export interface PostgresJournalOptions {
   readonly waitSeconds?: number
   /** Locks that several journals share, so that all of them need the same few connections. Default: its own. */
   readonly locks?: PostgresLocks
+  /** What the table stores for each line, for example a reference to a long one elsewhere. Default: the line. */
+  readonly texts?: LineTexts
+}
+
+/** Converts between the lines of a log and the texts that the table stores for them. */
+interface LineTexts {
+  /** Returns a text for each line. What the texts refer to must be durable when the call returns: the append follows. */
+  toStored(session: string, lines: readonly string[]): Promise<readonly string[]>
+  /** Returns the line for each text. */
+  fromStored(texts: readonly string[]): Promise<readonly string[]>
 }
 
 interface PostgresLocksOptions extends Pick<PostgresJournalOptions, 'program'> {
@@ -94,7 +104,7 @@ export function createPostgresJournal(
   pool: PostgresPool,
   options: PostgresJournalOptions = {},
 ): PostgresJournal {
-  const { scope = '', waitSeconds = 0 } = options
+  const { scope = '', waitSeconds = 0, texts = null } = options
   const program = checkProgramName(options.program ?? 'tidemark')
   const locks =
     options.locks === undefined
@@ -102,11 +112,10 @@ export function createPostgresJournal(
       : findLocks(options.locks)
   const toKey = (session: string): string => `tidemark ${scope} ${session}`
   const store: RawJournal = {
-    ...createLineTable(
-      (session) => locks.find(toKey(session)).findHolding(toKey(session)) ?? pool,
-      pool,
+    ...createLineTable((session) => locks.find(toKey(session)).findHolding(toKey(session)) ?? pool, pool, {
       scope,
-    ),
+      texts,
+    }),
     lock: (session) => takeWithin(waitSeconds * 1000, locks.find(toKey(session)), toKey(session)),
     unlock: (session) => locks.find(toKey(session)).release(toKey(session)),
   }
@@ -156,7 +165,7 @@ const UNIQUE_VIOLATION = '23505'
 function createLineTable(
   choose: (session: string) => Pick<PostgresPool, 'query'>,
   pool: Pick<PostgresPool, 'query'>,
-  scope: string,
+  { scope, texts }: { readonly scope: string; readonly texts: LineTexts | null },
 ): Pick<RawJournal, 'read' | 'readSize' | 'append' | 'list'> {
   return {
     readSize: CHUNK,
@@ -165,15 +174,17 @@ function createLineTable(
         'select text from tidemark_lines where scope = $1 and session = $2 and line > $3 order by line limit $4',
         [scope, session, from, CHUNK],
       )
-      return rows.map(({ text }) => String(text))
+      const stored = rows.map(({ text }) => String(text))
+      return texts === null ? stored : texts.fromStored(stored)
     },
     async append(session, after, lines) {
+      const stored = texts === null ? lines : await texts.toStored(session, lines)
       try {
         const { rowCount } = await choose(session).query(
           `insert into tidemark_lines (scope, session, line, text)
            select $1, $2, $3 + number, text from unnest($4::text[]) with ordinality as given (text, number)
            where $3 = (select coalesce(max(line), 0) from tidemark_lines where scope = $1 and session = $2)`,
-          [scope, session, after, [...lines]],
+          [scope, session, after, [...stored]],
         )
         return rowCount === lines.length
       } catch (error) {

@@ -1,0 +1,118 @@
+/**
+ * Lines of logs and blobs above 256 KB, which an S3-compatible store has instead of the database. A row names each object before it is
+ * stored, and an object is stored before the row that refers to it: whatever breaks off, no line lacks its object, and no object is
+ * forgotten.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { TidemarkError } from '@tidemark/core/errors'
+import type { Database } from './database.ts'
+import type { ObjectStore } from './object-store.ts'
+
+/** Bytes above which a line or blob is an object. */
+export const OBJECT_BYTES = 256 * 1024
+
+/** What a row has in place of a large line begins with this. It is no JSON, so no reader can take it for a record. */
+const MARK = 'tidemark-object '
+/** Characters of a large line that its row keeps: the search for the last tool calls of a conversation reads rows. */
+const HEAD_LENGTH = 600
+
+interface StoredObject {
+  readonly name: string
+  readonly sha256: string
+}
+
+/** Converts between the lines of a log and the texts of its rows. */
+interface LineTexts {
+  toStored(session: string, lines: readonly string[]): Promise<readonly string[]>
+  fromStored(texts: readonly string[]): Promise<readonly string[]>
+}
+
+/** `objects`: null if no store is configured; lines that were stored in one are then not readable. */
+export function createLineTexts(
+  pool: Pick<Database, 'query'>,
+  scope: string,
+  objects: ObjectStore | null,
+): LineTexts {
+  async function toRow(session: string, line: string): Promise<string> {
+    if (objects === null || Buffer.byteLength(line) <= OBJECT_BYTES) return line
+    const object = await storeObject(pool, objects, { scope, session, bytes: Buffer.from(line) })
+    // Blobs are deleted with the last session whose rows have their ids.
+    const ids = new Set(line.slice(HEAD_LENGTH).match(/\b[0-9a-f]{64}\b/g))
+    return [`${MARK}${JSON.stringify(object)}`, line.slice(0, HEAD_LENGTH), ...ids].join('\n')
+  }
+  return {
+    toStored: (session, lines) => Promise.all(lines.map((line) => toRow(session, line))),
+    async fromStored(texts) {
+      if (!texts.some((text) => text.startsWith(MARK))) return texts
+      const lines: string[] = []
+      // One after the other, since each may have megabytes.
+      for (const text of texts) lines.push(text.startsWith(MARK) ? await readLine(objects, text) : text)
+      return lines
+    },
+  }
+}
+
+async function readLine(objects: ObjectStore | null, text: string): Promise<string> {
+  const object = JSON.parse(text.slice(MARK.length, text.indexOf('\n'))) as StoredObject
+  if (objects === null)
+    throw new TidemarkError(
+      'io-failed',
+      'A line of the log is in an object store: start the gateway with --objects.',
+    )
+  return Buffer.from(await loadObject(objects, object)).toString()
+}
+
+/** Stores bytes under a new name, with a row that says whose they are. `session`: null for a blob, which belongs to its own row. */
+export async function storeObject(
+  pool: Pick<Database, 'query'>,
+  objects: ObjectStore,
+  {
+    scope,
+    session,
+    bytes,
+  }: { readonly scope: string; readonly session: string | null; readonly bytes: Uint8Array },
+): Promise<StoredObject> {
+  const name = `${scope}/${randomUUID()}`
+  await pool.query('insert into gateway_objects (name, scope, session, bytes) values ($1, $2, $3, $4)', [
+    name,
+    scope,
+    session,
+    bytes.byteLength,
+  ])
+  await objects.put(name, bytes)
+  return { name, sha256: hash(bytes) }
+}
+
+/** Returns an object. Throws `io-failed` if it is missing or is not what was stored. */
+export async function loadObject(objects: ObjectStore, { name, sha256 }: StoredObject): Promise<Uint8Array> {
+  const bytes = await objects.get(name)
+  if (bytes !== null && hash(bytes) === sha256) return bytes
+  const what = bytes === null ? 'is missing in the object store' : 'is not what was stored'
+  throw new TidemarkError('io-failed', `The object ${name} ${what}.`)
+}
+
+function hash(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** Maximum objects that one job deletes. */
+const BATCH = 500
+
+/**
+ * Deletes the objects of deleted sessions and blobs, and those of appends and sessions that never came to be. A row goes after its object, so
+ * that what breaks off is repeated. Returns the number of objects.
+ */
+export async function deleteUnusedObjects(pool: Database, objects: ObjectStore): Promise<number> {
+  const { rows } = await pool.query<{ name: string }>(
+    `select name from gateway_objects o where deleted_at is not null or (created_at < now() - interval '1 hour'
+       and not exists (select 1 from gateway_sessions s where s.scope = o.scope and s.session = o.session)
+       and not exists (select 1 from gateway_blobs b where b.scope = o.scope and b.object = o.name))
+     order by created_at limit $1`,
+    [BATCH],
+  )
+  for (const { name } of rows) {
+    await objects.delete(name)
+    await pool.query('delete from gateway_objects where name = $1', [name])
+  }
+  return rows.length
+}

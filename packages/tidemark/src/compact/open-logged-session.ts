@@ -18,6 +18,7 @@ import {
   type SeparateSummaryModel,
   type TurnHost,
 } from '@tidemark/core/engine/host'
+import { withPlanningState } from '@tidemark/core/engine/measure-context'
 import type { Clock, Journal, Model } from '@tidemark/core/engine/ports'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
@@ -93,7 +94,8 @@ export async function openLoggedSession(
     ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
   }
   const host = createLogHost({ journal, clock, ids, policy, compaction: room }, model, state)
-  const run: TurnContext = { state, host, signal }
+  // Measured once, since several figures of the preview ask for it.
+  const run: TurnContext = { state: withPlanningState(state, room), host, signal }
   const onEvent = (event: TurnEvent): void => {
     note(event)
     options.onEvent?.(event)

@@ -94,7 +94,6 @@ export async function openLoggedSession(
     ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
   }
   const host = createLogHost({ journal, clock, ids, policy, compaction: room }, model, state)
-  // Measured once, since several figures of the preview ask for it.
   const run: TurnContext = { state: withPlanningState(state, room), host, signal }
   const onEvent = (event: TurnEvent): void => {
     note(event)

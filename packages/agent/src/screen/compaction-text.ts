@@ -35,6 +35,7 @@ interface ListedFigures extends Pick<Compaction, 'trigger' | 'summarizer' | 'fal
   readonly durationMs: number | undefined
 }
 
+/** Returns lines about a compaction: why it was made, who wrote the summary, why not as usual, and how long it took. */
 export function formatFigures(figures: ListedFigures): readonly string[] {
   const { trigger, cause, summarizer, fallbackReason, durationMs } = figures
   const why = cause === undefined ? TRIGGERS[trigger] : COMPACT_CAUSES[cause]

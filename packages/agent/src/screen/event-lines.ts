@@ -56,9 +56,9 @@ export function createEventLine(event: SessionEvent): EventLine | null {
   return { ...told, mark, detail: describeDetail(event, told.text) }
 }
 
-/** Marks of events that are no warning; what leaves the context has △. */
 type SystemRecord = Extract<KnownRecord, { readonly type: 'system' }>
 
+/** Marks of events that are no warning. Events without a mark of their own, such as clearings, have △. */
 const EVENT_MARKS: Readonly<Partial<Record<SessionEvent['type'], string>>> = {
   'act-paid': '$',
   undone: '↶',
@@ -67,7 +67,7 @@ const EVENT_MARKS: Readonly<Partial<Record<SessionEvent['type'], string>>> = {
 }
 
 function describeDetail(event: SessionEvent, title: string): LineDetail | null {
-  if (event.type === 'microcompact') return { title, text: listClearingFigures(event) }
+  if (event.type === 'microcompact') return { title, text: formatClearingFigures(event) }
   return event.type === 'cache-break' ? describeBreak(event) : null
 }
 
@@ -164,7 +164,7 @@ function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
   }
 }
 
-function listClearingFigures({ clearing, tokensBefore, tokensAfter, way }: EventOf<'microcompact'>): string {
+function formatClearingFigures({ clearing, tokensBefore, tokensAfter, way }: EventOf<'microcompact'>): string {
   const { rewrittenTokens, cost, breakEvenCalls, why, released } = clearing
   return [
     `Why: ${sanitizeText(why)}`,

@@ -33,8 +33,8 @@ interface TerminalGuard {
 }
 
 /**
- * Watches for the end of the process. `stop` ends the screen. `close` saves open work and ends running work; except at a normal end, it
- * gets at most one second.
+ * Watches for the end of the process. `stop` ends the screen. `close` saves open work and ends running work: it is called after a signal or
+ * a failure, and gets at most one second. At a normal end the caller closes.
  */
 export function guardTerminal(
   guarded: GuardedProcess,

@@ -103,7 +103,7 @@ function describeRest(lines: number): string {
   return lines > 0 ? formatCount(lines, 'line') : ''
 }
 
-/** Items of the todo list, with a mark for each state. */
+/** Formats the items of the todo list, each with a mark for its state. */
 export function formatTodos(input: ToolInput): readonly string[] {
   if (!Array.isArray(input.todos)) return []
   return input.todos.map((todo) => {

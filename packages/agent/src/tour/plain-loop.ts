@@ -27,7 +27,7 @@ interface Message {
   readonly content: readonly Block[]
 }
 
-/** Runs the whole job. Rejects only if it is aborted. */
+/** Runs the job until it is finished or the provider refuses. Rejects if it is aborted. */
 export async function runPlainLoop(project: TourProject, settings: JobSettings): Promise<PlainRun> {
   const clock = createManualClock(Date.now())
   const { script } = createTourModel({ refusal: null })
@@ -48,7 +48,7 @@ export async function runPlainLoop(project: TourProject, settings: JobSettings):
       shells,
     }),
   )
-  const base = { system: await writeSystemPrompt(project, settings), tools: describeTools(tools) }
+  const base = { system: await computeSystemPrompt(project, settings), tools: toToolDefinitions(tools) }
   let messages: readonly Message[] = []
   let toolCalls = 0
   try {
@@ -122,7 +122,7 @@ function pickTools(all: PlainTools): PlainTools {
   return Object.fromEntries(Object.entries(all).filter(([name]) => TOUR_TOOLS.includes(name)))
 }
 
-function describeTools(tools: PlainTools): readonly object[] {
+function toToolDefinitions(tools: PlainTools): readonly object[] {
   return Object.entries(tools).map(([name, { description, inputSchema }]) => ({
     name,
     description,
@@ -131,7 +131,7 @@ function describeTools(tools: PlainTools): readonly object[] {
 }
 
 /** Returns the system prompt of the agent with Tidemark, without the sentence about the history tool. */
-async function writeSystemPrompt(
+async function computeSystemPrompt(
   { folder, home }: TourProject,
   { model, window }: JobSettings,
 ): Promise<string> {

@@ -150,7 +150,7 @@ interface RepairCall {
  * Lists the remaining calls of a step: those that a broken-off response lacks, and the next repair of each file whose last attempt failed.
  * A failed repair is not repaired again, so that the coder continues; an interrupted repair is repeated.
  *
- * @param last The last step. If a compaction may have removed its results, all its changes are looked at.
+ * @param last Index of the last step, and whether a compaction may have removed its results: all its changes are then looked at.
  */
 export function listRepairs(
   messages: readonly MessageParam[],

@@ -150,7 +150,7 @@ function readTranscript(prompt: string): string {
 /** Matches the beginning of a client's message that replaces an earlier part of the conversation. */
 const CONTINUED = /^This session (?:continues one|is being continued)\b/
 
-/** Lists the user messages that such a message quotes as `[1] …` below a heading. Only if it does not have the nine sections. */
+/** Lists the user messages that a text of such a client message (`CONTINUED`) quotes as `[1] …` below a heading. */
 function listQuotedMessages(text: string): readonly string[] {
   const [, list = ''] = /^User messages, word for word:\n([\s\S]*)$/m.exec(text) ?? []
   const [quoted = ''] = list.split(/\n\n(?!\[\d+\] )/)

@@ -164,7 +164,12 @@ function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
   }
 }
 
-function formatClearingFigures({ clearing, tokensBefore, tokensAfter, way }: EventOf<'microcompact'>): string {
+function formatClearingFigures({
+  clearing,
+  tokensBefore,
+  tokensAfter,
+  way,
+}: EventOf<'microcompact'>): string {
   const { rewrittenTokens, cost, breakEvenCalls, why, released } = clearing
   return [
     `Why: ${sanitizeText(why)}`,

@@ -6,8 +6,9 @@ interface ContentClass {
   readonly label: string
   /** Fields of a request's `content` that belong to this kind. */
   readonly fields: readonly (keyof PageRequest['content'])[]
-  /** Colours on a light and on a dark background. */
+  /** Colour on a light background. */
   readonly light: string
+  /** Colour on a dark background. */
   readonly dark: string
 }
 

@@ -9,8 +9,9 @@ interface StripOptions {
 }
 
 interface CostStripLayout {
-  /** Path data of all bars, and of the parts for tokens that were not read from the cache. */
+  /** Path data of all bars. */
   readonly all: string
+  /** Path data of the parts of the bars for tokens that were not read from the cache. */
   readonly uncached: string
   /** Dollars of the highest bar. */
   readonly most: number

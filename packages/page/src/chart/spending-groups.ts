@@ -21,7 +21,7 @@ export interface GroupNames {
   readonly nameProject: (session: GroupedSession) => string
 }
 
-/** The name of the group of what has no day or project. */
+/** The name of the group for spending without a day or a project. */
 export const UNKNOWN_GROUP = 'not known'
 
 /** Lists the groups, most expensive first; days and months are listed newest first. */

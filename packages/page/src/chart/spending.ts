@@ -85,7 +85,7 @@ export function listSpending(sessions: readonly PricedSession[]): readonly Spend
 const NOTABLE_SHARE = 0.05
 const NOTABLE_BREAKS = 0.005
 
-/** Writes where the money went: "45% carried the context from call to call, 30% …". Empty if nothing was paid. */
+/** Formats where the money went: "45% carried the context from call to call, 30% …". Empty if nothing was paid. */
 export function formatSpendingParts(parts: readonly SpendingPart[]): string {
   const told = parts
     .filter(({ key, share }) => share >= (key === 'breaks' ? NOTABLE_BREAKS : NOTABLE_SHARE))

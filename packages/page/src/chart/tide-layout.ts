@@ -7,9 +7,11 @@ import type { PageReport, PageRequest } from 'tidemark/report'
 import { type ChartFlag, listChartFlags } from './chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from './content-classes.ts'
 
-/** Index of the first request shown, and the index after the last. */
+/** The range of requests that is shown. */
 export interface ChartRange {
+  /** Index of the first request. */
   readonly from: number
+  /** Index after the last request. */
   readonly to: number
 }
 

@@ -78,8 +78,8 @@ interface BindingContext {
   readonly settings: BindingSettings
 }
 
-/** Checks every thinking block of the conversation. Returns the error of the first block that is rejected. */
-export function checkThinkingBinding(input: BindingInput, ports: BindingContext): BindingResult {
+/** Checks every thinking block. Returns the conversation without the dropped ones, or the error of the first that is rejected. */
+export function applyThinkingBinding(input: BindingInput, ports: BindingContext): BindingResult {
   const { pieces } = input
   const mode = chooseMismatchMode(input, ports.settings)
   const kept: RequestBlock[] = []

@@ -14,9 +14,9 @@ import {
   extractCacheDeletions,
 } from '../context/context-edits.ts'
 import {
+  applyThinkingBinding,
   type BindingResult,
   checkNewestThinking,
-  checkThinkingBinding,
   type ThinkingTransformation,
 } from '../context/thinking-binding.ts'
 import type { ThinkingPrefix } from '../context/thinking-prefix.ts'
@@ -157,7 +157,7 @@ function bindThinking(
   const input = { body, pieces: sent, boundPrefix, model, organization, betas: features.betas, compactionIds }
   const { signer, tracker, settings } = state
   const ports = { signer, tracker, models: settings.models, settings: settings.binding }
-  const outcome = checkThinkingBinding(input, ports)
+  const outcome = applyThinkingBinding(input, ports)
   const modified = outcome.ok ? checkNewestThinking(input, ports) : null
   return modified === null ? outcome : reject(modified)
 }

@@ -84,7 +84,7 @@ function planRenewals(input: RenewalInput): { readonly count: number; readonly c
   return best
 }
 
-/** Returns what a pause costs for each cached token if the cache is renewed up to `count` times. */
+/** Returns what a pause costs for each million cached tokens if the cache is renewed up to `count` times. */
 export function pricePause(
   pauseMs: number,
   count: number,
@@ -127,7 +127,7 @@ export function findRenewalTime({ cacheModel }: Pick<SessionState, 'cacheModel'>
 /**
  * Reads the cached conversation with a small request, which renews its lifetime: the last request as it was sent, and a
  * message that asks for one word. Every other field stays as it was, since a changed one could miss the cache. Returns
- * null if there is nothing to renew. `count`: number of such requests since the last response, including this one.
+ * null if there is nothing to renew, or if the request failed. `count`: number of such requests since the last response, including this one.
  */
 export async function* renewCache(
   turn: TurnContext,

@@ -1,7 +1,4 @@
-/**
- * What the codecs of OpenAI's two APIs share for clients' requests: splitting off system prompt and fields of one request, the names of
- * conversations, side calls, and writing a request back.
- */
+/** What the codecs of OpenAI's two APIs share for clients' requests: system prompt, fields of one request, conversations, side calls. */
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientList, ClientMessage, ClientRequest } from '../providers/client-request.ts'

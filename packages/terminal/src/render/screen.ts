@@ -9,8 +9,9 @@ export interface Screen {
   readonly time: TimeFormat
 }
 
-/** Limits of the page width: tables need at least 60 columns, and lines above 160 are hard to read. */
+/** Minimum width of a page, also on a narrower screen, because tables need it. */
 const MIN_COLUMNS = 60
+/** Maximum width of a page, because longer lines are hard to read. */
 const MAX_COLUMNS = 160
 
 export function createScreen(terminal: Terminal): Screen {

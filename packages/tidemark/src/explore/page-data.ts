@@ -173,8 +173,9 @@ export interface TeamKey extends SpendingRow {
   readonly team: string | null
   readonly budget: number | null
   readonly period: string
-  /** Dollars spent in the current budget period. */
+  /** Dollars of the settled calls in the current budget period. */
   readonly spent: number
+  /** Dollars reserved for running calls. */
   readonly reserved: number
   readonly isRevoked: boolean
 }

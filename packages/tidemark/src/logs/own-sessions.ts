@@ -169,8 +169,9 @@ function indexIgnoringCase(text: string, wanted: string): number {
   return text.toLowerCase().indexOf(wanted.toLowerCase())
 }
 
-/** Characters shown before and after a found text. Few before it, so that a narrow terminal still shows the text itself. */
+/** Characters shown before a found text: few, so that a narrow terminal still shows the text itself. */
 const EXCERPT_BEFORE = 20
+/** Characters shown after a found text. */
 const EXCERPT_AFTER = 60
 
 /**

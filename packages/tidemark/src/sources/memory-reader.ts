@@ -84,9 +84,11 @@ const USER_MEMORY_FILES: readonly string[] = [
 
 /** Bytes after which a memory file is cut. Memory files are instructions, not data. */
 const MAX_BYTES = 500_000
-/** Limits for a project whose rules or imports do not end. */
+/** Maximum imports that are followed in one memory file. */
 const MAX_IMPORTS_PER_FILE = 100
+/** Maximum rules that are read from one folder. */
 const MAX_RULES_PER_FOLDER = 200
+/** Maximum memory files that are read, because imports may not end. */
 const MAX_FILES = 200
 
 /**

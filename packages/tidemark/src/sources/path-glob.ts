@@ -3,9 +3,11 @@
  * expression is built from them. The time is at most proportional to length of glob times length of path.
  */
 
-/** Limits: characters of a glob, alternatives that its braces stand for, and characters of all alternatives. */
+/** Maximum characters of a glob. */
 export const MAX_GLOB_CHARACTERS = 1_000
+/** Maximum alternatives that the braces of a glob stand for. */
 const MAX_ALTERNATIVES = 256
+/** Maximum characters of all alternatives of a glob together. */
 const MAX_EXPANDED_CHARACTERS = 20_000
 
 /** A compiled glob. `names` is a path, split at its slashes. */

@@ -55,8 +55,9 @@ export interface PromptFiles {
 
 /** Bytes above which a file is not read. Prompts are instructions, not data. */
 const MAX_BYTES = 500_000
-/** Limits for a folder with very many files. */
+/** Maximum entries of a folder that are looked at, and files that are read below it. */
 const MAX_FILES = 500
+/** Maximum levels of folders that are searched. */
 const MAX_DEPTH = 4
 
 interface Candidate extends Pick<FoundPromptFile, 'kind' | 'path' | 'origin'> {

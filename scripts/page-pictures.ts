@@ -10,7 +10,7 @@ import { main } from '@tidemark/cli'
 import { findBrowser, launchBrowser, NO_BROWSER } from '../packages/cli/test/page-browser.ts'
 import { toldLines } from './picture/told-lines.ts'
 
-const WINDOW = { width: 1200, height: 882 }
+const WINDOW = { width: 1200, height: 900 }
 /** The request that the pointer shows, as a share of the chart's width. */
 const POINTED_AT = 0.85
 

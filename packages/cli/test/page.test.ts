@@ -520,6 +520,10 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('slider').waitFor()
     await page.getByRole('heading', { name: 'A session, without its texts' }).waitFor()
     expect(await page.locator('.figures dd').first().innerText()).toBe(dollars(inspectHostile().costUsd))
+    // There is no content to open.
+    await page.getByRole('slider').click()
+    expect(await page.locator('.tip').innerText()).not.toContain('content')
+    expect(await page.getByRole('dialog').count()).toBe(0)
     await page.getByRole('link', { name: 'What left', exact: true }).click()
     await page.locator('.departure').waitFor()
     expect(faults).toEqual([])

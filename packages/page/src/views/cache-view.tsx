@@ -112,6 +112,9 @@ const ORDERS: Readonly<Record<string, (one: PageBreak, other: PageBreak) => numb
 function BreakTable({ id, report }: CacheViewProps) {
   const [order, setOrder] = useState('price')
   const places = new Map(report.requests.map(({ line }, index) => [line, index]))
+  // A file without texts has no evidence.
+  const hasEvidence = report.cacheBreaks.some(({ evidence }) => evidence !== '')
+  const columns = BREAK_COLUMNS.filter((title) => title !== 'Evidence' || hasEvidence)
   return (
     <>
       <label class="choose">
@@ -125,7 +128,7 @@ function BreakTable({ id, report }: CacheViewProps) {
         <table class="breaks stacks" aria-label="Cache breaks">
           <thead>
             <tr>
-              {BREAK_COLUMNS.map((title) => (
+              {columns.map((title) => (
                 <th key={title} scope="col" class={/Request|Tokens|Price/.test(title) ? 'number' : ''}>
                   {title}
                 </th>
@@ -144,7 +147,7 @@ function BreakTable({ id, report }: CacheViewProps) {
                 <td class="when" data-title="Time">
                   {formatWhen(each.at)}
                 </td>
-                <td class="evidence first">{each.evidence}</td>
+                {hasEvidence ? <td class="evidence first">{each.evidence}</td> : null}
                 <td class="number" data-title="Tokens again">
                   {formatInteger(each.tokensRewritten)}
                 </td>

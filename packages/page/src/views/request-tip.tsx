@@ -13,12 +13,13 @@ interface RequestTipProps {
   /** Position of the request in the chart, and the width of the chart. */
   readonly x: number
   readonly width: number
+  readonly canOpen: boolean
 }
 
 const LARGEST_CLASSES = 4
 const DISTANCE = 14
 
-export function RequestTip({ report, index, x, width }: RequestTipProps) {
+export function RequestTip({ report, index, x, width, canOpen }: RequestTipProps) {
   const flags = useMemo(() => listChartFlags(report), [report])
   const request = report.requests[index]
   if (request === undefined) return null
@@ -51,7 +52,7 @@ export function RequestTip({ report, index, x, width }: RequestTipProps) {
           <span class="number">{formatTokens(part)}</span>
         </p>
       ))}
-      <small>Click: its exact content. Drag: zoom.</small>
+      <small>{canOpen ? 'Click: its exact content. ' : ''}Drag: zoom.</small>
     </div>
   )
 }

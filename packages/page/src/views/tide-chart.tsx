@@ -25,7 +25,8 @@ interface TideChartProps {
   readonly cursor: number | null
   readonly onCursor: (request: number | null) => void
   readonly onRange: (range: ChartRange | null) => void
-  readonly onOpen: (request: number) => void
+  /** Null if the content of requests cannot be opened. */
+  readonly onOpen: ((request: number) => void) | null
 }
 
 const FLAG_HEIGHT = 62
@@ -68,7 +69,7 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
       {...handlers}
       onKeyDown={(event) => {
         const next = moveCursor(event.key, at, range)
-        if (event.key === 'Enter') onOpen(at)
+        if (event.key === 'Enter') onOpen?.(at)
         else if (next !== null) {
           onCursor(next)
           setHasTip(true)
@@ -82,7 +83,7 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
       <Drawing report={report} from={from} to={to} width={width} height={height} />
       {x === null ? null : <Cursor x={x} dragX={dragX} height={height} />}
       {hasTip && cursor !== null && x !== null && dragFrom === null ? (
-        <RequestTip report={report} index={cursor} x={x} width={width} />
+        <RequestTip report={report} index={cursor} x={x} width={width} canOpen={onOpen !== null} />
       ) : null}
     </div>
   )
@@ -111,7 +112,7 @@ function useDrag({ requestAt, step, onRange, onOpen }: DragOptions) {
       setDragFrom(null)
       if (Math.abs(end - dragFrom) * step > 12 && Math.abs(end - dragFrom) >= 4)
         onRange({ from: Math.min(dragFrom, end), to: Math.max(dragFrom, end) + 1 })
-      else onOpen(end)
+      else onOpen?.(end)
     },
   }
   return { dragFrom, handlers }

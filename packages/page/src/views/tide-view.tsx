@@ -43,7 +43,7 @@ export function TideView({ source, page, request }: TideViewProps) {
         cursor={cursor}
         onCursor={setCursor}
         onRange={setRange}
-        onOpen={open}
+        onOpen={source.isExported ? null : open}
       />
       <Legend report={report} />
       <RangeBar range={shown} count={count} onRange={setRange} />

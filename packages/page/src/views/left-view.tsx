@@ -176,7 +176,7 @@ function DepartureCard({ departure, source, page, isSought }: DepartureCardProps
         )}
       </p>
       <div class="beside">
-        {receipt === null ? null : <ReceiptLists receipt={receipt} id={page.id} />}
+        {receipt === null ? null : <ReceiptLists receipt={receipt} id={page.id} hasTexts={source.hasTexts} />}
         {summary === null ? null : (
           <div>
             <h3>The summary in its place</h3>
@@ -245,17 +245,19 @@ function describeDeparture(
 interface ReceiptListsProps {
   readonly receipt: NonNullable<Departure['receipt']>
   readonly id: string
+  readonly hasTexts: boolean
 }
 
-function ReceiptLists({ receipt, id }: ReceiptListsProps) {
+function ReceiptLists({ receipt, id, hasTexts }: ReceiptListsProps) {
   const { files, userMessages, errors, identifiers, moreIdentifiers, carried } = receipt
+  const shared = { id, hasTexts }
   return (
     <div class="receipt">
       <h3>Receipt: what the new context no longer mentions</h3>
-      <FactList id={id} title="Files" facts={files} />
-      <FactList id={id} title="Names in code" facts={identifiers} more={moreIdentifiers} isInline />
-      <FactList id={id} title="Errors" facts={errors} />
-      <FactList id={id} title="Texts of the user" facts={userMessages} />
+      <FactList {...shared} title="Files" facts={files} />
+      <FactList {...shared} title="Names in code" facts={identifiers} more={moreIdentifiers} isInline />
+      <FactList {...shared} title="Errors" facts={errors} />
+      <FactList {...shared} title="Texts of the user" facts={userMessages} />
       <p class="where">
         {carried.length === 0 ? 'Nothing was attached again.' : `Attached again: ${countNames(carried)}.`}
       </p>
@@ -273,16 +275,18 @@ function countNames(names: readonly string[]): string {
 
 interface FactListProps {
   readonly id: string
+  /** Without texts, only what a later call named is listed: the rest would be numbers. */
+  readonly hasTexts: boolean
   readonly title: string
   readonly facts: readonly LostFact[]
   readonly more?: number
   readonly isInline?: boolean
 }
 
-function FactList({ id, title, facts, more = 0, isInline = false }: FactListProps) {
-  const sorted = facts.toSorted(
-    (one, other) => Number(other.neededAt !== null) - Number(one.neededAt !== null),
-  )
+function FactList({ id, hasTexts, title, facts, more = 0, isInline = false }: FactListProps) {
+  const sorted = facts
+    .filter(({ neededAt }) => hasTexts || neededAt !== null)
+    .toSorted((one, other) => Number(other.neededAt !== null) - Number(one.neededAt !== null))
   if (facts.length === 0)
     return (
       <p>
@@ -296,18 +300,20 @@ function FactList({ id, title, facts, more = 0, isInline = false }: FactListProp
         <b>{title}</b>: {facts.length + more} lost
         {needed === 0 ? '' : <b class="bad">, {needed} named again later</b>}
       </p>
-      <ul class={isInline ? 'facts inline' : 'facts'}>
-        {sorted.map(({ text, neededAt, line }) => (
-          <li key={`${line}${text}`} class={neededAt === null ? '' : 'needed'}>
-            <BreakableText text={text} />
-            {neededAt === null ? null : (
-              <a class="at" href={toRequestAddress(id, neededAt)}>
-                request {neededAt + 1}
-              </a>
-            )}
-          </li>
-        ))}
-      </ul>
+      {sorted.length === 0 ? null : (
+        <ul class={isInline ? 'facts inline' : 'facts'}>
+          {sorted.map(({ text, neededAt, line }) => (
+            <li key={`${line}${text}`} class={neededAt === null ? '' : 'needed'}>
+              <BreakableText text={text} />
+              {neededAt === null ? null : (
+                <a class="at" href={toRequestAddress(id, neededAt)}>
+                  request {neededAt + 1}
+                </a>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
     </div>
   )
 }
@@ -327,8 +333,18 @@ function GoneBlock({ source, id, block, excerpt }: GoneBlockProps) {
         {block.how} at request {block.neededAt + 1}
       </em>
     )
+  const summary = <BlockSummary block={block} mark={mark} preview={excerpt ?? block.what} />
+  if (!source.hasTexts)
+    return (
+      <div class="block-line">
+        {summary}
+        {block.neededAt === null ? null : (
+          <a href={toRequestAddress(id, block.neededAt)}>request {block.neededAt + 1}</a>
+        )}
+      </div>
+    )
   return (
-    <Opening summary={<BlockSummary block={block} mark={mark} preview={excerpt ?? block.what} />}>
+    <Opening summary={summary}>
       {block.neededAt === null ? null : (
         <p>
           <a href={toRequestAddress(id, block.neededAt)}>Show request {block.neededAt + 1} on the chart</a>

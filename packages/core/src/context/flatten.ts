@@ -15,6 +15,7 @@ import {
   isToolChangeBlock,
   isToolResult,
   isToolUse,
+  readBlockOrigin,
   TURN_SCOPE_FIELD,
   toBlocks,
 } from '../log/block.ts'
@@ -509,7 +510,8 @@ function findLastRecords(records: readonly KnownRecord[], waiting: readonly stri
       responses.set(record.message.id, index)
     }
     for (const block of toBlocks(record.message.content)) {
-      const id = isToolResult(block) || isServerToolResult(block) ? block.tool_use_id : null
+      const isResult = isToolResult(block) || isServerToolResult(block)
+      const id = isResult ? block.tool_use_id : record.type === 'user' ? readPair(block) : null
       if (id !== null) results.set(id, [...(results.get(id) ?? []), index])
     }
   })
@@ -520,11 +522,15 @@ function findLastRecords(records: readonly KnownRecord[], waiting: readonly stri
 function findTiedRecords(record: KnownRecord, index: number, ends: LastRecords): readonly number[] {
   if (record.type !== 'assistant') return []
   const calls = toBlocks(record.message.content).flatMap((block) =>
-    isToolUse(block) || isServerToolUse(block) ? [block.id] : [],
+    isToolUse(block) || isServerToolUse(block) ? [block.id] : (readPair(block) ?? []),
   )
   const findResult = (id: string): number =>
     findLastResult(ends, id, index) ?? (ends.waiting.has(id) ? Number.POSITIVE_INFINITY : -1)
   return [ends.responses.get(record.message.id) ?? -1, ...calls.map(findResult)]
+}
+
+function readPair(block: Block): string | null {
+  return readBlockOrigin(block)?.pair ?? null
 }
 
 /** Returns the index of the last record with a result for this call: a response may give one id to several calls. */

@@ -70,6 +70,8 @@ interface BlockOrigin {
   readonly id?: string
   /** Set if the block only names an item by that id. */
   readonly refersTo?: string
+  /** Id that the item shares with its counterpart, as a call does with its result: one is not sent without the other. */
+  readonly pair?: string
 }
 
 /** Vendor and account that made an item; absent or null for blocks without an origin. */

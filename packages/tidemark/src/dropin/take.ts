@@ -2,16 +2,13 @@
  * Implements `session.take`: a client passes its whole request, the new messages are appended to the log, and the request to send instead
  * is returned. A request that cannot be taken is to be sent unchanged.
  */
-import { isMissingPrompt } from '@tidemark/core/context/flatten'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { describeThrown } from '@tidemark/core/errors'
 import { isHostNotice } from '@tidemark/core/facts/host-texts'
 import {
-  isBlankText,
   isTextBlock,
-  isThinkingBlock,
   isToolResult,
   isToolUse,
   type MessageContent,
@@ -53,6 +50,7 @@ import {
   toKnownHistory,
   withStoredItems,
 } from './client-history.ts'
+import { keepClientList } from './kept-list.ts'
 import { findCompactionToRepeat, repeatOnBranch } from './repeated-compaction.ts'
 
 export interface TakeOptions {
@@ -510,57 +508,6 @@ async function answerTaken(
   })
   if (!('ok' in ready)) return { ok: true, pending: ready, ...keepClientList(session, request, ready) }
   return refuseToTake(ready.reason === 'limit' ? 'limit' : 'failed', ready.message)
-}
-
-/**
- * Returns the parts of the client's list that equal what the engine would send. They are sent as the client wrote them, with fields that
- * the engine does not record. After a rewrite, only the system prompt can be equal.
- */
-function keepClientList(
-  { state }: OpenSession,
-  { list, system, messages }: ClientRequest,
-  { request: { front, messages: sent } }: PendingModelCall,
-): Pick<TakenRequest, 'list'> {
-  if (list === undefined || system === null) return {}
-  const texts = front.system.map(({ block }) => block.text)
-  const hasSystem = isSameJsonValue(
-    texts,
-    system.filter((text) => text.trim() !== ''),
-  )
-  const traced = [...sent.frozen, ...sent.tail].map(({ message }) => message)
-  const isWhole = state.view.rewrites.length === 0 && isSameJsonValue(listShape(traced), listShape(messages))
-  if (process.env.DBG && !isWhole)
-    console.log(
-      'SHAPE',
-      state.view.rewrites.length,
-      JSON.stringify(listShape(traced)),
-      '\n   client',
-      JSON.stringify(listShape(messages)),
-    )
-  const items = isWhole && (hasSystem || typeof list.items !== 'string') ? list.items : null
-  return { list: { system: hasSystem ? list.system : null, items } }
-}
-
-/**
- * Types of blocks, without the engine's placeholder. The client decides which thinking goes back, and in which order its own messages
- * stand between two answers: not every provider wants results first, or system messages behind a prompt. Some clients join messages of
- * one side, and some do not.
- */
-function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
-  const shape: string[] = []
-  let asked: string[] = []
-  for (const { role, content } of messages) {
-    const side = role === 'assistant' ? 'answered' : 'asked'
-    const types = toBlocks(content).flatMap((block) =>
-      isBlankText(block) || isMissingPrompt(block) || isThinkingBlock(block) ? [] : [`${side} ${block.type}`],
-    )
-    if (side === 'asked') asked.push(...types)
-    else if (types.length > 0) {
-      shape.push(...asked.sort(), ...types)
-      asked = []
-    }
-  }
-  return [...shape, ...asked.sort()]
 }
 
 /** Switches to the model of the client's request, in the client's protocol. Returns why that is not possible, or null. */

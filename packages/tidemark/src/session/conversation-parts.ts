@@ -179,11 +179,11 @@ function formatWithoutMarker(block: Block): string {
   return block.type === PROVIDER_ITEM ? formatItem(block) : JSON.stringify(withoutCacheMarker(block))
 }
 
-/** An item of the provider says the same whoever recorded it, in any order of keys. Some clients leave out its empty fields. */
+/** An item of the provider says the same whoever recorded it, in any order of keys. Some clients leave out its status and empty fields. */
 function formatItem(block: Block): string {
   const { vendor, item = {}, refersTo } = readBlockOrigin(block) ?? {}
-  const isGiven = ([, value]: [string, unknown]): boolean =>
-    value !== null && !(Array.isArray(value) && value.length === 0)
+  const isGiven = ([name, value]: [string, unknown]): boolean =>
+    name !== 'status' && value !== null && !(Array.isArray(value) && value.length === 0)
   const fields = Object.entries(item)
     .filter(isGiven)
     .sort(([one], [other]) => (one < other ? -1 : 1))

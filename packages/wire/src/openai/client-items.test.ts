@@ -1,5 +1,9 @@
+import { findCutPoints } from '@tidemark/core/context/flatten'
 import type { Payload } from '@tidemark/core/context/payload'
+import { toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
+import type { KnownRecord } from '@tidemark/core/log/record'
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ProviderCodec } from '../providers/provider-codec.ts'
 import { chatCodec } from './chat-codec.ts'
@@ -97,4 +101,41 @@ it('content of a client of Chat Completions becomes items of the Responses API a
     { type: 'function_call', call_id: 'c1', name: 'patch', arguments: JSON.stringify({ input: patch }) },
     { type: 'function_call_output', call_id: 'c1', output: 'done' },
   ])
+})
+
+it.each([
+  [
+    'shell_call',
+    { id: 'sh_1', call_id: 'c1', action: { commands: ['ls'] }, status: 'completed' },
+    { type: 'shell_call_output', call_id: 'c1', output: [] },
+  ],
+  [
+    'apply_patch_call',
+    { id: 'ap_1', call_id: 'c1', operation: {}, status: 'completed' },
+    { type: 'apply_patch_call_output', call_id: 'c1', status: 'completed' },
+  ],
+  [
+    'local_shell_call',
+    { id: 'ls_1', call_id: 'c1', action: {}, status: 'completed' },
+    { type: 'local_shell_call_output', id: 'c1', output: '' },
+  ],
+  [
+    'mcp_approval_request',
+    { id: 'c1', name: 'n', arguments: '{}', server_label: 's' },
+    { type: 'mcp_approval_response', approval_request_id: 'c1', approve: true },
+  ],
+])('no cut comes between a %s and its result, and both stay whole', (type, call, output) => {
+  const builder = new SessionBuilder('pairs')
+  const input = [{ type, ...call }, output]
+  const request = responsesCodec.client.readRequest({
+    body: { model: 'gpt-5.4', input },
+    headers: { get: () => null },
+  })
+  const [answered, result] = request?.messages ?? []
+  builder.user('go')
+  builder.assistant('m1', toBlocks(answered?.content ?? []))
+  builder.user(toBlocks(result?.content ?? []))
+  builder.user('and?')
+  expect(findCutPoints(builder.records as KnownRecord[])).toEqual([0, 1, 3, 4])
+  expect(encodeRead(responsesCodec, { model: 'gpt-5.4', input }, responsesCodec)).toEqual(input)
 })

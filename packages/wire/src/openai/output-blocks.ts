@@ -34,10 +34,8 @@ export function toDecodedBlocks(
   given: JsonObject,
   { account, isStored = false }: ItemSource = {},
 ): readonly DecodedBlock[] {
-  // The status of a finished item is dropped, because only some clients send it back.
-  const { status: _, ...item } = given
-  const decoded = decodeItem(item, account)
-  const { id } = item
+  const decoded = decodeItem(given, account)
+  const { id } = given
   return isStored && typeof id === 'string' ? decoded.map((each) => withStoredId(each, id)) : decoded
 }
 
@@ -50,13 +48,30 @@ function decodeItem(item: JsonObject, account: string | undefined): readonly Dec
     case 'message':
       return toTextBlocks(item)
     case 'reasoning':
-      return [{ block: toThinking(item, account) }]
+      return [{ block: toThinking(withoutStatus(item), account) }]
     case 'function_call':
       return [toFunctionCall(item, account)]
     case 'custom_tool_call':
-      return [toCustomCall(item, account)]
+      return [toCustomCall(withoutStatus(item), account)]
     default:
-      return [{ block: { type: PROVIDER_ITEM, ...withOrigin(item, account) } }]
+      return [{ block: toProviderItem(item, account) }]
+  }
+}
+
+/** The status of a finished item is dropped where the API can do without: only some clients send it back. */
+function withoutStatus({ status: _, ...item }: JsonObject): JsonObject {
+  return item
+}
+
+/** Returns an item whole. The result of a call has the call's id, in a field of its own for some types. */
+function toProviderItem(item: JsonObject, account: string | undefined): Block {
+  const { type, id, call_id: call, approval_request_id: request } = item
+  const isNamed = type === 'mcp_approval_request' || type === 'local_shell_call_output'
+  const pair = call ?? request ?? (isNamed ? id : undefined)
+  const { origin } = withOrigin(item, account)
+  return {
+    type: PROVIDER_ITEM,
+    origin: { ...Object(origin), ...(typeof pair === 'string' ? { pair } : {}) },
   }
 }
 

@@ -90,6 +90,7 @@ const SURFACE: Readonly<Record<string, number>> = {
 const PROTOCOL_WORDS_ALLOWED: Readonly<Record<'core' | 'tidemark', ReadonlyMap<string, string>>> = {
   core: new Map([
     ['packages/core/src/log/block.ts', 'the neutral blocks, and names of fields in the log'],
+    ['packages/core/src/validate/content-rules.ts', 'a field of the neutral block of a compaction'],
     ...['policy/cache-policy.ts', 'policy/create-policy.ts', 'request/cache-ttl.ts'].map(
       (name) =>
         [`packages/core/src/${name}`, 'values that users may write in a policy, for short and long'] as const,
@@ -103,10 +104,12 @@ const PROTOCOL_WORDS_ALLOWED: Readonly<Record<'core' | 'tidemark', ReadonlyMap<s
       ),
       ['logs/read-log.ts', 'fields in logs of other programs'],
       ['session/append.ts', 'how the log says that nothing was billed'],
-      ...['event-attributes.ts', 'metrics.ts', 'model-spans.ts'].map(
+      ...['content-attributes.ts', 'event-attributes.ts', 'metrics.ts', 'model-spans.ts'].map(
         (name) => [`telemetry/${name}`, 'names of OpenTelemetry'] as const,
       ),
-      ['models/anthropic.ts', 'the options of a model of this provider'],
+      ...['anthropic.ts', 'openai.ts'].map(
+        (name) => [`models/${name}`, 'the options of a model of this provider'] as const,
+      ),
       ...['billed-cache.ts', 'engine-policy.ts'].map(
         (name) => [`replay/${name}`, 'plays the provider whose logs are replayed'] as const,
       ),
@@ -119,9 +122,14 @@ const PROGRAMS = 'texts and tools of other programs, by which their logs are rea
 /** Files of core that have names of vendors or of their programs, and why. */
 const VENDOR_NAMES_ALLOWED: ReadonlyMap<string, string> = new Map(
   [
-    ...['host-texts.ts', 'model-texts.ts', 'tool-calls.ts', 'user-input.ts'].map(
-      (name) => [`facts/${name}`, PROGRAMS] as const,
-    ),
+    ...[
+      'host-texts.ts',
+      'model-texts.ts',
+      'todo-list.ts',
+      'tool-calls.ts',
+      'tool-runs.ts',
+      'user-input.ts',
+    ].map((name) => [`facts/${name}`, PROGRAMS] as const),
     ['notes/work-sections.ts', 'names of files that users have'],
     ['policy/notes-policy.ts', 'names of files that users have'],
     ['policy/presets.ts', 'the name of a preset'],

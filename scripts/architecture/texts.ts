@@ -28,10 +28,10 @@ export function checkLength({ path, text }: Source, most: number): readonly Find
 
 /** Words of one provider's protocol: its fields, and the values that it gives them. */
 const PROTOCOL_WORDS =
-  /(?<!_)(?:input|output)_tokens|cache_(?:creation|read_input|deleted_input|control|edits|reference)|stop_reason|end_turn|ephemeral|context_management|output_config|max_tokens|budget_tokens|applied_edits|previous_message_id|anthropic-(?:beta|version)|x-api-key|'(?:5m|1h)'/i
+  /(?<!_)(?:input|output)_tokens|cache_(?:creation|read_input|deleted_input|control|edits|reference)|stop_reason|end_turn|ephemeral|context_management|output_config|max_tokens|budget_tokens|applied_edits|previous_message_id|anthropic-(?:beta|version)|x-api-key|'(?:5m|1h)'|prompt_cache_(?:key|options|retention|breakpoint)|reasoning_content|finish_reason|previous_response_id|item_reference|encrypted_content/i
 
 /** Names of vendors and of their programs. */
-const VENDOR_NAMES = /anthropic|claude|openai|gemini/i
+const VENDOR_NAMES = /anthropic|claude|openai|codex|gemini/i
 
 const REFUSED_WORDS = {
   protocol: { pattern: PROTOCOL_WORDS, fault: 'a word of one protocol' },

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:gateway [-- --clients N --seconds N]`: clients at once on the gateway, beside a plain proxy of the same kind (node:http,
+ * `npm run bench:gateway [-- --clients N --seconds N --idle N --heap]`: clients at once on the gateway, beside a plain proxy of the same kind (node:http,
  * `fetch`) before the same provider: throughput, latency, and what 1,000 calls leave in Postgres.
  */
 import { type ChildProcess, fork } from 'node:child_process'
@@ -15,7 +15,7 @@ import { startPostgres } from '../../test/support/postgres-server.ts'
 type Side = 'provider' | 'plain' | 'gateway'
 
 /** Roles of the child processes: each prints its address to the parent. */
-const ROLES: Readonly<Record<Side, (upstream: string, database: string) => Promise<string>>> = {
+const ROLES: Readonly<Record<Side, (upstream: string, database: string, idle: string) => Promise<string>>> = {
   provider: () => listen((request, response) => void request.resume().on('end', () => sendAnswer(response))),
   plain: (upstream) =>
     listen((request, response) => {
@@ -35,9 +35,10 @@ const ROLES: Readonly<Record<Side, (upstream: string, database: string) => Promi
           )
         })
     }),
-  gateway: async (upstream, database) => {
+  gateway: async (upstream, database, idle) => {
     const env = { ANTHROPIC_API_KEY: 'sk-own' }
-    const { url } = await serveGateway({ database, upstream, home: '/nonexistent', env })
+    const idleSeconds = Number(idle)
+    const { url } = await serveGateway({ database, upstream, home: '/nonexistent', env, idleSeconds })
     return url
   },
 }
@@ -164,8 +165,9 @@ async function start(
   side: Side,
   upstream: string,
   database: string,
+  idle = '300',
 ): Promise<{ child: ChildProcess; url: string }> {
-  const child = fork(fileURLToPath(import.meta.url), [side, upstream, database], {
+  const child = fork(fileURLToPath(import.meta.url), [side, upstream, database, idle], {
     execArgv: ['--conditions=tidemark-source', '--expose-gc'],
   })
   const [url] = await once(child, 'message')
@@ -183,6 +185,8 @@ async function main(): Promise<void> {
       clients: { type: 'string', default: '200' },
       seconds: { type: 'string', default: '20' },
       pause: { type: 'string', default: '4000' },
+      // Sessions stay in memory for so many seconds: with less than 120, the heap is measured when as many are closed as are opened.
+      idle: { type: 'string', default: '300' },
       heap: { type: 'boolean', default: false },
     },
   })
@@ -195,7 +199,7 @@ async function main(): Promise<void> {
   const pool = new pg.Pool({ connectionString: server.url })
   const provider = await start('provider', '', '')
   const plain = await start('plain', provider.url, '')
-  const gateway = await start('gateway', provider.url, server.url)
+  const gateway = await start('gateway', provider.url, server.url, values.idle)
   try {
     const { key } = await addKey(pool, { name: 'bench', actor: 'bench' })
     await drive(gateway.url, key, { ...options, seconds: 5 })
@@ -225,9 +229,9 @@ async function main(): Promise<void> {
   }
 }
 
-const [, , role = '', upstream = '', database = ''] = process.argv
+const [, , role = '', upstream = '', database = '', idle = ''] = process.argv
 if (role in ROLES) {
-  process.send?.(await ROLES[role as Side](upstream, database))
+  process.send?.(await ROLES[role as Side](upstream, database, idle))
   process.on('message', () => {
     globalThis.gc?.()
     process.send?.(process.memoryUsage().heapUsed)

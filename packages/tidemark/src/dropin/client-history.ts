@@ -2,9 +2,13 @@
  * Compares a client's message list, which has the whole conversation, with the conversation in the log: which messages are new, and where
  * the client changed its history. Reads only the log, so a restart does not change the outcome.
  */
+import { isMissingPrompt } from '@tidemark/core/context/flatten'
+import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import {
   type Block,
+  isBlankText,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   PROVIDER_ITEM,
@@ -15,7 +19,12 @@ import {
 import { findJsonMember, isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
-import type { ClientMessage, ClientRequest, CompactedPlace } from '@tidemark/wire/providers/client-request'
+import type {
+  ClientList,
+  ClientMessage,
+  ClientRequest,
+  CompactedPlace,
+} from '@tidemark/wire/providers/client-request'
 import {
   alignParts,
   isSameJsonValue,
@@ -28,7 +37,7 @@ import {
   toPartKey,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
-import type { KnownHistory } from '../session/open-session.ts'
+import type { KnownHistory, OpenSession } from '../session/open-session.ts'
 import { leavesOutThinking, listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
 import { listShortenedTexts } from './removed-texts.ts'
 
@@ -544,4 +553,47 @@ function readStoredItems(log: SessionLog): StoredItems {
     }
   }
   return { items, exactTexts }
+}
+
+/**
+ * Returns the parts of the client's list that equal what the engine would send. They are sent as the client wrote them, with fields that
+ * the engine does not record. After a rewrite, only the system prompt can be equal.
+ */
+export function keepClientList(
+  { state }: OpenSession,
+  { list, system, messages }: ClientRequest,
+  { request: { front, messages: sent } }: PendingModelCall,
+): { readonly list?: ClientList } {
+  if (list === undefined || system === null) return {}
+  const texts = front.system.map(({ block }) => block.text)
+  const hasSystem = isSameJsonValue(
+    texts,
+    system.filter((text) => text.trim() !== ''),
+  )
+  const traced = [...sent.frozen, ...sent.tail].map(({ message }) => message)
+  const isWhole = state.view.rewrites.length === 0 && isSameJsonValue(listShape(traced), listShape(messages))
+  const items = isWhole && (hasSystem || typeof list.items !== 'string') ? list.items : null
+  return { list: { system: hasSystem ? list.system : null, items } }
+}
+
+/**
+ * Types of blocks, without the engine's placeholder. The client decides which thinking goes back, and in which order its own messages
+ * stand between two answers: not every provider wants results first, or system messages behind a prompt. Some clients join messages of
+ * one side, and some do not.
+ */
+function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
+  const shape: string[] = []
+  let asked: string[] = []
+  for (const { role, content } of messages) {
+    const side = role === 'assistant' ? 'answered' : 'asked'
+    const types = toBlocks(content).flatMap((block) =>
+      isBlankText(block) || isMissingPrompt(block) || isThinkingBlock(block) ? [] : [`${side} ${block.type}`],
+    )
+    if (side === 'asked') asked.push(...types)
+    else if (types.length > 0) {
+      shape.push(...asked.sort(), ...types)
+      asked = []
+    }
+  }
+  return [...shape, ...asked.sort()]
 }

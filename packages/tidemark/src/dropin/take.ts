@@ -45,12 +45,12 @@ import {
   copyJson,
   findResponseEnd,
   type HistoryMatch,
+  keepClientList,
   matchMessagesAfter,
   matchRequest,
   toKnownHistory,
   withStoredItems,
 } from './client-history.ts'
-import { keepClientList } from './kept-list.ts'
 import { findCompactionToRepeat, repeatOnBranch } from './repeated-compaction.ts'
 
 export interface TakeOptions {

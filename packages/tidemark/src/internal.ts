@@ -26,7 +26,7 @@ export type {
   Departure,
   ListedSession,
   PolicyResult,
-  RequestDetail,
+  RequestContents,
   SessionList,
   SessionOwner,
   SessionPage,

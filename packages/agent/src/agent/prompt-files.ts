@@ -7,7 +7,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { formatCount, formatInteger } from '@tidemark/terminal/render/format-numbers'
 import { formatProjectPath } from '@tidemark/terminal/render/text'
 import { wrapInReminder } from 'tidemark/project'
-import { findRealPath } from '../tools/file-content.ts'
+import { resolveFilePathInput } from '../tools/file-content.ts'
 import type { ReadState } from '../tools/read-state.ts'
 import { readFileForPrompt } from '../tools/read-tool.ts'
 import { decidePermission, type PermissionContext } from './permissions.ts'
@@ -104,7 +104,7 @@ async function readMention(
   const { context } = options
   for (const given of new Set([name, name.replace(/[.,;:!?)\]}'"`]+$/, '')])) {
     if (given === '') continue
-    const path = findRealPath(given, context.folder)
+    const path = resolveFilePathInput(given, context.folder)
     const facts = await stat(path).catch(() => null)
     if (facts === null) continue
     const { decision, reason } = decidePermission('Read', { kind: 'read', paths: [path] }, context)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeAttempts, formatFigures, shortenFact } from './compaction-text.ts'
+import { describeAttempts, describeLostError, formatFigures, shortenFact } from './compaction-text.ts'
 
 describe('a compaction in words', () => {
   it('says why it was made, and why not with the usual summary', () => {
@@ -25,7 +25,16 @@ describe('a compaction in words', () => {
   })
 
   it('shows a cut error from its first whole line on', () => {
-    expect(shortenFact(`t.js:38)\nExpected 3.${' '.repeat(600)}`)).toBe('Expected 3.')
+    const text = `t.js:38)\nExpected 3.${' '.repeat(600)}`
+    expect(describeLostError({ text, command: 'npm test', isSettled: false } as never)).toBe(
+      'npm test: Expected 3.',
+    )
+  })
+
+  it('shows a long message of the user from its first line on', () => {
     expect(shortenFact('One\ntwo')).toBe('One two')
+    expect(shortenFact(`Deploy only after my review.\n${'detail '.repeat(100)}`)).toMatch(
+      /^Deploy only after my review\. detail/,
+    )
   })
 })

@@ -116,14 +116,21 @@ const FACT_CHARACTERS = 200
 /** Adds the command of an error and whether it has succeeded since, because the end of a stack trace shows neither. */
 export function describeLostError({ text, command, isSettled }: Receipt['lost']['errors'][number]): string {
   const name = toOneLinePreview(command, COMMAND_CHARACTERS)
-  return isSettled ? `an error of ${name}, which has succeeded since` : `${name}: ${shortenFact(text)}`
+  return isSettled
+    ? `an error of ${name}, which has succeeded since`
+    : `${name}: ${shortenFact(startAtWholeLine(text))}`
 }
 
 const COMMAND_CHARACTERS = 60
 
-/** Returns the beginning of a long text on one line. The text of an error may begin in the middle of a line. */
+/** Drops the first line of an error that was cut, because it may begin in the middle. */
+function startAtWholeLine(error: string): string {
+  return error.length < CUT_ERROR ? error : error.replace(/^.*\n/, '')
+}
+
+/** Returns the beginning of a long text on one line. */
 export function shortenFact(text: string): string {
-  return toOneLinePreview(text.length < CUT_ERROR ? text : text.replace(/^.*\n/, ''), FACT_CHARACTERS)
+  return toOneLinePreview(text, FACT_CHARACTERS)
 }
 
 /** An error with this many characters is only the end of a longer one. */

@@ -17,7 +17,7 @@ import { paintTone, type ScreenTheme, type Tone } from './theme.ts'
 /** When the prompt cache expires and the state of the notes, updated from the events of a session. */
 export interface CacheClock {
   apply(event: SessionEvent, now: number): void
-  /** Adds the records of an existing log. */
+  /** Sets expiry and lifetime of the cache from the records of an existing log. */
   replay(records: readonly SessionRecord[]): void
   /** Milliseconds since 1970; null before the first response, or if nothing is cached. */
   readonly expiresAt: number | null

@@ -22,7 +22,7 @@ interface PermissionView {
   readonly text: string
   /** Why the user is asked, if the question itself does not show it. */
   readonly reason: string
-  /** Warns that some characters are written as codes; empty if none is. */
+  /** Says that control and invisible characters are shown as codes; empty if there are none. */
   readonly warning: string
 }
 

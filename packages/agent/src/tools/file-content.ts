@@ -171,7 +171,7 @@ export function encodeFileText(text: string, { encoding, hasMark }: Omit<Decoded
 }
 
 /** Returns the real path of a `file_path` in a tool input. Throws a `ToolError` if it is empty. */
-export function findRealPath(path: string, cwd: string): string {
+export function resolveFilePathInput(path: string, cwd: string): string {
   if (path.trim() === '') throw new ToolError('file_path is empty.')
   return resolveRealPath(resolveToolPath(path, cwd))
 }

@@ -6,9 +6,9 @@ import type { ToolOutput } from 'tidemark'
 import type { AgentEnvironment } from './agent-environment.ts'
 import {
   decodeFileText,
-  findRealPath,
   MAX_WHOLE_FILE_BYTES,
   readAllBytes,
+  resolveFilePathInput,
   toFileVersion,
   toLargeFileVersion,
   withRegularFile,
@@ -49,7 +49,7 @@ async function readForModel(
   { cwd, readState, readLimitBytes = DEFAULT_LIMIT_BYTES }: AgentEnvironment,
   { id, signal }: AgentToolContext,
 ): Promise<ToolOutput> {
-  const path = findRealPath(input.file_path, cwd)
+  const path = resolveFilePathInput(input.file_path, cwd)
   const range = { first: Math.max(1, input.offset ?? 1), count: Math.max(1, input.limit ?? DEFAULT_LINES) }
   const rangeName = `${range.first}+${range.count}`
   const { version, render } = await withRegularFile(path, (file, facts) =>

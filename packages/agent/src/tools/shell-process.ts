@@ -35,7 +35,7 @@ export interface ShellProcess {
   isAlive(): boolean
   /** Ends the whole group with SIGTERM, and with SIGKILL the processes that still run after two seconds. */
   stop(): Promise<void>
-  /** Kills the shell and everything it started, without waiting. */
+  /** Kills the whole process group with SIGKILL, without waiting. */
   kill(): void
 }
 

@@ -10,9 +10,9 @@ import {
   decodeFileText,
   encodeFileText,
   type FileContent,
-  findRealPath,
   hasErrorCode,
   readWholeFile,
+  resolveFilePathInput,
   toFileVersion,
 } from './file-content.ts'
 import {
@@ -115,7 +115,7 @@ function createFileChanger({ cwd, readState, permittedWrites }: AgentEnvironment
     return report
   }
   return async (callId, given, toChange) => {
-    const path = findRealPath(given, cwd)
+    const path = resolveFilePathInput(given, cwd)
     const permitted = permittedWrites?.get(callId) ?? path
     permittedWrites?.delete(callId)
     if (permitted !== path) throw new ToolError(describeSwap(permitted, path))

@@ -1,7 +1,7 @@
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { main, toOutputErrorExit } from './main.ts'
+import { describeOutputError, main } from './main.ts'
 
 async function run(args: readonly string[], given: Partial<Terminal> = {}) {
   let out = ''
@@ -192,11 +192,11 @@ describe('a failure', () => {
 const failed = (code: string, message: string) => Object.assign(new Error(message), { code })
 
 it('a reader that has seen enough is no fault', () => {
-  expect(toOutputErrorExit(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
+  expect(describeOutputError(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
 })
 
 it('any other fault of standard output is one line', () => {
-  expect(toOutputErrorExit(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
+  expect(describeOutputError(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
     code: 1,
     line: 'tidemark: the output could not be written: ENOSPC: no space left on device, write\n',
   })

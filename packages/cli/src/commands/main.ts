@@ -106,7 +106,7 @@ export async function run(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // The chat screen has its own listener, because it must first close its session and commands.
     if (process.stdout.listenerCount('error') > 1) return
-    const { code, line } = toOutputErrorExit(error)
+    const { code, line } = describeOutputError(error)
     process.stderr.write(line)
     process.exit(code)
   })
@@ -123,7 +123,7 @@ export async function run(): Promise<void> {
  * Returns the exit code and the message after writing to standard output failed. A closed pipe (`tidemark sample |
  * head`) does not count as a failure; a full disk does.
  */
-export function toOutputErrorExit(error: NodeJS.ErrnoException): {
+export function describeOutputError(error: NodeJS.ErrnoException): {
   readonly code: number | undefined
   readonly line: string
 } {

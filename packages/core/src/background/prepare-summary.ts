@@ -4,7 +4,7 @@
  */
 
 import { type CompactionResult, commitDraft, isSummarizedRecordPinned } from '../compaction/commit-draft.ts'
-import { type CompactionDraft, findAddedEntries } from '../compaction/draft.ts'
+import { type CompactionDraft, listEntriesSincePlan } from '../compaction/draft.ts'
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
 import { refreshDraft } from '../compaction/prepare-draft.ts'
 import { emitDonePhase, type SummaryDropReason, type TurnEvent } from '../engine/events.ts'
@@ -66,7 +66,7 @@ export function findSummaryDropReason(
   models: { readonly planned: string; readonly current: string },
 ): Extract<SummaryDropReason, 'rewritten' | 'pinned' | 'model-switched'> | null {
   if (models.planned !== models.current) return 'model-switched'
-  if (findAddedEntries(plan, state.view) === null) return 'rewritten'
+  if (listEntriesSincePlan(plan, state.view) === null) return 'rewritten'
   return isSummarizedRecordPinned(plan, state) ? 'pinned' : null
 }
 

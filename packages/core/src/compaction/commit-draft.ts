@@ -24,7 +24,7 @@ import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnH
 import { measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequest, countPrefixTokens, listMessagesToSend } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
-import type { CompactionTracking } from '../engine/session-state.ts'
+import type { TurnsSinceCompaction } from '../engine/session-state.ts'
 import {
   type CompactionSpacing,
   NO_COMPACTION_FAILURES,
@@ -52,7 +52,12 @@ import { breakDownContext, toBreakdownMetrics } from '../tokens/breakdown.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
-import { type CompactionDraft, createDraftReceipt, createDraftRecords, findAddedEntries } from './draft.ts'
+import {
+  type CompactionDraft,
+  createDraftReceipt,
+  createDraftRecords,
+  listEntriesSincePlan,
+} from './draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
 export type CompactionResult =
@@ -117,7 +122,7 @@ export async function* commitDraft(
 }
 
 export function measureCompactionSpacing(
-  { turns, compactedIn }: CompactionTracking,
+  { turns, compactedIn }: TurnsSinceCompaction,
   { closeTurns }: AutoCompactPolicy,
 ): CompactionSpacing {
   const isClose = compactedIn !== null && turns <= closeTurns
@@ -163,7 +168,7 @@ function prepareCommit(
     )
   const problem = findNewProblem(next, turn)
   if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
-  const isAsPrepared = draft === given && findAddedEntries(plan, state.view)?.length === 0
+  const isAsPrepared = draft === given && listEntriesSincePlan(plan, state.view)?.length === 0
   const [boundary, ...others] = records as [{ readonly compactMetadata: object } & NewRecord, ...NewRecord[]]
   const measured = { ...boundary, compactMetadata: { ...boundary.compactMetadata, postTokens: after } }
   const states = { before: state, after: next }

@@ -90,7 +90,7 @@ export function createDraftRecords(
   draft: UnmeasuredDraft,
 ): readonly NewRecord[] | null {
   const { host, state } = turn
-  const late = findAddedEntries(draft.plan, state.view)
+  const late = listEntriesSincePlan(draft.plan, state.view)
   if (late === null) return null
   const { span } = draft.plan
   const { outdated, summary } = draft
@@ -155,7 +155,7 @@ type PlannedView = Pick<ContextView, 'entries' | 'rewrites'>
  * Returns the entries appended after the draft was planned. Returns null if the context was rewritten meanwhile, by a
  * compaction, a clearing, an undo or a rewind. The draft is then stale and must not be committed.
  */
-export function findAddedEntries(
+export function listEntriesSincePlan(
   seen: PlannedView,
   { entries, rewrites }: ContextView,
 ): readonly ContextEntry[] | null {

@@ -31,9 +31,9 @@ import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../s
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import {
   type CompactionDraft,
-  findAddedEntries,
   findLostThinking,
   type KeptContext,
+  listEntriesSincePlan,
   readSummarizedHistory,
   type UnmeasuredDraft,
 } from './draft.ts'
@@ -318,7 +318,7 @@ async function* reattachSources(
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, ReattachedSources | null> {
   const { span } = plan
-  const added = findAddedEntries(plan, turn.state.view) ?? []
+  const added = listEntriesSincePlan(plan, turn.state.view) ?? []
   if (compaction.sources === undefined || compaction.sources.length === 0)
     return { carried: [], superseded: [], skipped: [], failed: [] }
   yield { type: 'phase', phase: 'bringing back context' }

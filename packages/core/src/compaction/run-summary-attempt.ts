@@ -83,7 +83,7 @@ export async function* runSummaryAttempt(
  * Limits a fork to the records that the conversation had when the compaction was planned. What was appended since stays
  * in the context, and may end in a tool call without a result, which the provider would refuse.
  */
-export function limitAttemptToPlan<Attempt extends Exclude<SummaryAttempt, LocalAttempt>>(
+export function limitForkToPlannedRecords<Attempt extends Exclude<SummaryAttempt, LocalAttempt>>(
   attempt: Attempt,
   { entries }: CompactionPlan,
   { view }: SessionState,

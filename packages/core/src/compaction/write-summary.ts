@@ -42,7 +42,7 @@ import type { SummarizedHistory } from './draft.ts'
 import { type CompactionPlan, describeSmallGain, findLargestWorthwhileSize } from './plan-compaction.ts'
 import {
   isCacheWarm,
-  limitAttemptToPlan,
+  limitForkToPlannedRecords,
   runSummaryAttempt,
   waitWithKeepAlive,
 } from './run-summary-attempt.ts'
@@ -247,7 +247,8 @@ async function* runAttempts(
       const input = { history, tokens, restTokens }
       const text = await runTurnSteps(turn, writeLocally(turn, compaction, plan, input))
       result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
-    } else result = yield* runSummaryAttempt(turn, compaction, limitAttemptToPlan(next, plan, turn.state))
+    } else
+      result = yield* runSummaryAttempt(turn, compaction, limitForkToPlannedRecords(next, plan, turn.state))
     chain = recordAttemptResult(chain, result)
   }
 }

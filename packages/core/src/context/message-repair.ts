@@ -190,8 +190,8 @@ function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unk
 }
 
 /**
- * True if every tool call in `drafts` has its result or can no longer get one, so that later records cannot change these
- * messages. Calls of all responses since the last user message may still get a result, not only those of the newest response.
+ * Called when a new response begins. True if no call in `drafts` can still get a result, so that later records cannot change these
+ * messages. Calls of all responses after the last message of another role can still get one, and so can open server tool calls.
  */
 export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   const newest = drafts.slice(drafts.findLastIndex(({ role }) => role !== 'assistant') + 1)

@@ -322,7 +322,7 @@ export async function* finishModelCall(
   const billed = cutBy === undefined ? usage : estimateCutUsage(turn.host, opened, reply, cutBy)
   // The records of a response that broke off have the usage from its start.
   const isLogged = isInConversation && billed === usage
-  const spent = isLogged ? [] : createModelCallRecords(message, billed, opened.source)
+  const spent = isLogged ? [] : createBilledCallRecords(message, billed, opened.source)
   const all = [...bodies, ...spent, ...toCacheLossRecords(outcome)]
   const failure = yield* appendUnlinkedRecords(turn, all)
   if (failure !== null) return { failure, outcome }
@@ -346,7 +346,7 @@ async function* finishTruncatedCall(
   const unmeasured = bodies.map(withoutUsage)
   const failure = yield* appendUnlinkedRecords(turn, [
     ...unmeasured,
-    ...createModelCallRecords(message, usage, source),
+    ...createBilledCallRecords(message, usage, source),
   ])
   if (failure !== null) return { failure, outcome }
   yield event
@@ -448,7 +448,7 @@ export async function* recordLostReplyCost(
   const { host } = turn
   const message = { id: host.ids.next('lost-reply'), model: host.readOfferedPrefix().model }
   const usage = estimateLostCall(host, opened, isRepeated)
-  const failure = yield* appendUnlinkedRecords(turn, createModelCallRecords(message, usage, opened.source))
+  const failure = yield* appendUnlinkedRecords(turn, createBilledCallRecords(message, usage, opened.source))
   if (failure === null) yield* emitPrice(turn, message.id)
   return failure
 }
@@ -481,7 +481,7 @@ function estimateLostCall(
  * Returns a `model_call` record with the billed tokens of a call, for a response that the log lacks or has without
  * them; empty if the tokens are not known.
  */
-export function createModelCallRecords(
+export function createBilledCallRecords(
   { id, model, usage = {} }: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   tokens: TokenUsage | undefined,
   source: string,

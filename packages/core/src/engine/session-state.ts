@@ -228,7 +228,7 @@ export interface PlanningState {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
   readonly breaker: CompactionBreaker
-  readonly tracking: CompactionTracking
+  readonly tracking: TurnsSinceCompaction
   /** Number of model calls, and of pauses between them that outlasted the cache. */
   readonly tally: CallTally
   /** Token sizes after the last compaction, used to predict the next one; null before the first. */
@@ -260,7 +260,7 @@ export function updatePlanningState(
 }
 
 /** Number of turns since the last compaction, used to detect compactions in quick succession. */
-export interface CompactionTracking {
+export interface TurnsSinceCompaction {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
   readonly turnId: string
@@ -268,15 +268,18 @@ export interface CompactionTracking {
   readonly compactedIn: string | null
 }
 
-export const NO_COMPACTION_YET: CompactionTracking = { turns: 0, turnId: 'start', compactedIn: null }
+export const NO_COMPACTION_YET: TurnsSinceCompaction = { turns: 0, turnId: 'start', compactedIn: null }
 
 /** Counts one turn. Called after each model response. */
-export function addTurnToTracking(tracking: CompactionTracking, turnId: string): CompactionTracking {
+export function addTurnToTracking(tracking: TurnsSinceCompaction, turnId: string): TurnsSinceCompaction {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
 
 /** Starts counting turns again. Called after a compaction. */
-export function resetCompactionTracking(tracking: CompactionTracking, turnId: string): CompactionTracking {
+export function resetCompactionTracking(
+  tracking: TurnsSinceCompaction,
+  turnId: string,
+): TurnsSinceCompaction {
   return { turns: 0, turnId, compactedIn: tracking.turnId }
 }
 

@@ -20,8 +20,8 @@ import {
   createFileTracker,
   type FailedCall,
   type FailedCommand,
+  type NewestTestRun,
   type ProjectFolders,
-  type TestRun,
   type TouchedFile,
 } from './work-facts.ts'
 
@@ -128,7 +128,7 @@ export interface SessionFacts {
   /** The commands that have failed, also those that have succeeded since. */
   readonly failures: readonly FailedCommand[]
   readonly failedCalls: readonly FailedCall[]
-  readonly tests: TestRun
+  readonly tests: NewestTestRun
   readonly todos: readonly TodoItem[]
   /** True if the user has given an instruction since the todo list was last changed. */
   readonly areTodosOlder: boolean

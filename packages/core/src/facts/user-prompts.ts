@@ -17,7 +17,7 @@ import {
   type UserInputKind,
 } from './user-input.ts'
 
-/** A text of the user, as it is read from its record. */
+/** A message of the user or of another agent, as read from its record. */
 export interface UserPromptText {
   readonly uuid: string
   readonly place: number

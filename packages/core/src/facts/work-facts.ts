@@ -278,7 +278,7 @@ export interface FailedCommand {
 }
 
 /** The newest command that printed the result of a test. */
-export interface TestRun {
+export interface NewestTestRun {
   readonly failed: readonly string[]
   /** The command that ran the tests; empty if none did. */
   readonly by: string
@@ -320,7 +320,7 @@ export class CommandTracker {
   readonly #failedCalls = new Map<string, FailedCall>()
   readonly #edits: string[] = []
   readonly #clean: (text: string) => string
-  #tests: TestRun = { failed: [], by: '', place: -1, passedSince: '' }
+  #tests: NewestTestRun = { failed: [], by: '', place: -1, passedSince: '' }
 
   constructor(clean: (text: string) => string) {
     this.#clean = clean
@@ -362,7 +362,7 @@ export class CommandTracker {
     return [...this.#failedCalls.values()].reverse()
   }
 
-  readTests(): TestRun {
+  readTests(): NewestTestRun {
     return this.#tests
   }
 

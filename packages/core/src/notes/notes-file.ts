@@ -4,7 +4,7 @@
  * limits of notes: what an update must condense, which new notes may replace the old ones, and how notes are cut for the context.
  */
 import { closeCodeBlock } from '../text/code-in-text.ts'
-import { type FitItem, fitItems, sliceText, type TokenCounter } from '../text/truncate-text.ts'
+import { fitItems, sliceText, type TextForms, type TokenCounter } from '../text/truncate-text.ts'
 
 /** Short names of the sections, in the order of the file. */
 export type NotesSectionName =
@@ -262,7 +262,7 @@ export function isNotesClaimExpired(startedAt: number, now: number, deadAfterMs:
 // Items of the notes below titles, as many as fit. A line says how many were left out.
 
 /** Items with rank 0 are left out only if the whole file has no room for them. */
-export type NoteItem = FitItem
+export type NoteItem = TextForms
 
 /** Items below one title. */
 export interface NoteGroup {

@@ -243,7 +243,7 @@ function formatList(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : [title, ...lines].join('\n')
 }
 
-/** Returns the working directory, the folders with most changed files, and project documents that were read or changed. */
+/** Returns lines with the working directory, the folders with most changed files, the project documents read or changed, and the Git branch. */
 export function describeProject({ files, project, gitBranch }: SessionFacts): readonly string[] {
   const show = createPathFormat(project)
   const folders = groupByFolder(files.filter(isFileChanged).toReversed().map(show))

@@ -95,7 +95,7 @@ export interface CacheParameters {
 interface CacheMarker {
   /** The provider's name of the lifetime; null for its default. */
   readonly ttl: string | null
-  /** Who shares the cached prefix: the provider's name for it. Default: as without a scope. */
+  /** The provider's name for who shares the cached prefix, such as `global`. Default: no scope is sent. */
   readonly scope?: string | undefined
 }
 

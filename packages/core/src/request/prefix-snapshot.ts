@@ -206,7 +206,7 @@ export interface RequestPrefix {
   readonly tools: readonly JsonObject[]
   /** Blocks of the system prompt: at most one for each of its four parts, or those that the host sent. */
   readonly system: readonly SystemPromptBlock[]
-  /** Index of the last tool that is the same for all users; null if there is none. */
+  /** Index of the last tool that is the same for all users and not deferred; null if there is none. */
   readonly lastSharedTool: number | null
   /** True if no tool is user-specific, so that the cached prefix can be shared across accounts. */
   readonly isShareable: boolean

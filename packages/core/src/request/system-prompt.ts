@@ -196,7 +196,7 @@ function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean):
  * separates the two sections and is removed from the text.
  */
 function toCallerSections(given: readonly string[]): readonly PlacedSection[] {
-  const texts = given.flatMap(splitAtBoundaries)
+  const texts = given.flatMap(splitAtDynamicBoundaries)
   const boundary = Math.max(0, findBoundary(texts))
   const joinPart = (some: readonly string[]): string =>
     some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY).join(PROMPT_SECTION_SEPARATOR)
@@ -219,7 +219,7 @@ export function isHostSection(name: string): boolean {
   return name.startsWith(HOST_BLOCK_SECTION)
 }
 
-function splitAtBoundaries(text: string): readonly string[] {
+function splitAtDynamicBoundaries(text: string): readonly string[] {
   const [first = '', ...others] = text.split(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
   if (others.length === 0) return [first]
   const apart = others.flatMap((other) => [SYSTEM_PROMPT_DYNAMIC_BOUNDARY, other.trim()])

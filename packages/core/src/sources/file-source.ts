@@ -190,11 +190,11 @@ function createExclusion(
   return (path) =>
     own.has(normalizePath(path, folder)) ||
     (!edited.has(normalizePath(path, folder)) &&
-      [...memory.names, ...memory.rules].some((name) => hasPathEnding(path, name)))
+      [...memory.names, ...memory.rules].some((name) => matchesPathEnding(path, name)))
 }
 
 /** Checks whether `path` ends in `name`, which is a file name or several parts of a path with `*` as a wildcard inside a part. */
-export function hasPathEnding(path: string, name: string): boolean {
+export function matchesPathEnding(path: string, name: string): boolean {
   const wanted = name.split('/').filter((part) => part !== '')
   const given = normalizePath(path).split('/').slice(-wanted.length)
   return (

@@ -107,7 +107,7 @@ export interface RankedName {
   readonly name: IdentifierWeight | null
 }
 
-/** Estimates the tokens of a name. Repeats the name eight times, so that rounding does not make all short names cost the same. */
+/** Estimates the tokens of eight copies of a name, to compare names: with one copy, rounding would make all short names cost the same. */
 function measureName(name: string, estimate: Estimator): number {
   return estimate.text(` ${name}`.repeat(8))
 }

@@ -75,7 +75,7 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
 }
 
-/** Work for each character of a text whose quotations are looked for in every message, expressed as characters to read. */
+/** Work of looking up the quotations of a text in all messages: each character of the text counts as this many characters read. */
 const MARKING_WORK = 4
 
 export function* repairSummary(

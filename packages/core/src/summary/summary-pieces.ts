@@ -15,10 +15,10 @@ import {
 import type { Policy } from '../policy/policy.ts'
 import { quoteCode, readLastPathPart } from '../text/code-in-text.ts'
 import {
-  type FitItem,
   type FitOptions,
   fitItems,
   formatRecordPointer,
+  type TextForms,
   toOneLine,
   truncateEnd,
   truncateMiddleWithPointer,
@@ -27,7 +27,7 @@ import {
 import type { Estimator } from '../tokens/estimator.ts'
 import { MESSAGES_SECTION, quoteHeadings } from './summary-prompt.ts'
 
-export interface SummaryPiece extends FitItem {
+export interface SummaryPiece extends TextForms {
   /** Number of the summary section that contains the piece, 1 to 9. */
   readonly section: number
   /** Position of the piece within its section, independent of the order of placing. */

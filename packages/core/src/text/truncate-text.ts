@@ -185,7 +185,7 @@ export function removeControlCharacters(text: string): string {
 // Fits texts into a number of tokens: the most important first, all in a short form before any is shown at length.
 // Notes and summaries both choose texts by this rule.
 
-export interface FitItem {
+export interface TextForms {
   readonly full: string
   /** The form that is used if the full one does not fit; null or missing if there is none. */
   readonly short?: string | null
@@ -197,7 +197,7 @@ export interface FitItem {
   readonly groups?: readonly string[]
 }
 
-export interface FitOptions<Item extends FitItem> {
+export interface FitOptions<Item extends TextForms> {
   readonly tokens: number
   readonly countTokens: TokenCounter
   /** Maximum tokens of the items of a group; a group that is not listed has no limit. */
@@ -211,7 +211,7 @@ export interface FitOptions<Item extends FitItem> {
 }
 
 /** Returns the text of each item that fits. An item that does not fit is left out, and the next one is tried. */
-export function fitItems<Item extends FitItem>(
+export function fitItems<Item extends TextForms>(
   items: readonly Item[],
   { tokens, countTokens, caps = new Map(), ...options }: FitOptions<Item>,
 ): ReadonlyMap<Item, string> {
@@ -248,7 +248,7 @@ export function fitItems<Item extends FitItem>(
   return placed
 }
 
-function groupByRank<Item extends FitItem>(items: readonly Item[]): readonly (readonly Item[])[] {
+function groupByRank<Item extends TextForms>(items: readonly Item[]): readonly (readonly Item[])[] {
   const ranks = new Map<number, Item[]>()
   for (const item of items) {
     const own = ranks.get(item.rank)

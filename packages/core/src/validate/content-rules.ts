@@ -220,7 +220,7 @@ export interface SizeState {
 }
 
 /** Adds a message and its bytes to the counts. */
-export function addMessageSize(state: SizeState, message: ApiMessage): SizeState {
+export function addMessageBytes(state: SizeState, message: ApiMessage): SizeState {
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (countJsonBytes(message) ?? 0) }
 }
 

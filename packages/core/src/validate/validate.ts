@@ -13,7 +13,7 @@ import type { Steps } from '../log/work-steps.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { RawFields } from '../policy/provider-spelling.ts'
 import {
-  addMessageSize,
+  addMessageBytes,
   checkBlock,
   checkImages,
   checkPromptAndTools,
@@ -98,7 +98,7 @@ export function checkMessage(state: MessageCheck, message: ApiMessage): MessageC
   for (const item of parsed.blocks) checkBlock(item, parsed.role, rules)
   const next = {
     profile,
-    size: checkImages(addMessageSize(state.size, message), parsed, rules),
+    size: checkImages(addMessageBytes(state.size, message), parsed, rules),
     roles: checkRole(state.roles, parsed, rules),
     system: checkSystemMessage(state.system, parsed, rules),
     calls: checkToolCalls(state.calls, parsed, rules),

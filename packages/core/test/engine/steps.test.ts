@@ -1,7 +1,7 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
-import { findAddedEntries } from '../../src/compaction/draft.ts'
+import { listEntriesSincePlan } from '../../src/compaction/draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
 import { appendSourceUpdates } from '../../src/engine/announce-updates.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
@@ -53,8 +53,10 @@ describe('a session on trial', () => {
     expect([next.position, lines(next).at(-1)]).toEqual([before.position + 1, 'user: tried'])
     await perform({ events: [] } as unknown as TestSession, appendUnlinkedRecords(run, [said('real')]))
     expect(lines(run.state).at(-1)).toBe('user: real')
-    expect(findAddedEntries(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
-    expect(findAddedEntries(next.view, run.state.view)).toBeNull()
+    expect(listEntriesSincePlan(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual([
+      'user',
+    ])
+    expect(listEntriesSincePlan(next.view, run.state.view)).toBeNull()
   })
 })
 

@@ -5,7 +5,7 @@ import type { GatewayKey } from '../keys/keys.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import {
   recordProcessAlive,
-  releaseLostCalls,
+  releaseUnknownReservations,
   reserveCall,
   type SettledCall,
   settleCall,
@@ -38,7 +38,7 @@ export async function openAccounts(options: AccountsOptions): Promise<ProcessAcc
   const open = new Set<string>()
   const beat = setInterval(() => {
     recordProcessAlive(database, process)
-      .then(() => releaseLostCalls(database, process, open))
+      .then(() => releaseUnknownReservations(database, process, open))
       .catch(() => {})
   }, BEAT_MS)
   const unsettled = new Set<Promise<void>>()

@@ -130,7 +130,7 @@ const LOST_AFTER_SECONDS = 30
  * Releases what a living process had reserved without learning of it, since the database answered too late: no such call was
  * sent. `known`: ids of the calls that the process has not settled yet.
  */
-export async function releaseLostCalls(
+export async function releaseUnknownReservations(
   pool: Pick<Database, 'query'>,
   process: string,
   known: Iterable<string>,

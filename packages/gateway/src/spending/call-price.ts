@@ -27,7 +27,7 @@ export interface PricedRequest {
 /** Names of the field for the output limit, by protocol. */
 const OUTPUT_FIELDS = ['max_tokens', 'max_output_tokens', 'max_completion_tokens'] as const
 
-/** Maximum number of answers that a provider accepts in one request. */
+/** Highest `n` (number of choices that a request asks for) that any provider allows. */
 const MOST_ANSWERS = 128
 /** Upper bound for the tokens of one image with any provider. */
 const MOST_IMAGE_TOKENS = 10_000

@@ -6,7 +6,7 @@ import type {
   DepartedMatch,
   Departure,
   PolicyResult,
-  RequestDetail,
+  RequestContents,
   SessionList,
   SessionPage,
   TeamFigures,
@@ -23,7 +23,7 @@ export interface PageSource {
   readonly hasTexts: boolean
   loadList(): Promise<SessionList>
   loadSession(id: string): Promise<SessionPage>
-  loadRequest(id: string, index: number): Promise<RequestDetail>
+  loadRequest(id: string, index: number): Promise<RequestContents>
   loadDepartures(id: string): Promise<readonly Departure[]>
   loadDepartedText(id: string, key: string): Promise<{ readonly text: string }>
   searchDepartures(id: string, text: string): Promise<readonly DepartedMatch[]>

@@ -2,7 +2,7 @@
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RequestDetail, SessionPage, ShownBlock } from 'tidemark/report'
+import type { RequestContents, SessionPage, ShownBlock } from 'tidemark/report'
 import { listChartFlags } from '../chart/chart-flags.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
@@ -47,7 +47,7 @@ export function RequestPanel({ source, page: { id, report }, index, onClose }: R
   )
 }
 
-function Blocks({ detail }: { readonly detail: RequestDetail }) {
+function Blocks({ detail }: { readonly detail: RequestContents }) {
   const [onlyNew, setOnlyNew] = useState(true)
   const fresh = detail.blocks.filter(({ isNew }) => isNew)
   const shown = onlyNew ? fresh : detail.blocks

@@ -178,7 +178,7 @@ export interface ErrorFormat {
   ): HttpAnswer
   /** Creates the event that ends a stream. `afterEvents` is the number of events before it. */
   createEvent(fault: ErrorEventFault): string
-  /** Returns the status that an error event has if the answer is no stream. */
+  /** Returns the HTTP status of the error response that replaces an error event where the answer is not a stream; without `errorType`, that of the default error. */
   findStatus(errorType: string | undefined): number
 }
 

@@ -5,7 +5,7 @@
 import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
 import {
   type CutCall,
-  createModelCallRecords,
+  createBilledCallRecords,
   estimateBilledUsage,
   estimateCutUsage,
   withCosts,
@@ -83,7 +83,7 @@ export async function appendCallUsage(
   message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,
   usage: TokenUsage | undefined,
 ): Promise<void> {
-  await appendOtherRecords(open, createModelCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})
+  await appendOtherRecords(open, createBilledCallRecords(message, usage, PASSED_SOURCE)).catch(() => {})
 }
 
 /** Returns a function that prices replies outside all conversations, and keeps their totals. */

@@ -389,8 +389,9 @@ function isPromptPart({ role, block }: Part): boolean {
 }
 
 /**
- * Returns a test whether the client has another version of a block: another input or result, other fields of the message, or missing
- * thinking. Thinking does not count as missing if the client was never given it, or if the provider requires it in the current turn.
+ * Returns a function that is true if the client has another version of a block: another input or result, other fields of the message,
+ * or thinking left out or added. A difference only in thinking does not count if the client was never given that thinking, if the
+ * provider requires it in the current turn, or if the context no longer shows the record or its thinking.
  */
 function createAmendmentTest(
   given: readonly Part[],

@@ -66,7 +66,7 @@ export interface RequestBlock extends ShownBlock {
 }
 
 /** One request with everything that the model was shown. */
-export interface RequestDetail {
+export interface RequestContents {
   /** Index in `requests` of the report. */
   readonly index: number
   readonly at: string

@@ -14,10 +14,10 @@ import { createModelEstimators, describeBlock, type ToolCallsById } from '../ins
 import { findMainModel, listLogCalls } from '../inspect/logged-calls.ts'
 import { type ReplayedRequest, replayRequests } from '../inspect/logged-requests.ts'
 import type { LogContents } from '../logs/read-log.ts'
-import type { RequestBlock, RequestDetail, ShownBlock } from './page-data.ts'
+import type { RequestBlock, RequestContents, ShownBlock } from './page-data.ts'
 
 /** Returns the request with this index in `requests` of the report; null if there is none. */
-export function readRequestDetail(log: LogContents, index: number): RequestDetail | null {
+export function readRequestDetail(log: LogContents, index: number): RequestContents | null {
   const calls = listLogCalls(log, new Set()).filter(({ agent }) => agent === null)
   let before: ReplayedRequest | null = null
   let count = -1
@@ -40,7 +40,7 @@ function describeRequest(
   log: LogContents,
   { request, before, index }: FoundRequest,
   model: string,
-): RequestDetail {
+): RequestContents {
   const describe = createBlockDescriber(log, model)
   const known = new Set(before?.flat.entries.toArray().map(({ record }) => record.uuid))
   const blocks = listTracedMessages(request.flat).flatMap(({ message, origins }) =>

@@ -1,6 +1,6 @@
 /**
- * Lists the requests of the main conversation for `requests` of the report: size, what it consisted of, usage and price of
- * each. Entries are counted once while the context only grows, and again after a rewrite.
+ * Lists the requests of the main conversation, each with size, kinds of content, usage and price, and what each compaction cost.
+ * While the context only grows, only new entries are estimated; after a rewrite, all are estimated again.
  */
 import { type ContextEntry, isVisibleToModel } from '@tidemark/core/context/context-entry'
 import { findTierRates } from '@tidemark/core/cost/prices'

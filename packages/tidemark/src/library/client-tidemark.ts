@@ -39,9 +39,12 @@ interface OpenedTidemark {
 }
 
 /** A server other than OpenAI that speaks Chat Completions. No catalogue has its models. */
-export type ChatServer = Pick<CompatibleOptions, 'dialect' | 'window'>
+export type ChatServerOptions = Pick<CompatibleOptions, 'dialect' | 'window'>
 
-export function createClientTidemark(options: ClientTidemarkOptions, server?: ChatServer): ClientTidemark {
+export function createClientTidemark(
+  options: ClientTidemarkOptions,
+  server?: ChatServerOptions,
+): ClientTidemark {
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
@@ -122,7 +125,7 @@ function createClientModel(
   { codec, createModel }: ClientRoute['provider'],
   id: string,
   fetch: Fetch,
-  server: ChatServer | undefined,
+  server: ChatServerOptions | undefined,
 ): ModelChoice {
   const connection = { apiKey: 'client', fetch }
   return server !== undefined && codec.paths.reply === CHAT_PATH

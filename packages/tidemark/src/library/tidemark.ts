@@ -22,7 +22,7 @@ import {
   type TidemarkOptions,
   type TidemarkSettings,
 } from '../session/options.ts'
-import { withCommandHooks } from '../session/session-hooks.ts'
+import { addCommandHooksToOptions } from '../session/session-hooks.ts'
 import { checkLimitsPriced } from '../session/session-limits.ts'
 import {
   createSessionModel,
@@ -119,7 +119,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       settings,
       summarizer,
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
-      options: withCommandHooks(id, sessionOptions, settings),
+      options: addCommandHooksToOptions(id, sessionOptions, settings),
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
       tools: createGivenToolset(omitUndefined({ tools, runTool, findTool })),
       sections: system === undefined ? settings.sections : orderPromptSections(system),

@@ -11,10 +11,10 @@ import {
   type FindLogsOptions,
   type FoundLog,
   type FoundLogs,
+  type LogSearchProblem,
   openFileLines,
   refuseForReadError,
   refuseLog,
-  type SearchProblem,
 } from './read-lines.ts'
 
 /**
@@ -46,7 +46,7 @@ const LOG_NAME = /\.jsonl(?:\.gz|\.zst)?$/i
 interface Walk {
   readonly named: ReadonlySet<string>
   readonly files: FoundFile[]
-  readonly problems: SearchProblem[]
+  readonly problems: LogSearchProblem[]
   readonly seen: Set<string>
   readonly folders: string[]
 }

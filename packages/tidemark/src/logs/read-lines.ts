@@ -332,10 +332,10 @@ export interface FoundLogs {
   /** The logs that were found, newest first. */
   readonly logs: readonly FoundLog[]
   /** Paths that could not be searched, each with a one-line message. */
-  readonly problems: readonly SearchProblem[]
+  readonly problems: readonly LogSearchProblem[]
 }
 
-export interface SearchProblem {
+export interface LogSearchProblem {
   readonly path: string
   readonly message: string
 }

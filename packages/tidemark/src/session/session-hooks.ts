@@ -5,7 +5,7 @@ import type { OpenSession, SessionOptions } from './open-session.ts'
 import type { TidemarkSettings } from './options.ts'
 
 /** Returns the options with the hook commands added to the hooks. */
-export function withCommandHooks(
+export function addCommandHooksToOptions(
   id: string,
   options: SessionOptions,
   settings: TidemarkSettings,

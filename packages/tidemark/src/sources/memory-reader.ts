@@ -5,7 +5,7 @@
 
 import { normalizePath } from '@tidemark/core/facts/tool-calls'
 import type { Policy } from '@tidemark/core/policy/policy'
-import { type FileReadResult, hasPathEnding } from '@tidemark/core/sources/file-source'
+import { type FileReadResult, matchesPathEnding } from '@tidemark/core/sources/file-source'
 import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import { matchesGlobs } from './path-glob.ts'
 
@@ -274,7 +274,7 @@ export class MemoryReader {
       return { path, why: 'it is outside what may be read' }
     const read = await this.#disk.read(real, MAX_BYTES)
     if (!read.ok) return { path, why: read.why }
-    const isRule = this.#policy.rules.some((pattern) => hasPathEnding(path, pattern))
+    const isRule = this.#policy.rules.some((pattern) => matchesPathEnding(path, pattern))
     const rule: RuleText = isRule
       ? await this.#disk.parseRule(read.text)
       : { ok: true, text: read.text, globs: null }

@@ -75,14 +75,14 @@ interface ExtendRequestOptions {
   /** The previous request. Its message texts are reused if the new request only appends messages. */
   readonly previous?: IncrementalRequest | undefined
   /** Texts of messages of other requests, for a request that does not extend the previous one. */
-  readonly texts?: MessageTexts
+  readonly texts?: MessageTextCache
 }
 
 /**
  * A cache of message texts. It may drop a text at any time, because each request keeps the texts of its own messages. A plain `WeakMap`
  * would keep the text of every message object still in use, even if no later request needs it.
  */
-export interface MessageTexts {
+export interface MessageTextCache {
   get(message: TracedMessage): MessageText | undefined
   set(message: TracedMessage, text: MessageText): void
 }
@@ -96,7 +96,7 @@ export function* encodeModelCall(
     const request = yield* extendRequest(call.request, {
       fields,
       previous: previous as IncrementalRequest | undefined,
-      ...(texts === undefined ? {} : { texts: texts as MessageTexts }),
+      ...(texts === undefined ? {} : { texts: texts as MessageTextCache }),
     })
     return { text: joinIncrementalRequest(request), headers: toBetaHeader(request.betas), state: request }
   }
@@ -260,7 +260,7 @@ interface Overlay {
 const referencedTextCache = new WeakMap<MessageText, string>()
 
 /** Returns the JSON text of a message, cached per message object. Messages are immutable. */
-function encodeMessage(message: TracedMessage, texts: MessageTexts): MessageText {
+function encodeMessage(message: TracedMessage, texts: MessageTextCache): MessageText {
   const known = texts.get(message)
   if (known !== undefined) return known
   const text = buildMessageText(message)

@@ -25,7 +25,7 @@ import {
   FAILED_NOTE,
   readClientRole,
   readFreeText,
-  readOwnItem,
+  readOpenaiItem,
   toDataUrl,
 } from './input-items.ts'
 import {
@@ -140,7 +140,7 @@ function toContent(parts: readonly JsonObject[]): string | readonly JsonObject[]
 }
 
 function toPart(block: Block): JsonObject {
-  const own = readOwnItem(block)
+  const own = readOpenaiItem(block)
   if (own !== null && (CHAT_TYPES.has(String(own.type)) || own.type === 'input_audio')) return own
   if (isTextBlock(block)) return { type: 'text', text: block.text }
   const { title } = block
@@ -173,7 +173,7 @@ function toAssistantMessage(run: readonly TracedMessage[], dialect: Dialect): Js
 
 function toCall(block: ToolUseBlock, raw: string | undefined): JsonObject {
   const { id, name, input } = block
-  const own = readOwnItem(block)
+  const own = readOpenaiItem(block)
   if (own?.type === 'custom') return { id, type: 'custom', custom: { name, input: readFreeText(input) } }
   if (typeof own?.arguments === 'string')
     return { id, type: 'function', function: { name, arguments: own.arguments } }

@@ -163,15 +163,15 @@ function toOwnItem(block: Block): readonly JsonObject[] {
   return item === null ? [] : [item]
 }
 
-/** Returns the part of OpenAI's APIs that a block was read from; null if it has none or came from another provider. */
-export function readOwnItem(block: Block): JsonObject | null {
+/** Returns the OpenAI item that a block was read from; null if it has none or came from another provider. */
+export function readOpenaiItem(block: Block): JsonObject | null {
   const origin = readBlockOrigin(block)
   return origin?.vendor === OPENAI_VENDOR ? (origin.item ?? null) : null
 }
 
-/** As `readOwnItem`, but null if the block came by Chat Completions, whose parts this API refuses. */
+/** As `readOpenaiItem`, but null if the block came by Chat Completions, whose parts this API refuses. */
 function readResponsesItem(block: Block): JsonObject | null {
-  const own = readOwnItem(block)
+  const own = readOpenaiItem(block)
   return own === null || CHAT_TYPES.has(String(own.type)) ? null : own
 }
 
@@ -180,6 +180,6 @@ export const CHAT_TYPES: ReadonlySet<string> = new Set(['text', 'image_url', 'fi
 
 /** Returns the role that a client gave a system message; null if it is the usual one. */
 export function readClientRole(blocks: readonly Block[]): string | null {
-  const role = blocks[0] === undefined ? undefined : readOwnItem(blocks[0])?.role
+  const role = blocks[0] === undefined ? undefined : readOpenaiItem(blocks[0])?.role
   return typeof role === 'string' ? role : null
 }

@@ -21,7 +21,7 @@ import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-re
 import {
   encodeModelCall,
   type IncrementalRequest,
-  type MessageTexts,
+  type MessageTextCache,
 } from '../../src/anthropic/incremental-request.ts'
 import { defineMessagesProfile } from '../../src/profiles/provider-profile.ts'
 import type { EncodeOptions } from '../../src/providers/provider-codec.ts'
@@ -136,7 +136,7 @@ describe('a request that grows', () => {
     const profile = profileThat(false)
     const { builder } = generateSession(new GeneratorChoices([]))
     const before = flattenContext(builder.view)
-    const texts: MessageTexts = new WeakMap()
+    const texts: MessageTextCache = new WeakMap()
     const first = extend(
       assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
       { texts },

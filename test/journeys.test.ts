@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The most files that each journey may enter, and the most changes from one file to another. */
 const LIMITS: Readonly<Record<string, JourneyFigures>> = {
   'prompt to bytes': { files: 80, changes: 250 },
-  'automatic compaction': { files: 111, changes: 507 },
+  'automatic compaction': { files: 111, changes: 508 },
   inspect: { files: 77, changes: 303 },
   "client's request to bytes": { files: 84, changes: 278 },
   // Some runs have one change of file less.

@@ -39,12 +39,9 @@ interface OpenedTidemark {
 }
 
 /** A server other than OpenAI that speaks Chat Completions. No catalogue has its models. */
-export type ChatServerOptions = Pick<CompatibleOptions, 'dialect' | 'window'>
+export type ServerOptions = Pick<CompatibleOptions, 'dialect' | 'window'>
 
-export function createClientTidemark(
-  options: ClientTidemarkOptions,
-  server?: ChatServerOptions,
-): ClientTidemark {
+export function createClientTidemark(options: ClientTidemarkOptions, server?: ServerOptions): ClientTidemark {
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
@@ -125,7 +122,7 @@ function createClientModel(
   { codec, createModel }: ClientRoute['provider'],
   id: string,
   fetch: Fetch,
-  server: ChatServerOptions | undefined,
+  server: ServerOptions | undefined,
 ): ModelChoice {
   const connection = { apiKey: 'client', fetch }
   return server !== undefined && codec.paths.reply === CHAT_PATH

@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
-  type ChatServerOptions,
+  type ServerOptions,
   type ClientTidemark,
   type ClientTidemarkOptions,
   createClientTidemark,
@@ -29,7 +29,7 @@ interface LoopbackProxyOptions
   /** Address of OpenAI's APIs, without `/v1`. Default: OpenAI's own. */
   readonly upstreamOpenai?: string
   /** The server behind `upstreamOpenai`, if it speaks Chat Completions and is not OpenAI. */
-  readonly chatServer?: ChatServerOptions
+  readonly chatServer?: ServerOptions
   /** The first part of the path of every request; a request without it is refused. */
   readonly token: string
   /** Default: one that is free. */

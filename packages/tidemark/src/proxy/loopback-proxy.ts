@@ -6,10 +6,10 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
-  type ServerOptions,
   type ClientTidemark,
   type ClientTidemarkOptions,
   createClientTidemark,
+  type ServerOptions,
 } from '../library/client-tidemark.ts'
 import {
   type ClientHostOptions,

@@ -360,8 +360,9 @@ describe('a conversation that is stored at the provider', () => {
       previous = id
       return output_text
     }
+    // Prompts above the target of a compaction: below it none of the user's words would be cut, and nothing else is here.
     for (let round = 0; round < 8; round += 1)
-      await ask(`Question ${round}. ${'It rains in the north. '.repeat(200)}`)
+      await ask(`Question ${round}. ${'It rains in the north. '.repeat(380)}`)
     expect(world.bodies.slice(1).every((body) => body.includes('previous_response_id'))).toBe(true)
     const whole = session.messages()
     expect(await session.compact()).toMatchObject({ ok: true })

@@ -71,13 +71,29 @@ interface Scene {
   safe: number
 }
 
-/** Mostly while it appends; sometimes while it starts and takes over the lock of the previous process. */
+/**
+ * Mostly while it appends, sometimes before its first append, sometimes while it starts and takes over the lock of the previous process.
+ * Waits for its lines and not for a time in which they should come, so that a busy machine sees the same moments.
+ */
 async function killAtRandomTime(child: Child): Promise<void> {
-  if (Math.random() < 0.8) {
+  const moment = Math.random()
+  if (moment < 0.2) await wait(80 + Math.random() * 120)
+  else {
     await child.heard('ready')
+    if (moment > 0.35) await hearAcknowledged(child, 1 + Math.floor(Math.random() * 6))
     await wait(Math.random() * 40)
-  } else await wait(80 + Math.random() * 120)
+  }
   child.process.kill('SIGKILL')
+}
+
+/** Waits until the process has printed so many acknowledged appends, or has ended. */
+async function hearAcknowledged(child: Child, count: number): Promise<void> {
+  let hasEnded = false
+  child.ended.then(() => {
+    hasEnded = true
+  })
+  while (!hasEnded && child.said.filter((line) => line.startsWith('acknowledged')).length < count)
+    await wait(5)
 }
 
 async function checkRemains(

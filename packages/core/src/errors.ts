@@ -18,6 +18,7 @@ type TidemarkErrorCode =
   | 'locked'
   | 'newer-format'
   | 'not-a-session'
+  | 'old-node'
 
 /**
  * Thrown for misuse and failed I/O. Expected outcomes (a refused append, a damaged line, a compaction that frees

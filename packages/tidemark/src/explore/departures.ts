@@ -272,7 +272,7 @@ const MIN_LINE_CHARACTERS = 16
 
 /**
  * Finds the first later call that needed each block: one that read the same file again, or one that edited lines that only
- * the block had shown.
+ * the block had shown. If several blocks have a line, its edit is attributed to the newest.
  */
 function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): ReadonlyMap<string, Need> {
   const needs = new Map<string, Need>()
@@ -282,11 +282,11 @@ function findNeeds({ gone, after, request }: FoundRewrite, uses: LaterUses): Rea
   const edited = new Map<string, { readonly key: string; readonly at: number }>()
   for (const { block, key, shown } of gone) {
     if (!isToolResult(block)) continue
-    const readAt = shown.kind === 'result' ? uses.findRead(shown.what, request) : null
+    const source = shown.kind === 'result' ? shown.what : ''
+    const readAt = uses.findRead(source, request)
     if (readAt !== null) add(key, { request: readAt, how: 'read again' })
     for (const line of collectTextLines(block)) {
-      const at = line.length < MIN_LINE_CHARACTERS ? null : uses.findEdited(line, request)
-      // If several blocks have the line, the edit is attributed to the newest.
+      const at = line.length < MIN_LINE_CHARACTERS ? null : uses.findEdited(line, request, source)
       if (at !== null) edited.set(line, { key, at })
     }
   }

@@ -33,6 +33,11 @@ describe('what later requests used', () => {
 
   it('finds files that were read and lines that were edited', () => {
     expect([uses.findRead('C:\\work\\my notes.md', 0), uses.findRead('/a.ts', 0)]).toEqual([1, null])
-    expect(uses.findEdited('const total = sumOf(parts)', 2)).toBe(3)
+    expect(uses.findEdited('const total = sumOf(parts)', 2, '/a.ts')).toBe(3)
+    expect(uses.findEdited('const total = sumOf(parts)', 2, 'grep sumOf')).toBe(3)
+  })
+
+  it('counts an edit of another file with the same line for no block of this file', () => {
+    expect(uses.findEdited('const total = sumOf(parts)', 2, 'C:\\work\\my notes.md')).toBeNull()
   })
 })

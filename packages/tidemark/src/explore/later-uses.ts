@@ -18,11 +18,14 @@ export interface ModelCall {
 export interface LaterUses {
   findNamed(text: string, from: number): number | null
   findRead(path: string, from: number): number | null
-  findEdited(line: string, from: number): number | null
+  /** `source` says what showed the line: where that is a file of the log, only edits of the same file count. */
+  findEdited(line: string, from: number, source: string): number | null
 }
 
 export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
-  const [named, read, edited] = [new RequestIndex(), new RequestIndex(), new RequestIndex()]
+  const [named, read] = [new RequestIndex(), new RequestIndex()]
+  const [edited, editedInFile] = [new RequestIndex(), new RequestIndex()]
+  const files = new Set<string>()
   for (const { request, record } of calls) {
     const blocks = toBlocks(record.message.content)
     for (const block of blocks) {
@@ -31,17 +34,29 @@ export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
       for (const text of collectJsonStrings(block.input)) addNames(named, text, request)
       const { kind, path, touches } = describeToolCall(block.name, block.input)
       for (const file of [path, ...touches.map((touch) => touch.path)])
-        if (file !== null) named.add(file, request)
+        if (file !== null) {
+          named.add(file, request)
+          files.add(file)
+        }
       if (kind === 'read' && path !== null) read.add(path, request)
     }
-    for (const { lines } of listEditAnchors(blocks)) for (const line of lines) edited.add(line, request)
+    for (const { path, lines } of listEditAnchors(blocks))
+      for (const line of lines) {
+        edited.add(line, request)
+        editedInFile.add(toLineKey(path ?? '', line), request)
+      }
   }
   return {
     findNamed: (text, from) => named.findFirst(text, from),
     findRead: (path, from) => read.findFirst(path, from),
-    findEdited: (line, from) => edited.findFirst(line, from),
+    findEdited: (line, from, source) =>
+      files.has(source)
+        ? editedInFile.findFirst(toLineKey(source, line), from)
+        : edited.findFirst(line, from),
   }
 }
+
+const toLineKey = (path: string, line: string): string => `${path}\n${line}`
 
 /** Matches what stands between spaces, quotes and brackets: paths, whatever characters they have. */
 const WORDS = /[^\s"'`<>()[\]{}|;,=]+/g

@@ -93,14 +93,25 @@ function pickSessionOptions(options: TidemarkOptions): SessionOptions {
   return omitUndefined({ ...base, cwd, interactive, autonomous, notes, limits })
 }
 
+function checkNodeVersion(): void {
+  // As of Node 22; types know it from their library, old versions lack it.
+  if (typeof (Promise as Partial<PromiseConstructor>).withResolvers === 'function') return
+  throw new TidemarkError(
+    'old-node',
+    `tidemark needs Node 22.12 or newer; this is Node ${process.versions.node}.`,
+  )
+}
+
 /**
  * Creates a context engine for a model. Sessions can grow without limit; each API request contains only what fits the
  * context window.
  *
+ * Throws `old-node` on a version of Node that lacks what sessions use: a client's requests would be passed on as if unmanaged.
+ *
  * @example const tide = createTidemark({ model: anthropic('claude-sonnet-5-5'), system: 'You are a coder.' })
  */
 export function createTidemark(options: TidemarkOptions): Tidemark {
-  const settings = createPricedSettings(options)
+  const settings = createCheckedSettings(options)
   const defaultModel = createSessionModel(options.model, settings)
   const summarizer = createSummarizer(settings)
   const defaults = pickSessionOptions(options)
@@ -160,7 +171,9 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   return tide
 }
 
-function createPricedSettings(options: TidemarkOptions): TidemarkSettings {
+/** Throws on an old Node, for bad options, and for limits of dollars that no price can count. */
+function createCheckedSettings(options: TidemarkOptions): TidemarkSettings {
+  checkNodeVersion()
   const settings = createSettings(options)
   if (options.limits !== undefined) checkLimits(settings, options.limits)
   return settings

@@ -229,6 +229,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await view.waitFor()
     const { byTool, largest, duplicateReads, requests } = inspectHostile()
     const tools = view.locator('.card', { hasText: 'By tool' }).locator('tbody tr')
+    await tools.first().waitFor()
     expect(await tools.count()).toBe(byTool.length)
     const [first] = byTool
     expect((await tools.first().innerText()).split('\t').slice(0, 2)).toEqual([
@@ -466,6 +467,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('link', { name: /Fix the login/ }).click()
     const report = inspectHostile()
     const { costUsd, money, apiCalls, requests, compactions, clearings } = report
+    await page.locator('.figures dd').first().waitFor()
     const figures = await page.locator('.figures dd').allInnerTexts()
     expect(figures.slice(0, 3)).toEqual([costUsd, money.lostToBreaks, money.savedByCache].map(dollars))
     expect(figures.slice(5)).toEqual([apiCalls, compactions.length, clearings.length].map(String))

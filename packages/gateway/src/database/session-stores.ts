@@ -146,8 +146,9 @@ interface DeletedSession {
 }
 
 /**
- * Deletes a session with the blobs that no other session of the key has; their objects are deleted by the next job. Returns null, and deletes nothing, if a process
- * answers a request of it just now, if it was used in the last `unusedSeconds`, or if there is none.
+ * Deletes a session with the blobs that no other session of the key has; their objects are deleted by the next job. Returns
+ * null, and deletes nothing, if a process answers a request of it just now, if it was used in the last `unusedSeconds`, or if
+ * the key has no such session.
  */
 export async function deleteSession(
   pool: Database,

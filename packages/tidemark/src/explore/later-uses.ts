@@ -23,8 +23,7 @@ export interface LaterUses {
 }
 
 export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
-  const [named, read] = [new RequestIndex(), new RequestIndex()]
-  const [edited, editedInFile] = [new RequestIndex(), new RequestIndex()]
+  const [named, read, edited] = [new RequestIndex(), new RequestIndex(), new RequestIndex()]
   const files = new Set<string>()
   for (const { request, record } of calls) {
     const blocks = toBlocks(record.message.content)
@@ -43,19 +42,18 @@ export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
     for (const { path, lines } of listEditAnchors(blocks))
       for (const line of lines) {
         edited.add(line, request)
-        editedInFile.add(toLineKey(path ?? '', line), request)
+        if (path !== null) edited.add(toLineKey(path, line), request)
       }
   }
   return {
     findNamed: (text, from) => named.findFirst(text, from),
     findRead: (path, from) => read.findFirst(path, from),
     findEdited: (line, from, source) =>
-      files.has(source)
-        ? editedInFile.findFirst(toLineKey(source, line), from)
-        : edited.findFirst(line, from),
+      edited.findFirst(files.has(source) ? toLineKey(source, line) : line, from),
   }
 }
 
+/** Key of a line in one file, in the same index as lines without their file, which have no line break. */
 const toLineKey = (path: string, line: string): string => `${path}\n${line}`
 
 /** Matches what stands between spaces, quotes and brackets: paths, whatever characters they have. */

@@ -111,8 +111,6 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
       metrics.count('tidemark_gateway_responses_total', { status: String(status) })
       metrics.observeSeconds((performance.now() - begun) / 1000)
     })
-    // A proxy in front then sends its next request to another process.
-    if (isDraining) response.setHeader('connection', 'close')
     await client.handle(request, response)
   })
   await listenOn(server, host, port).catch(async (thrown: unknown) => {

@@ -1,10 +1,10 @@
 /** The HTTP side of every proxy, with clients as networks have them. */
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import { Agent, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { createClientHost } from './client-host.ts'
+import { closeServer, createClientHost } from './client-host.ts'
 
 const [CHUNKS, CHUNK_BYTES] = [200, 100_000]
 
@@ -50,4 +50,33 @@ it('a long answer to a client that reads slowly adds no listeners as it goes on'
   }
   expect(arrived).toBeGreaterThan(CHUNKS * CHUNK_BYTES)
   expect(most).toBeLessThan(6)
+})
+
+it('a client that asks again and again on an open connection does not hold a server that closes', async ({
+  onTestFinished,
+}) => {
+  let finishFirst = (): void => {}
+  const server = createServer((request, response) => {
+    if (request.url === '/first') finishFirst = () => response.end()
+    else response.end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  const { port } = server.address() as AddressInfo
+  const ask = async (path: string): Promise<IncomingMessage> => {
+    const [response] = (await once(get({ port, path, agent }), 'response')) as [IncomingMessage]
+    response.resume()
+    await once(response, 'end')
+    return response
+  }
+
+  const asked = once(server, 'request')
+  const first = ask('/first')
+  await asked
+  const closing = closeServer(server, 3_600_000)
+  finishFirst()
+  expect((await first).headers.connection).toBe('keep-alive')
+  expect((await ask('/second')).headers.connection).toBe('close')
+  await closing
 })

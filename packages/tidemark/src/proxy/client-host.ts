@@ -77,9 +77,14 @@ export function createClientHost(options: ClientHostOptions): ClientHost {
 /** Milliseconds that running responses get to end. */
 const DRAIN_MS = 10_000
 
-/** Accepts no more requests, and waits up to `drainMs` for running responses. */
+/**
+ * Accepts no more connections, and waits up to `drainMs` for running responses. What still comes on an open connection is
+ * answered, and the connection ends with that answer: a proxy in front sends its next request to another process, and a client
+ * that asks again and again does not hold this one.
+ */
 export async function closeServer(server: Server, drainMs = DRAIN_MS): Promise<void> {
   const closed = once(server, 'close')
+  server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'))
   server.close()
   server.closeIdleConnections()
   const late = setTimeout(() => server.closeAllConnections(), drainMs)

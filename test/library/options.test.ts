@@ -1,4 +1,4 @@
-import { anthropic, createTidemark, type NotesStore, type TidemarkOptions } from 'tidemark'
+import { anthropic, createTidemark, type NotesStore, openai, type TidemarkOptions } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createTestTidemark } from '../support/test-tidemark.ts'
 
@@ -104,7 +104,7 @@ describe('anthropic', () => {
     [
       'gpt-5.5',
       { apiKey: 'any' },
-      'anthropic("gpt-5.5"): a model of openai, which https://api.anthropic.com does not have. Name a Claude model, or give the baseUrl of a server that offers this one through the Messages API.',
+      'anthropic("gpt-5.5"): a model of openai, which https://api.anthropic.com does not have. Name one of anthropic, or give the baseUrl of a server that offers this one through the same API.',
     ],
     [
       'nobody-knows-1',
@@ -133,6 +133,15 @@ describe('anthropic', () => {
     ],
   ])('%s %j is refused', (id, options, message) => {
     expect(() => anthropic(id, options)).toThrow(expect.objectContaining({ code: 'bad-option', message }))
+  })
+
+  it('openai("claude-sonnet-5-5") at its own address is refused', () => {
+    expect(() => openai('claude-sonnet-5-5', { apiKey: 'any' })).toThrow(
+      'openai("claude-sonnet-5-5"): a model of anthropic, which https://api.openai.com does not have.',
+    )
+    expect(openai('claude-sonnet-5-5', { apiKey: 'any', baseUrl: 'http://localhost:4000/v1' }).id).toBe(
+      'claude-sonnet-5-5',
+    )
   })
 
   it('takes the key from the environment, and figures from whoever names a model', () => {

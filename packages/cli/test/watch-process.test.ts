@@ -92,7 +92,8 @@ describe('tidemark watch', () => {
       // The first request that asks for the cache finds nothing there.
       expect(printed()).toMatch(/tokens in, 0% from the cache, which is being written \([\d,.k]+\), /)
       expect(requests.length).toBeGreaterThan(40)
-      child.kill('SIGINT')
+      // As Ctrl-C does.
+      child.kill('SIGTERM')
       expect(await once(child, 'exit')).toEqual([0, null])
       expect(printed()).toMatch(/^\d+ calls in 1 session, \$\d.* tidemark sessions lists them\.\n$/m)
     },
@@ -150,6 +151,11 @@ describe('tidemark watch', () => {
         type: 'error',
         error: { type: 'not_found_error', message: 'The address lacks the token that tidemark printed.' },
       },
+    ])
+    const unversioned = await fetch(`${url}/chat/completions`, { method: 'POST', body: '{}' })
+    expect([unversioned.status, await unversioned.text()]).toEqual([
+      404,
+      expect.stringContaining('ends in /v1'),
     ])
     const token = readFileSync(join(home, 'watch-token'), 'utf8').trim()
     expect(url.endsWith(`/${token}`)).toBe(true)

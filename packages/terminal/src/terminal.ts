@@ -55,6 +55,15 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
   }
 }
 
+/** Waits for Ctrl-C, or for SIGTERM, with which service managers end a process. For commands that serve until then. */
+export function waitForInterruption({ interrupted, isProcess }: Terminal): Promise<void> {
+  return new Promise((resolve) => {
+    if (interrupted?.aborted === true) resolve()
+    interrupted?.addEventListener('abort', () => resolve(), { once: true })
+    if (isProcess === true) process.once('SIGTERM', () => resolve())
+  })
+}
+
 /**
  * Returns the output width in columns. `screen` is the terminal's width. Without a terminal, `variable` (the value of
  * `COLUMNS`) is used; 80 if it is missing.

@@ -20,7 +20,7 @@ import { renderTable } from '@tidemark/terminal/render/layout'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
 import { sanitizeText } from '@tidemark/terminal/render/text'
-import { EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
+import { EXIT_CODES, type Terminal, waitForInterruption } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/internal'
 
 export interface GatewayCommandOptions {
@@ -85,7 +85,7 @@ export async function runGatewayCommand(choices: GatewayCommandOptions, terminal
       ? `${formatJson({ url, openaiUrl: `${url}/v1` })}\n`
       : formatGreeting(url, database === undefined ? null : (choices.pageUrl ?? url)),
   )
-  await waitForEnd(terminal)
+  await waitForInterruption(terminal)
   if (choices.json !== true && gateway.running > 0)
     terminal.write(
       `Waiting for ${formatCount(gateway.running, 'answer')} to end; Ctrl-C again ends at once.\n`,
@@ -104,15 +104,6 @@ function formatGreeting(url: string, page: string | null): string {
     ...(page === null ? [] : [`Sessions and costs, for everyone with a key: ${page}`]),
     '',
   ].join('\n')
-}
-
-/** Waits for Ctrl-C, or for SIGTERM, with which service managers end a process. */
-function waitForEnd({ interrupted, isProcess }: Terminal): Promise<void> {
-  return new Promise((resolve) => {
-    if (interrupted?.aborted === true) resolve()
-    interrupted?.addEventListener('abort', () => resolve(), { once: true })
-    if (isProcess === true) process.once('SIGTERM', () => resolve())
-  })
 }
 
 function printLogLine(line: GatewayLogLine, { json }: GatewayCommandOptions, terminal: Terminal): void {

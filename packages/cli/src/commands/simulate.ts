@@ -12,7 +12,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { sanitizeText } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
-import { EXIT_CODES } from '@tidemark/terminal/terminal'
+import { EXIT_CODES, waitForInterruption } from '@tidemark/terminal/terminal'
 
 export interface SimulateCommandOptions {
   readonly port?: number
@@ -149,13 +149,6 @@ function formatGreeting(url: string, choices: SimulateCommandOptions): string {
     '',
     '',
   ].join('\n')
-}
-
-function waitForInterruption({ interrupted }: Terminal): Promise<void> {
-  return new Promise((resolve) => {
-    if (interrupted?.aborted === true) resolve()
-    interrupted?.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 function omitUndefined<T extends object>(choices: T): { [K in keyof T]?: Exclude<T[K], undefined> } {

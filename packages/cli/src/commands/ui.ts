@@ -1,7 +1,7 @@
 /** `tidemark ui`: serves a page on this machine that shows sessions, and opens it in the browser. */
 import { spawn } from 'node:child_process'
 import { formatJson } from '@tidemark/terminal/render/json-output'
-import { EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
+import { EXIT_CODES, type Terminal, waitForInterruption } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/logs'
 import { servePage } from '../ui/page-server.ts'
 import { createClosedSessionUndo } from '../ui/page-undo.ts'
@@ -37,13 +37,6 @@ export async function runUiCommand(
   await waitForInterruption(terminal)
   await server.close()
   return EXIT_CODES.done
-}
-
-async function waitForInterruption({ interrupted }: Terminal): Promise<void> {
-  if (interrupted?.aborted === true) return
-  await new Promise<void>((resolve) => {
-    interrupted?.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** Opens the address with the system's program for that. If there is none, the user has the printed address. */

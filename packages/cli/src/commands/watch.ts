@@ -18,7 +18,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
 import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
-import { createColors, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
+import { createColors, EXIT_CODES, type Terminal, waitForInterruption } from '@tidemark/terminal/terminal'
 import type { EventOf, RunOptions, SessionEvent } from 'tidemark'
 import { DIALECT_NAMES, serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
 import type { PageServer } from '../ui/page-server.ts'
@@ -99,10 +99,7 @@ export async function runWatchCommand(choices: WatchCommandOptions, terminal: Te
       ? `${formatJson({ url: proxy.url, openaiUrl: `${proxy.url}/v1`, upstream, upstreamOpenai, home })}\n`
       : formatGreeting(proxy.url, { upstream, upstreamOpenai }, home, choices),
   )
-  await new Promise<void>((resolve) => {
-    if (terminal.interrupted?.aborted === true) resolve()
-    terminal.interrupted?.addEventListener('abort', () => resolve(), { once: true })
-  })
+  await waitForInterruption(terminal)
   printer.printEnd(proxy.running)
   await page?.close()
   await proxy.close()

@@ -7,6 +7,7 @@ import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { Credentials } from '@tidemark/wire/providers/provider-codec'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
+  checkVendor,
   findBaseUrl,
   findModel,
   MODEL_OPTIONS,
@@ -51,7 +52,8 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
   const { catalogue, entry, notes, platform } = findModel('anthropic', id, options)
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(`anthropic("${id}")`, options.baseUrl, 'ANTHROPIC_BASE_URL', OWN_ADDRESS)
-  if (options.fetch === undefined) checkVendor(id, entry, baseUrl)
+  if (options.fetch === undefined)
+    checkVendor(`anthropic("${id}")`, entry, { vendor: 'anthropic', address: OWN_ADDRESS }, baseUrl)
   // While a client's request is being answered, a model without an address of its own is called at the client's address.
   const fetch = options.fetch ?? (options.baseUrl === undefined ? fetchAsClient : undefined)
   const connection = omitUndefined({ baseUrl, fetch })
@@ -102,12 +104,3 @@ function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): C
 }
 
 const OWN_ADDRESS = 'https://api.anthropic.com'
-
-/** Throws `bad-option` for a model of another vendor at Anthropic's own address, which does not serve it. */
-function checkVendor(id: string, { vendor }: ModelEntry, baseUrl: string = OWN_ADDRESS): void {
-  if (vendor === 'anthropic' || vendor === 'unknown' || new URL(baseUrl).origin !== OWN_ADDRESS) return
-  throw badOptionError(
-    'model',
-    `anthropic("${id}"): a model of ${vendor}, which ${OWN_ADDRESS} does not have. Name a Claude model, or give the baseUrl of a server that offers this one through the Messages API.`,
-  )
-}

@@ -142,6 +142,21 @@ export function findBaseUrl(
   )
 }
 
+/** Throws `bad-option` for a model of another vendor at a vendor's own address, which does not serve it. */
+export function checkVendor(
+  call: string,
+  { vendor }: ModelEntry,
+  own: { readonly vendor: string; readonly address: string },
+  baseUrl: string = own.address,
+): void {
+  const { origin } = new URL(own.address)
+  if (vendor === own.vendor || vendor === 'unknown' || new URL(baseUrl).origin !== origin) return
+  throw badOptionError(
+    'model',
+    `${call}: a model of ${vendor}, which ${origin} does not have. Name one of ${own.vendor}, or give the baseUrl of a server that offers this one through the same API.`,
+  )
+}
+
 /** Returns a variable of the environment; undefined if it is not set or empty. */
 export function readEnvironment(name: string): string | undefined {
   const value = process.env[name]

@@ -7,6 +7,7 @@ import { createResponsesCodec } from '@tidemark/wire/openai/responses-codec'
 import { createChatProfile, createResponsesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
+  checkVendor,
   findBaseUrl,
   findModel,
   MODEL_OPTIONS,
@@ -78,6 +79,8 @@ function createOpenaiModel(id: string, options: OpenaiOptions, isClient: boolean
       `${call}: no API key. Set OPENAI_API_KEY, or give apiKey; for the simulator any text will do.`,
     )
   const baseUrl = findBaseUrl(call, options.baseUrl, 'OPENAI_BASE_URL', OPENAI_ADDRESS)
+  if (options.fetch === undefined && !isClient)
+    checkVendor(call, entry, { vendor: 'openai', address: OPENAI_ADDRESS }, baseUrl)
   const isChat = options.api === 'chat'
   const account = isClient ? null : nameAccount(secret)
   const codec = isChat ? createChatCodec(DIALECTS.openai) : createResponsesCodec(account ?? undefined)

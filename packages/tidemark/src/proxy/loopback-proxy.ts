@@ -63,9 +63,17 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
       const foreign = findForeignCaller(given)
       if (foreign !== null) return { ok: false, status: 403, message: foreign }
       const path = `/${parts.join('/')}`
+      const address = findUpstream(path, given)
+      // OpenAI has no other paths. Other servers may.
+      if (address === PROVIDER_UPSTREAMS.openai && !path.startsWith('/v1/'))
+        return {
+          ok: false,
+          status: 404,
+          message: `The path ${path} lacks /v1: give this client a base URL that ends in /v1.`,
+        }
       return {
         ok: true,
-        url: `${findUpstream(path, given)}${path}`,
+        url: `${address}${path}`,
         headers,
         answer: (address, init) => tide.answer(address, init, sendUpstream),
       }

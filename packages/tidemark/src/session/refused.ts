@@ -5,6 +5,7 @@
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { TurnFailure } from '@tidemark/core/engine/events'
 import { type ModelFailure, planRetry } from '@tidemark/core/engine/reply'
+import { keepToRefusedWindow } from '@tidemark/core/engine/truncated-prompt'
 import {
   NO_REMEDIES_TRIED,
   recoverFromRefusal,
@@ -51,6 +52,7 @@ export async function handleRefusal(session: OpenSession, error: unknown): Promi
     if (failure.kind === 'overflow' && !refusal.isReplanned && session.client !== null) {
       // A client's context is not rewritten before it must be. Now it must be, and the planner may have a gentler way than the recovery.
       session.refusal = { ...refusal, isReplanned: true }
+      await runOperation(session, keepToRefusedWindow(run, failure))
       const { host } = run
       if (host.compaction !== undefined && plansRewrite(run, host.compaction))
         return { ok: true, act: 'changed', failure }

@@ -5,6 +5,7 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
 import { omitUndefined } from '@tidemark/core/log/json'
+import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { redactStrings } from '@tidemark/core/text/redact'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
@@ -91,11 +92,12 @@ function readLeadingClient(
 function learnWindow(
   session: OpenSession,
   window: number,
+  tooLong: ProviderProfile['capabilities']['tooLong'],
 ): ReturnType<NonNullable<CompactingHost['learnWindow']>> {
   const { model, settings } = session
   const { choice, parameterChanges } = model
   const { capabilities, ...rules } = choice.profile
-  const profile = { ...rules, window, capabilities: { ...capabilities, tooLong: 'dropped' as const } }
+  const profile = { ...rules, window, capabilities: { ...capabilities, tooLong } }
   const smaller = { ...choice, window, profile }
   try {
     const { scaled, parameters } = createSessionModel(smaller, settings)
@@ -133,7 +135,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
     pricesOf: choice.priceList,
-    learnWindow: (tokens) => learnWindow(session, tokens),
+    learnWindow: (tokens, tooLong) => learnWindow(session, tokens, tooLong),
     chance: Math.random,
     sections: session.sections,
     readOfferedPrefix() {

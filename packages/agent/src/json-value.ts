@@ -6,11 +6,12 @@ export interface JsonObject {
 
 type Json = null | boolean | number | string | readonly Json[] | JsonObject
 
+/** Returns true for objects that are not arrays or null. */
 export function isObject(value: unknown): value is { readonly [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns a JSON-like value with every string in it changed by `change`. */
+/** Returns a copy of a JSON-like value with every string in it changed by `change`; keys, and objects with methods, are kept. */
 export function mapStrings<Value>(value: Value, change: (text: string) => string): Value {
   return mapValue(value, change) as Value
 }

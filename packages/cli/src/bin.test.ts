@@ -31,7 +31,7 @@ function writePackage(name: string, files: Readonly<Record<string, string>>): st
   return join(home, 'bin', 'tidemark.mjs')
 }
 
-/** Sources that import a package by name; its build is absent. */
+/** Sources that import a package by name, whose build is missing. */
 const sources = {
   'package.json': JSON.stringify({
     name: 'made-up',

@@ -10,9 +10,7 @@ import { isKnownRecord, type PrefixSnapshot, type SessionRecord } from '@tidemar
 import type { SessionLog } from '@tidemark/core/log/session-log'
 import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 
-/**
- * Relative URL of the sample log. It works from both `src/` and the built `dist/`, because `sample/` is next to them.
- */
+/** The URL works from both `src/` and the built `dist/`, because `sample/` is next to them. */
 const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
@@ -22,6 +20,7 @@ export interface SampleLog {
   readonly damage: readonly Damage[]
 }
 
+/** Reads the whole log. Throws if the package is incomplete. */
 export function readSampleSession(): SampleLog {
   const lines = readFileSync(SAMPLE_URL, 'utf8').split('\n')
   const reader = createLogLineReader({ readReport: readAnthropicReport })
@@ -33,7 +32,7 @@ export function readSampleSession(): SampleLog {
 
 /**
  * Builds the next API request of a session from its newest prefix snapshot (tools, system prompt, parameters) and the
- * messages of its context.
+ * messages of its context. Without a snapshot, the model is `unknown`.
  */
 export function buildSampleRequest(session: SessionLog, view: ContextView): Payload {
   const epoch = findNewestSnapshot(session)

@@ -1,6 +1,7 @@
 /**
- * The globals that core and wire may use besides the language itself: pure functions of their input, present on every
- * platform. Their type checker knows no others (`lib` has the language alone); scripts/architecture/purity.ts refuses the rest.
+ * The globals that the packages core and wire may use besides the language itself: pure functions of their input, present
+ * on every platform. The compiler knows no others there (its `lib` has the language alone), and
+ * scripts/architecture/purity.ts refuses the rest.
  */
 
 declare class TextEncoder {
@@ -18,7 +19,7 @@ declare function atob(base64: string): string
 
 declare function structuredClone<T>(value: T): T
 
-/** As a type only: making one needs the platform. */
+/** Declared as a type only: core reads signals, and the host creates them. */
 interface AbortSignal {
   readonly aborted: boolean
 }

@@ -17,6 +17,7 @@ const WORDS = [
   'src/auth.ts',
 ] as const
 
+/** Generates a text of one to five words, some of them difficult: quotes, JSON, line breaks, other scripts. */
 export function generateText(choices: GeneratorChoices): string {
   const count = 1 + choices.below(5)
   return (
@@ -53,6 +54,7 @@ export function generateToolInput(choices: GeneratorChoices): JsonObject {
   return { file_path: `/src/${choices.below(5)}.ts`, content: generateText(choices) }
 }
 
+/** Generates a call of a tool that the provider runs, and its result. */
 export function generateServerToolPair(id: string, choices: GeneratorChoices): readonly [Block, Block] {
   return [
     { type: 'server_tool_use', id, name: 'web_search', input: { query: generateText(choices) } },
@@ -60,6 +62,7 @@ export function generateServerToolPair(id: string, choices: GeneratorChoices): r
   ]
 }
 
+/** Generates the content of a tool result: a text, text and an image, or blank text, which must be repaired. */
 export function generateResultContent(choices: GeneratorChoices): string | readonly Block[] {
   if (choices.oneIn(9)) return [{ type: 'text', text: ' ' }]
   if (choices.oneIn(3))

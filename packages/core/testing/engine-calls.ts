@@ -35,6 +35,7 @@ export function runSingleTurn(
   return takeTurn({ state, host, signal: options.signal }, options.prompt)
 }
 
+/** The reply of a fork with its cache read, or why there is none; and the session state to go on from. */
 export type ForkResult = (
   | { readonly ok: true; readonly reply: Reply; readonly read: ForkCacheRead }
   | TurnFailure

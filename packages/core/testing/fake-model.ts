@@ -13,6 +13,7 @@ import type { Block } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
 import { readTestReport, type TestUsage, toTestUsage } from './test-usage.ts'
 
+/** What the fake model replies to one call. */
 export interface FakeReply {
   readonly blocks: readonly Block[]
   /** Message id of the fake reply. Default: `message-1`, `message-2`, … */

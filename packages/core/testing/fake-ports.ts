@@ -29,6 +29,7 @@ interface Sleeper {
   readonly wake: () => void
 }
 
+/** Creates a clock that moves only when a test advances or sets it. */
 export function createFakeClock(startMs: number = Date.UTC(2026, 0, 1)): FakeClock {
   let time = startMs
   let passed = 0

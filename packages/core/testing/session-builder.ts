@@ -27,6 +27,7 @@ export type ExtraRecordFields = Partial<Omit<UserRecord, 'message' | 'type'>> & 
   readonly [field: string]: unknown
 }
 
+/** A session in memory. Methods that add a record return it; the next record follows it. */
 export class SessionBuilder {
   readonly sessionId: string
   readonly records: SessionRecord[] = []
@@ -56,10 +57,12 @@ export class SessionBuilder {
     return [...applyPinRecords(NO_PINS, this.records)]
   }
 
+  /** Adds a message of the user. */
   user(content: MessageContent, extra: ExtraRecordFields = {}): UserRecord {
     return this.#add<UserRecord>({ type: 'user', message: { role: 'user', content }, ...extra })
   }
 
+  /** Adds a system message among the messages. */
   system(content: MessageContent, extra: ExtraRecordFields = {}): UserRecord {
     return this.#add<UserRecord>({
       type: 'user',
@@ -69,6 +72,7 @@ export class SessionBuilder {
     })
   }
 
+  /** Adds a record of the response `id`; several records may have one id. */
   assistant(
     id: string,
     content: MessageContent,
@@ -83,6 +87,7 @@ export class SessionBuilder {
     })
   }
 
+  /** Adds the result of the tool call `id` as a record of its own. */
   result(id: string, content: string | readonly Block[], extra: ExtraRecordFields = {}): UserRecord {
     return this.user([{ type: 'tool_result', tool_use_id: id, content }], extra)
   }

@@ -17,6 +17,7 @@ import {
 import { GeneratorChoices } from './generator-choices.ts'
 import { SessionBuilder } from './session-builder.ts'
 
+/** The records, and the builder with which a test can go on. */
 export interface GeneratedSession {
   readonly records: readonly SessionRecord[]
   readonly builder: SessionBuilder
@@ -114,6 +115,7 @@ function attach(builder: SessionBuilder, choices: GeneratorChoices): void {
   )
 }
 
+/** Adds a record that is no part of the dialogue: a meta or system message, a notice, progress, or an error of the engine. */
 function remark(builder: SessionBuilder, choices: GeneratorChoices): void {
   const kind = choices.below(5)
   if (kind === 0) builder.user(generateText(choices), { isMeta: true })
@@ -195,6 +197,7 @@ function findUnanswered(shown: readonly KnownRecord[]): readonly KnownRecord[] {
   return shown.slice(last + 1).filter(isPrompt)
 }
 
+/** Adds a clearing of some of the tool results, attachments, thinking and inputs that are shown. */
 export function clearSession(builder: SessionBuilder, choices: GeneratorChoices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
   const results = shown.flatMap((record) =>
@@ -235,6 +238,7 @@ function undo(builder: SessionBuilder, choices: GeneratorChoices): void {
     builder.notice(act.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: act.uuid })
 }
 
+/** Adds a record that only the engine writes: a pin, a prefix snapshot, or a prefix update. */
 function keepBooks(builder: SessionBuilder, choices: GeneratorChoices): void {
   const target = builder.tip ?? ''
   const kind = choices.below(3)

@@ -1,10 +1,11 @@
 /**
- * What the fake provider of these tests reports: usage as flat fields, all optional, and neutral words for the end of a
- * reply. It also understands the words of the Messages API, in which tests of applications may be written.
+ * The usage and stop reasons of the fake provider in tests: usage as flat fields, all optional, and neutral stop reasons. The
+ * field names and stop reasons of the Messages API are understood too.
  */
 import { isObject } from '../src/log/json.ts'
 import { isReplyStop, type ModelReport, type ReplyStop, type TokenUsage } from '../src/log/model-report.ts'
 
+/** Usage as tests write it. */
 export type TestUsage = Partial<TokenUsage> & {
   /** Tokens written to the cache for the short lifetime, and for the long one. */
   readonly short?: number
@@ -30,12 +31,13 @@ const OTHER_STOPS: Readonly<Record<string, ReplyStop>> = {
   compaction: 'compacted',
 }
 
+/** Creates usage from flat fields; missing ones are 0. */
 export function createUsage(given: TestUsage): TokenUsage {
   const { short = 0, long = 0, ...fields } = toTestUsage(given)
   return { input: 0, read: 0, writes: { short, long }, output: 0, ...fields }
 }
 
-/** Returns usage with the names of the fake provider. */
+/** Renames usage fields of the Messages API to those of the fake provider, and drops null fields. */
 export function toTestUsage(given: object): TestUsage {
   return Object.fromEntries(
     Object.entries(given)
@@ -44,7 +46,7 @@ export function toTestUsage(given: object): TestUsage {
   )
 }
 
-/** Reads the report of the fake provider from its message. */
+/** Reads usage and stop reason from a message of the fake provider, as a codec does for a real one. */
 export function readTestReport(message: { readonly [field: string]: unknown }): ModelReport {
   const { usage, stop_reason: word } = message
   return {

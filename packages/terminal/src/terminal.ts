@@ -1,4 +1,4 @@
-/** The parts of the process that commands use: output, environment, user input and interruption. Tests pass a fake. */
+/** `Terminal`: the parts of the process that commands use, so that tests can pass a fake. Also exit codes, width and colours. */
 import picocolors from 'picocolors'
 import type { Colors } from 'picocolors/types.js'
 
@@ -17,8 +17,9 @@ export interface Terminal {
   /** Writes warnings, errors and progress to standard error. */
   warn(text: string): void
   readonly env: Readonly<Record<string, string | undefined>>
+  /** True if standard output is a terminal. */
   readonly isTty: boolean
-  /** Width of the terminal in columns; 80 if unknown. */
+  /** Width of the output in columns: that of the terminal, else `COLUMNS`, else 80. */
   readonly columns: number
   /** Height of the terminal in rows; undefined if there is no terminal. */
   readonly rows?: number
@@ -66,19 +67,20 @@ export function waitForInterruption({ interrupted, isProcess }: Terminal): Promi
 
 /**
  * Returns the output width in columns. `screen` is the terminal's width. Without a terminal, `variable` (the value of
- * `COLUMNS`) is used; 80 if it is missing.
+ * `COLUMNS`) is used; 80 if it is missing or not a number of up to five digits.
  */
 export function chooseTerminalWidth(screen: number | undefined, variable: string | undefined): number {
   if (screen !== undefined && screen > 0) return screen
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
 }
 
-/** Asks a yes/no question. Returns true for y or yes; null if there is no terminal. */
+/** Asks a yes/no question. Returns true for y or yes, false for any other text; null without a terminal or after Ctrl-C. */
 export async function askYesNo(question: string, terminal: Terminal): Promise<boolean | null> {
   const answer = await terminal.ask?.(`${question} [y/N] `)
   return answer == null ? null : /^y(es)?$/i.test(answer.trim())
 }
 
+/** Returns the option `signal` for functions that can be aborted; empty if the terminal has no signal. */
 export function toSignalOption({ interrupted }: Terminal): { readonly signal?: AbortSignal } {
   return interrupted === undefined ? {} : { signal: interrupted }
 }
@@ -113,7 +115,7 @@ function interrupt(from: NodeJS.Process): void {
   if (!from.emit('SIGINT', 'SIGINT')) from.kill(from.pid, 'SIGINT')
 }
 
-/** Maximum delay of a key on its way from the terminal to this program. */
+/** How long a typed key may take to arrive: when nothing arrived for so long, all keys typed before have been read. */
 const KEY_DELAY_MS = 60
 
 /**
@@ -141,9 +143,10 @@ async function discardTypedAhead({ stdin }: NodeJS.Process): Promise<string> {
 
 /** Names of keys whose character is not their name. */
 const KEY_NAMES: Readonly<Record<string, string>> = { '\r': 'enter', '\n': 'enter' }
+/** Ctrl-C and Ctrl-D. */
 const END_KEYS = ['\u0003', '\u0004']
 
-/** Waits for a key, without Enter. The question is removed after it was answered, so it must fit on its lines. */
+/** Waits for a key, without Enter. The question is erased afterwards, so none of its lines may be wider than the terminal. */
 function askForKey(
   { stdin, stderr }: NodeJS.Process,
   question: string,

@@ -1,12 +1,12 @@
 /**
  * `tidemark`: the public entry of the library. Exports sessions that keep a conversation within the model's context
- * window, and everything needed to create one. Other entries: `tidemark/logs` (past sessions), `tidemark/catalogue`
- * (models and prices), `tidemark/testing`.
+ * window, and everything needed to create one. The other entries, such as `tidemark/logs` (past sessions), are files
+ * and folders beside this one.
  *
  * @module tidemark
  */
 
-// Types of the policy, of context sources, and of the storage interfaces.
+// From the engine: the policy, context sources, the system prompt, and the types of storage and of results.
 export type { CompactionResult as CompactionOutcome } from '@tidemark/core/compaction/commit-draft'
 export type { CompactionDraft } from '@tidemark/core/compaction/draft'
 export type { CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
@@ -39,10 +39,9 @@ export type { Receipt } from '@tidemark/core/summary/receipt'
 export { redact } from '@tidemark/core/text/redact'
 export type { UndoResult as UndoOutcome } from '@tidemark/core/turn/undo'
 export type { Session } from './library/session.ts'
-// Types of the `Tidemark` object and of the options of `open`.
+// The entry point: `createTidemark` opens sessions.
 export { createTidemark, type Tidemark } from './library/tidemark.ts'
-// Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
-// export.
+// Models, and the types of sessions: events, messages, requests and options.
 export { type AnthropicOptions, anthropic } from './models/anthropic.ts'
 export type { ModelChoice } from './models/model-choice.ts'
 export { type CompatibleOptions, compatible, type OpenaiOptions, openai } from './models/openai.ts'
@@ -61,7 +60,7 @@ export type { OpenOptions } from './session/open-session.ts'
 export type { TidemarkOptions } from './session/options.ts'
 export type { CompactOptions } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
-// The entry point: `createTidemark` opens sessions.
+// Tools for `session.run`, context sources that read the disk, and storage.
 export type { Tool, ToolContext, ToolOutput, Tools } from './session/tools.ts'
 export { tool } from './session/typed-tool.ts'
 export { diskSources } from './sources/disk-sources.ts'

@@ -1,6 +1,7 @@
 /**
- * `tidemark/internal`: exports that only the `tidemark` command and the tests of this repository use. The subpath is
- * not published (it exists only under the `tidemark-source` condition) and may change at any time.
+ * `tidemark/internal`: exports that only other packages and tests of this repository use, such as the command, the
+ * gateway and the page. The subpath is not published (it exists only under the `tidemark-source` condition) and may
+ * change at any time.
  */
 
 export { redactStrings } from '@tidemark/core/text/redact'

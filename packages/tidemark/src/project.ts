@@ -1,6 +1,6 @@
 /**
- * `tidemark/project`: files that a user or a project keeps for an agent: skills, slash commands, agent definitions and hooks; and the texts
- * that a program adds to a conversation.
+ * `tidemark/project`: files that a user or a project keeps for an agent: skills, slash commands, agent definitions and
+ * hooks; and the texts that a program adds to a conversation.
  *
  * @module tidemark/project
  */

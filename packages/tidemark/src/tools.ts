@@ -1,6 +1,6 @@
 /**
- * `tidemark/tools`: helpers for an agent's tools: files that are never half-written, commands ended together with all their processes, and
- * patterns for paths and rules.
+ * `tidemark/tools`: helpers for an agent's tools: files that are never half-written, commands ended together with all
+ * their processes, and patterns for paths and rules.
  *
  * @module tidemark/tools
  */

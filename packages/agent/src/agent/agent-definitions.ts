@@ -25,6 +25,7 @@ import {
 import { ToolError } from '../tools/tool-definition.ts'
 import type { TrustItem } from './folder-trust.ts'
 
+/** What a subagent of one type is told and may do. */
 export interface AgentDefinition {
   readonly name: string
   /** The purpose of the subagent, for the model that may start it. */
@@ -37,7 +38,7 @@ export interface AgentDefinition {
   readonly model: string | null
   /** The context window in tokens, if it should be smaller than the model's. */
   readonly window: number | null
-  /** Number of model calls after which the subagent ends with a partial result. */
+  /** Number of model calls after which the subagent ends with a partial result; null for the limit of the settings. */
   readonly maxTurns: number | null
   /** True if the subagent works in plan mode, whatever the mode of the starting agent. */
   readonly isPlanning: boolean
@@ -73,7 +74,7 @@ interface AgentDefinitions {
   readonly problems: readonly string[]
 }
 
-/** Reads the present definitions: the user's, then the project's, then the built-in ones. The first one of a name counts. */
+/** Reads the definitions: the user's, the project's trusted ones, the built-in ones. The first one of a name counts. */
 export async function readAgentDefinitions(
   places: PromptFilePlaces,
   isTrusted: (item: TrustItem) => boolean,
@@ -93,7 +94,10 @@ export async function readAgentDefinitions(
   }
 }
 
-/** Describes tools and a model of a definition that do not exist; null if all exist. Tools of MCP servers may appear later. */
+/**
+ * Names the tools and the model of a definition that do not exist; null if all do. Tools of MCP servers, which may appear later,
+ * count as existing.
+ */
 function describeDefinitionProblem(file: FoundPromptFile): string | null {
   const { name, tools, forbiddenTools, model } = toDefinition(file)
   const named = [...(tools ?? []), ...forbiddenTools].filter((tool) => !/^mcp__|\*/.test(tool))
@@ -125,7 +129,7 @@ function toDefinition({ name, description, body, matter }: FoundPromptFile): Age
   }
 }
 
-/** Returns true if a subagent of this definition may have a tool that the starting agent has. */
+/** Returns true if a definition lets its subagents have a tool. That the starting agent has the tool is not checked. */
 export function isToolOfAgent({ tools, forbiddenTools }: AgentDefinition, tool: string): boolean {
   const isNamed = (name: string): boolean => matchesToolName(name, tool)
   // A definition cannot forbid a part of a tool, so `Bash(rm:*)` forbids Bash.
@@ -133,7 +137,9 @@ export function isToolOfAgent({ tools, forbiddenTools }: AgentDefinition, tool: 
   return (tools === null || tools.some(isNamed)) && !isForbidden
 }
 
-/** Returns the model of a subagent. A window in the definition cannot be larger than the model's. */
+/**
+ * Returns the model of a subagent. A larger window than the model's is ignored. Throws a `ToolError` if there is no such model.
+ */
 export function chooseAgentModel({ name, model, window }: AgentDefinition, own: ModelChoice): ModelChoice {
   const chosen = model === null ? own : findModel(name, model, own)
   if (window === null || (chosen.window !== null && chosen.window <= window)) return chosen

@@ -1,21 +1,21 @@
 /** Limits of an agent: those of the whole session, which its subagents share, and those of each run of a subagent. */
 import type { RunOptions, Session, TidemarkOptions } from 'tidemark'
 
-/** Turns, tokens and dollars, as the library takes them. */
+/** The most turns (calls of the model), tokens and dollars, each optional, as the library takes them. */
 export type Limits = NonNullable<RunOptions['limits']>
 
-/** What a session has used of each limit; null if it cannot be counted. */
+/** What was used of turns, tokens and dollars; null where it is unknown, as for dollars without a price. */
 export type Spending = Readonly<Record<keyof Limits, number | null>>
 
 export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
 
-/** Returns what a session has used, from its own log. */
+/** Converts the totals of a session, without its subagents. */
 export function readSpending({ calls, tokens, spent }: ReturnType<Session['money']>): Spending {
   const all = Object.values(tokens).reduce((sum, count) => sum + count, 0)
   return { turns: calls, tokens: all, dollars: spent.total }
 }
 
-/** Returns the limits of an agent's session as an option of the library. All agents of the session share them. */
+/** Returns the limits of a main conversation or a subagent as an option of the library. What other agents used counts, too. */
 export function createAgentLimits(
   { limits, inherited, sessionId }: LimitedAgent,
   { records, readMainSpending }: LimitedTeam,
@@ -63,5 +63,5 @@ export function findLimitsProblem(value: unknown): string | null {
     : 'limits with turns, tokens and dollars, each a number above 0, turns and tokens whole'
 }
 
-/** Limits of one run of a subagent, unless the settings or a flag set others. */
+/** The default limits of one run of a subagent, unless the settings or a flag set others. */
 export const SUBAGENT_LIMITS: Limits = { turns: 500 }

@@ -1,4 +1,4 @@
-/** The options with which an agent is opened, its interface, and values that follow from the options alone. */
+/** The interface of an agent, the options with which one is opened, and what a subagent inherits. */
 
 import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions, Tools } from 'tidemark'
 import type { FoundPromptFile } from 'tidemark/project'
@@ -23,9 +23,11 @@ export interface AgentOptions {
   readonly settings: AgentSettings
   /** Permission rules from the command line, in addition to those of the settings. */
   readonly allowed?: readonly string[]
+  /** Default: that of the settings. */
   readonly mode?: PermissionMode
   /** Names of the tools that the model gets. Default: all. AskUser is left out if there is no `askUser`. */
   readonly toolNames?: readonly string[]
+  /** Instructions of the user, added at the end of the system prompt. */
   readonly appendedPrompt?: string
   readonly env: Readonly<Record<string, string | undefined>>
   /** Asks the user a question for the model. If omitted, the model cannot ask the user. */
@@ -70,6 +72,7 @@ export interface SubagentInheritance {
   readonly depth: number
   readonly isPlanning: boolean
   readonly context: PermissionContext
+  /** The list of the whole session, to which the subagent adds its own. */
   readonly denials: PermissionDenial[]
   /** Returns true if the starting agent may have a tool. */
   readonly isOffered: (tool: string) => boolean
@@ -77,7 +80,7 @@ export interface SubagentInheritance {
   readonly team: SubagentTeam
 }
 
-/** The MCP servers of the main conversation, with their tools at the time when the subagent starts. */
+/** The MCP servers of the main conversation, with the tools that they have when the subagent starts. */
 export interface InheritedServers {
   readonly tools: Tools
   readonly instructions: string | null
@@ -96,6 +99,7 @@ export interface SubagentTeam {
   readonly readMainSpending: () => Spending
 }
 
+/** A subagent whose run has not ended. */
 export interface WorkingSubagent {
   /** Stops the subagent. `interrupted`: the program ends. */
   stop(status: 'stopped' | 'interrupted'): void
@@ -103,6 +107,7 @@ export interface WorkingSubagent {
   readonly ended: Promise<SubagentRecord>
 }
 
+/** Asks the user whether a call may run. In the answer, `reason` is what the user wrote to the model. */
 export type AskPermission = (request: {
   /** The name of the subagent that wants to call the tool; absent for the main conversation. */
   readonly agent?: string
@@ -117,11 +122,12 @@ export type AskPermission = (request: {
   readonly signal: AbortSignal | undefined
 }) => Promise<{ readonly isAllowed: boolean; readonly reason?: string }>
 
-/** A tool call that was refused because no rule allowed it. */
+/** A tool call that was refused, by a rule, by the user, or because nobody could be asked. */
 export interface PermissionDenial {
   readonly tool: string
   readonly input: object
   readonly reason: string
+  /** Rules that together would allow it. */
   readonly suggestions: readonly string[]
 }
 
@@ -139,7 +145,9 @@ interface PromptToRun {
 
 export interface Agent {
   readonly session: Session
+  /** The refused calls of this agent and its subagents since it was opened. */
   readonly denials: readonly PermissionDenial[]
+  /** Names of the agent's own tools, without those of MCP servers. */
   readonly toolNames: readonly string[]
   /** Returns true while plan mode is on. */
   isPlanning(): boolean
@@ -177,8 +185,8 @@ export interface Agent {
 }
 
 /**
- * Returns false for `AskUser` if nobody can answer, and for a tool that is not in `toolNames`; in a subagent, for one that its definition or
- * the starting agent lacks.
+ * Returns true if the model gets a tool: one in `toolNames`, or any without that list; in a subagent, one that both the starting
+ * agent and its own definition have. `AskUser` is left out if nobody can answer.
  */
 export function isToolOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
   if (name === 'AskUser' && askUser === undefined) return false
@@ -186,7 +194,7 @@ export function isToolOffered({ toolNames, askUser, inherited }: AgentOptions, n
   return inherited.isOffered(name) && isToolOfAgent(inherited.definition, name)
 }
 
-/** Returns the environment of commands, hooks and MCP servers. It contains no key of the model, unless the user's settings set one. */
+/** Returns the environment of commands, hooks and MCP servers: with the variables of the settings, without keys of models. */
 export function createCommandEnvironment({ env, settings }: AgentOptions): AgentOptions['env'] {
   // CDPATH is removed: with it, `cd sub` could lead to another folder than the rules for commands assume.
   const {

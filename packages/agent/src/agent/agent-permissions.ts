@@ -40,7 +40,7 @@ interface SessionPlace {
   readonly ownFolder: string
 }
 
-/** What decides about the tool calls of a session, and related options of the engine. */
+/** What decides about the tool calls of a session, and what else depends on it: sandbox, slash commands, skills and plan mode. */
 export interface OpenPermissions
   extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode' | 'sandbox'> {
   readonly context: PermissionContext
@@ -49,7 +49,7 @@ export interface OpenPermissions
   readonly cleanups: NonNullable<TidemarkOptions['cleanups']>
 }
 
-/** Opens what decides about tool calls: rules, plan mode, and slash commands, which bring their own rules. */
+/** Opens what decides about tool calls: rules, plan mode, sandbox, and slash commands with their rules. Subagents inherit it. */
 export async function openPermissions(options: AgentOptions, place: SessionPlace): Promise<OpenPermissions> {
   if (options.inherited !== undefined) return await inheritPermissions(options, options.inherited, place)
   const { folder, log, ownFolder } = place
@@ -111,7 +111,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
   }
 }
 
-/** Returns a check, made at each call, of programs that the repository makes Git run: a checkout may bring hooks. */
+/** Returns a check for untrusted programs that repositories make Git run. Made at each call: a checkout may bring hooks. */
 function createGitCheck(
   { isItemTrusted = () => false }: AgentOptions['settings'],
   folder: string,
@@ -246,8 +246,9 @@ export function createHiddenFileCheck(context: PermissionContext): Pick<AgentEnv
 }
 
 /**
- * Returns the permission check, and the hook that asks the user, as session options. The hook runs after the hooks of the settings, so it
- * only gets calls that these have not decided.
+ * Returns the permission check, and the hook that asks the user, as session options. The hook runs after the hooks of the
+ * settings, so it only gets calls that these have not decided. Refused calls are added to `denials`, and the path that a call may
+ * write, as it was checked, to `permittedWrites` under the id of the call.
  */
 export function createPermissionOptions(
   { askPermission }: AgentOptions,

@@ -20,8 +20,9 @@ export interface ModelOptions {
 const DEFAULT_MODEL = 'claude-sonnet-5-5'
 
 /**
- * Creates the model that the command line, the settings or the environment names, else the default: at OpenAI if the catalogue lists it
- * there, at a compatible server if the address on the command line ends in `/v1`, otherwise at Anthropic.
+ * Creates the model that the command line, the settings or the environment names, else the default: at OpenAI if the catalogue
+ * lists it there, at a compatible server if the address on the command line ends in `/v1`, otherwise at Anthropic. Throws a
+ * `TidemarkError`, with advice for the user, if the key is missing or the window is not known.
  */
 export function chooseModel(
   options: ModelOptions,
@@ -101,8 +102,8 @@ interface StartOptions extends ModelOptions {
 }
 
 /**
- * Returns the command that continues a session, with the options it was started with. These are not stored with the session, so that no
- * permission outlasts its run. User name, password and key in an address are not printed.
+ * Returns the command line that continues a session, with the options it was started with. These are not stored with the session,
+ * so that no permission outlasts its run. User name, password and query of an address are left out. `more`: further options.
  */
 export function formatResumeCommand(
   id: string,
@@ -207,6 +208,7 @@ async function readAgentFacts(home: string, id: string): Promise<Partial<AgentFa
   }
 }
 
+/** Stores the working directory of a session, so that `--continue` finds it there. */
 export async function writeAgentFacts(home: string, id: string, folder: string): Promise<void> {
   const { folder: own } = sessionPaths(home, id)
   await mkdir(own, { recursive: true, mode: 0o700 })
@@ -214,7 +216,9 @@ export async function writeAgentFacts(home: string, id: string, folder: string):
   await writeFile(join(own, FACTS_FILE), `${JSON.stringify(facts)}\n`, { mode: 0o600 })
 }
 
-/** Returns the id of the session to use: the one to resume, the newest one of this folder, or a new one. */
+/**
+ * Returns the id of the session to use (the one to resume, the newest one of this folder, or a new one), or why there is none.
+ */
 export async function chooseSession(
   { resume, continue: isContinued }: { readonly resume?: string; readonly continue?: boolean },
   home: string,

@@ -57,6 +57,10 @@ import type { Subagents } from './subagents.ts'
 import { createSystemPrompt, type PromptFacts } from './system-prompt.ts'
 import { openSubagents } from './task-tools.ts'
 
+/**
+ * Opens a session as an agent, or creates it. Returns before MCP servers have started. Throws a `TidemarkError` if the session
+ * cannot be stored. A session that another process has open can only be read.
+ */
 export async function openAgent(given: AgentOptions): Promise<Agent> {
   const { sessionId, home, inherited } = given
   // A subagent asks through the agent that started it, whose questions already come one at a time.
@@ -150,7 +154,7 @@ async function openSession(
   }
 }
 
-/** Runs a prompt with the key of the model removed. The key may be in an attached file. */
+/** Runs a prompt, after removing the key of the model from it: the key may be in an attached file. */
 function runPrompt(
   session: Session,
   { model: { hideKey = String } }: AgentOptions,

@@ -15,7 +15,9 @@ import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
 
+/** Prints a run. Results and lines go to standard output; warnings, in formats other than `stream-json`, to standard error. */
 export interface ChatOutput {
+  /** Prints the facts of the session, in `stream-json`. */
   begin(agent: Agent, folder: string): void
   event(event: SessionEvent, agent: Agent): void
   /** Prints that a subagent has begun or ended, in `stream-json`. */

@@ -9,10 +9,12 @@ import { HARMLESS_VARIABLES, INTERPRETERS, isRunner, NEUTRAL_OPTIONS, SHELLS } f
 import { findLongestRow, isTableUse } from './command-use.ts'
 import { type CommandWord, joinWords, splitWord, trimCommand } from './command-words.ts'
 
-/** `covers`: the command runs what the rule names. `hides`: its words do not show whether it does. Null: it does not. */
+/**
+ * `covers`: the command runs what an ask or deny rule names. `hides`: its words do not show whether it does. Null: it does not.
+ */
 export type BanVerdict = 'covers' | 'hides' | null
 
-/** Compares a command with the pattern of an ask or deny rule. */
+/** Compares a command with the pattern of an ask or deny rule. In doubt, the verdict is the stricter one. */
 export function compareWithBan(pattern: string, read: AnalyzedCommand): BanVerdict {
   if (matchesCommand(pattern, trimCommand(read.command))) return 'covers'
   const verdicts = read.parts.map((part) => judgePart(pattern, part))
@@ -40,7 +42,7 @@ function listSpellings({ text, words, launch }: LaunchedPart): readonly string[]
   return [text, joinWords(words), ...programs, ...programs.map((program) => program.replace(/^\S*\//, ''))]
 }
 
-/** True if a rule matches despite other options between its words: `git push` in `git -C x push`, `rm -rf` in `rm -f -r x`. */
+/** Returns true if a rule matches despite options between its words: `git push` in `git -C x push`, `rm -rf` in `rm -f -r x`. */
 function matchesWithOptions(pattern: string, [program, ...words]: readonly CommandWord[]): boolean {
   const [name, ...wanted] = listWantedWords(pattern)
   if (program === undefined || name === undefined || wanted.length === 0) return false
@@ -68,7 +70,7 @@ function beginsWith(texts: readonly string[], wanted: readonly string[], flags: 
   return found === wanted.length
 }
 
-/** Maximum nesting at which a command text inside a command text for a shell is read. */
+/** How deep commands inside commands, as in `sh -c 'sh -c …'`, are read; deeper ones count as hidden. */
 const MOST_TEXTS = 3
 
 /** Returns true if the words of a part do not show what it runs: code, or a launcher with unknown options. */
@@ -148,7 +150,9 @@ function mayMean(pattern: string, part: LaunchedPart): boolean {
   })
 }
 
-/** The patterns of a part with more than this are not compared: the part may mean what the rule names. */
+/**
+ * A part with more patterns than this is not compared with a rule, and counts as matching it: the comparison would take too long.
+ */
 const MOST_PATTERNS = 100
 
 function listWantedWords(pattern: string): readonly string[] {

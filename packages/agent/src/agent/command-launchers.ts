@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import { LAUNCHERS, type Launcher } from './command-table.ts'
 import { type CommandWord, isAssignment } from './command-words.ts'
 
+/** What a part of a command runs. */
 export interface Launch {
   /** The words from the program on, without assignments, shell keywords, and launchers with their options. */
   readonly own: readonly CommandWord[]
@@ -18,7 +19,7 @@ export interface Launch {
 /** Maximum programs of one command, launchers included, that are followed. With more, `isCertain` is false. */
 const MOST_PROGRAMS = 12
 
-/** Finds what the words of a part of a command run. */
+/** Finds all commands that the words of a part may run, through launchers such as `sudo` and `xargs`. */
 export function analyzeLaunch(words: readonly CommandWord[]): Launch {
   const starts = [skipAssignments(words, 0)]
   let isCertain = true

@@ -29,6 +29,7 @@ export interface AnalyzedCommand {
   readonly listMentioned: () => ReadonlySet<string>
 }
 
+/** A part of a command with what it runs. */
 export interface LaunchedPart extends CommandPart, Pick<AnalyzedCommand, 'listMentioned'> {
   readonly launch: Launch
 }
@@ -70,7 +71,7 @@ export function analyzeCommand(command: string): AnalyzedCommand {
   return { command, parts, isPlain, listMentioned: createMentions(() => command) }
 }
 
-/** Returns a function that splits a text at its first call and keeps the result, because only some rules need it. */
+/** Returns a function that lists the words of a text when it is first called, because only some rules need them. */
 function createMentions(read: () => string): () => ReadonlySet<string> {
   let mentioned: ReadonlySet<string> | null = null
   return () => {
@@ -157,8 +158,8 @@ function describePlace(current: string, folder: string): string {
 }
 
 /**
- * Returns true if the patterns together allow every part of a command, or if one of them is exactly the command. Parts that only print need
- * no pattern beside others.
+ * Returns true if the patterns together allow every part of a command, or if one of them is exactly the command. Beside other
+ * parts, those that only print need no pattern.
  */
 export function allowsCommand(
   patterns: readonly string[],
@@ -208,7 +209,7 @@ function countNamedWords(pattern: string): number {
   return isPrefix || / $/.test(named) ? count : Math.max(0, count - 1)
 }
 
-/** Matches `npm test:*` (begins with these words), `npm run *` (a star for any text) or an exact command. */
+/** Returns true if a command begins with the words of `npm test:*`, fits the stars of `npm run *`, or is exactly the pattern. */
 export function matchesCommand(pattern: string, command: string): boolean {
   if (pattern.endsWith(':*')) {
     const start = pattern.slice(0, -2)

@@ -4,6 +4,7 @@
  * list of dangerous options would have to be complete; a list of safe options need not be.
  */
 
+/** The safe use of a program: what a rule with a prefix or star may match. */
 export interface ProgramUse {
   /**
    * The options, exactly as they are written. Letters after one dash can be joined (`-la`), and a letter with a colon can
@@ -327,7 +328,7 @@ const OTHER_ROWS: Readonly<Record<string, ProgramUse>> = {
   ...listRows('command -v,command -V', { options: '', isForEveryFolder: true }),
 }
 
-/** Programs with options that run a given command. */
+/** Programs with options that run a given command; without options they are safe. */
 const BARE_PROGRAMS = 'zip rsync scp tee man less more'
 /** Programs that execute commands from their input. */
 const EDITORS = 'vim vi nvim view ex ed emacs nano sftp'
@@ -336,7 +337,7 @@ function listRows(names: string, row: ProgramUse): Readonly<Record<string, Progr
   return Object.fromEntries(names.split(',').map((name) => [name, row]))
 }
 
-/** Rows by the words at the beginning of a command. */
+/** The rows of the table, by the words at the beginning of a command: `git diff`, `npx jest`. */
 export const PROGRAM_USES: ReadonlyMap<string, ProgramUse> = new Map(
   Object.entries({
     ...Object.fromEntries(READERS.split(' ').map((name) => [name, READS])),
@@ -365,7 +366,7 @@ export const PROGRAMS_WITH_SUBCOMMANDS: ReadonlySet<string> = new Set(
 /** The row of a known program in a use that no other row lists: a rule must name the subcommand and every option. */
 export const UNLISTED_USE: ProgramUse = { options: '', isSuggested: false }
 
-/** Words after the program's name that do not change what it does. */
+/** Options directly after a program's name that do not change what it does, by program. */
 export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
   ['git', ['--no-pager', '-P', '--no-optional-locks']],
 ])
@@ -373,7 +374,9 @@ export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
 /** Programs that only print or do nothing. In a chain, they need no rule of their own. */
 export const PRINTERS: ReadonlySet<string> = new Set(['echo', 'true', 'false', ':'])
 
+/** A program that runs the command in its own words. Options are separated by blanks. */
 export interface Launcher {
+  /** Options without a value, or with an attached one. */
   readonly flags: string
   /** Options that take the next word as value, unless the value is attached. */
   readonly values: string
@@ -428,15 +431,15 @@ export const LAUNCHERS: ReadonlyMap<string, Launcher> = new Map(
   }),
 )
 
-/** Programs that run their words or their input, as a shell does. */
+/** Pattern for names of programs that run their words or their input, as a shell does: also `ssh`, `watch`, `at`. */
 export const SHELLS =
   /^(?:(?:r?ba|da|z|k|mk|fi|c|tc|a)?sh|su|runuser|ssh|eval|trap|parallel|watch|script|at|batch|expect)$/
 
-/** Programs that run code in their words. */
+/** Pattern for names of programs that run code in their words, as `node -e` does. */
 export const INTERPRETERS =
   /^(?:node(?:js)?|deno|bun|tsx|ts-node|(?:python|pypy|perl|ruby|php|lua|tclsh|Rscript|julia)[\d.]*|osascript|pwsh|gdb)$/
 
-/** Programs that run given files, besides shells and interpreters. */
+/** Pattern for names of further programs that run given files. */
 const FILE_RUNNERS = /^(?:source|\.|run-parts|electron|go|dotnet)$/
 
 /** Returns true for the name of a program that runs its words, its input, or given files. */
@@ -444,10 +447,10 @@ export function isRunner(name: string): boolean {
   return SHELLS.test(name) || INTERPRETERS.test(name) || FILE_RUNNERS.test(name)
 }
 
-/** Variables whose values do not influence what a command runs. */
+/** Matches variables in a text whose values do not influence what a command runs. */
 export const HARMLESS_VARIABLES = /\$(?:PWD|HOME|USER|OLDPWD|TMPDIR|\?)(?![\w])/g
 
-/** Keywords of loops and conditions, whose parts do not show much alone. */
+/** Keywords of loops and conditions. A part that begins with one does not show alone what the command does. */
 export const CONTROL_KEYWORDS: ReadonlySet<string> = new Set(
   '! for while until if then else elif fi do done case esac select function coproc'.split(' '),
 )

@@ -13,7 +13,9 @@ import { type CommandPart, type CommandWord, isAssignment } from './command-word
 
 const MOST_NAME_WORDS = 3
 
-/** Returns the row with the longest name that the words begin with, and the number of words in that name. */
+/**
+ * Returns the row with the longest name that the words begin with, and the number of words in that name; null if there is none.
+ */
 export function findLongestRow(
   words: readonly CommandWord[],
 ): { readonly row: ProgramUse; readonly count: number } | null {
@@ -51,13 +53,15 @@ function isKnownProgram([program]: readonly CommandWord[]): boolean {
   return program !== undefined && KNOWN_PROGRAMS.has(basename(program.text))
 }
 
-/** Returns true if the table knows everything in a part, so that it runs only its own program. */
+/** Returns true if the table lists the program and all its options, so that a part runs this program only and nothing else. */
 export function isTableUse(words: readonly CommandWord[]): boolean {
   const found = findLongestRow(words)
   return found !== null && isKnownUse(words, found.count, found.row)
 }
 
-/** Returns true if the words after the first `named`, which the rule does not name, do nothing beyond what the row allows. */
+/**
+ * Returns true if the words that a rule does not name do nothing beyond what the row allows. `named`: how many words it names.
+ */
 export function isKnownUse(words: readonly CommandWord[], named: number, row: ProgramUse | null): boolean {
   // An assignment before the program changes what it does, so the rule must name the assignment.
   const program = words.findIndex((word) => !isAssignment(word))
@@ -84,7 +88,7 @@ interface ReadUse {
   readonly operands: readonly CommandWord[]
   /** Words that the row's `first` must match. */
   readonly firsts: readonly CommandWord[]
-  /** Words that are not options and not named by the rule. */
+  /** Words that are not options and not named by the rule: operands and values of options. */
   readonly judged: readonly CommandWord[]
   /** Number of operands, including those that the rule names. */
   readonly count: number
@@ -132,7 +136,7 @@ function hasKnownOperands({ operands, firsts, judged, count }: ReadUse, row: Pro
   return firsts.every((word) => fits(word, row.first)) && judged.every((word) => fits(word, row.operands))
 }
 
-/** Returns true if a word is an option, or may become one. */
+/** Returns true if a word is an option, or may become one when the shell expands it. */
 export function isOption({ text, mayBecomeOption }: CommandWord): boolean {
   return mayBecomeOption || (text.startsWith('-') && text !== '-' && text !== '--')
 }
@@ -188,7 +192,7 @@ function readOptions(options: string): ReadonlyMap<string, OptionKind> {
   return parsed
 }
 
-/** Returns a part without words that do not change what it does: `timeout 60`, and Git's `--no-pager`. */
+/** Returns a part without words that do not change what it runs: `timeout 60` before it, and Git's `--no-pager`. */
 export function dropNeutralWords<Part extends CommandPart>(part: Part): Part {
   const [launcher, time, next] = part.words
   const isTimed =

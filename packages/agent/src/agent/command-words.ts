@@ -4,6 +4,7 @@
  */
 import { basename } from 'node:path'
 
+/** A word of a shell command. */
 export interface CommandWord {
   /** As written, with quotes. */
   readonly raw: string
@@ -15,6 +16,7 @@ export interface CommandWord {
   readonly mayBecomeOption: boolean
 }
 
+/** A simple command: what stands between two operators such as `&&` or `|`. */
 export interface CommandPart {
   readonly words: readonly CommandWord[]
   /** Files that redirections read, except /dev/null. */
@@ -33,7 +35,7 @@ interface ParsedCommand {
 
 /** Longer commands are not parsed, and count as not plain. */
 const MOST_CHARACTERS = 10_000
-/** Further parts are left out, and the command is not plain. */
+/** If there are more parts, the others are left out, and the command is not plain. */
 const MOST_PARTS = 100
 
 /**
@@ -83,7 +85,7 @@ interface ReaderState {
   isPlain: boolean
 }
 
-/** Parses a command from left to right. `read` returns how many characters it has consumed. */
+/** Parses a command from left to right. `read` gets the next four characters, and returns how many it has consumed. */
 function createReader(): {
   readonly read: (rest: string, measureComment: () => number) => number
   readonly end: () => ParsedCommand
@@ -260,11 +262,12 @@ export function trimCommand(command: string): string {
   return command.slice(start, end)
 }
 
-/** True for `NAME=value` before a program. */
+/** Returns true for a word that assigns a variable, as in `NAME=value`. */
 export function isAssignment({ raw }: CommandWord): boolean {
   return /^[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=/.test(raw)
 }
 
+/** Joins words without their quotes, with a blank between them. */
 export function joinWords(words: readonly CommandWord[]): string {
   return words.map(({ text }) => text).join(' ')
 }
@@ -274,7 +277,7 @@ export function splitWord(text: string): readonly string[] {
   return text.split(/[\s=:;&|()<>"'!]+/).filter((piece) => piece !== '')
 }
 
-/** Returns all words in a text, wherever and however quoted they are. */
+/** Returns all words in a text, however they are quoted, with their pieces and, of paths, the last parts. */
 export function listWordsInText(text: string): ReadonlySet<string> {
   const words = text
     .replaceAll(/\\\n/g, '')

@@ -30,7 +30,7 @@ interface FolderTrust {
 
 const FORMAT = 'tidemark-trust'
 
-/** Returns the folder that stores trust. It must be protected: a program that writes there decides what runs. */
+/** Returns the folder that stores trust. Tools must not write there: what is stored decides what runs. */
 function findTrustFolder(home: string): string {
   return join(home, 'trust')
 }
@@ -94,7 +94,7 @@ async function readTrustFile(path: string): Promise<TrustFile | null> {
   }
 }
 
-/** Trusts exactly these items in a folder, and nothing that was trusted there before. Returns the folder's real path. */
+/** Trusts a folder as a whole, with exactly these items and none of those before. Returns the folder's real path. */
 export async function replaceTrust(
   home: string,
   folder: string,
@@ -126,7 +126,7 @@ async function replaceTrustFile(
   await writeFileAtomic(findTrustFile(home, real), `${JSON.stringify(value)}\n`)
 }
 
-/** Withdraws the trust in a folder. Returns false if there was none. */
+/** Withdraws all trust in a folder. Returns false if there was none. */
 export async function withdrawTrust(home: string, folder: string): Promise<boolean> {
   const path = findTrustFile(home, await findRealFolder(folder))
   const hadTrust = (await readTrustFile(path)) !== null

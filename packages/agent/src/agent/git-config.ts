@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { isFile } from '../tools/tool-access.ts'
 
+/** A variable in a Git configuration file. */
 export interface ConfigEntry {
   /** Section and name in lower case, with the subsection between them: `remote.origin.url`. */
   readonly key: string
@@ -17,7 +18,7 @@ export interface ConfigEntry {
 const HEADER = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
 const VARIABLE = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*)|[#;].*)?$/
 
-/** Parses configuration text. A line that is not an entry is returned as a separate entry. */
+/** Parses configuration text. A line that cannot be read becomes an entry without section and name. */
 function readGitConfig(text: string): readonly ConfigEntry[] {
   let section = ''
   let subsection = ''
@@ -63,7 +64,7 @@ interface ConfigFile {
 /** Maximum characters of configuration that are read. */
 const MOST_CHARACTERS = 1_000_000
 
-/** Reads configuration files and the files that they include. `home`: null if includes from the home folder are not followed. */
+/** Reads configuration files and those that they include. `home`: null if includes from the home folder are not followed. */
 export function* readGitConfigFiles(given: readonly string[], home: string | null): Generator<ConfigFile> {
   const files = new Set(given)
   let characters = 0
@@ -83,7 +84,7 @@ export function* readGitConfigFiles(given: readonly string[], home: string | nul
   }
 }
 
-/** Returns the path that a value names; null if it is relative to an unknown home. */
+/** Returns the path that a value names; null for one that begins with `~/` if `home` is null, and for `~user` and `%(prefix)`. */
 export function resolveConfigPath(value: string, base: string, home: string | null): string | null {
   if (!/^[~%]/.test(value)) return resolve(base, value)
   return home !== null && value.startsWith('~/') ? join(home, value.slice(2)) : null
@@ -97,13 +98,15 @@ export function findRepository(folder: string): string | null {
   }
 }
 
-/** Returns true if the folder itself is a repository, without a work tree around it. */
+/** Returns true if the folder itself is a Git folder, as `.git` or a bare repository is. */
 export function isRepository(folder: string): boolean {
   const has = (name: string): boolean => existsSync(join(folder, name))
   return has('HEAD') && (has('commondir') || (has('objects') && has('refs')))
 }
 
-/** Returns the Git folder that a path is or points to, and the one whose configuration it shares. */
+/**
+ * Returns the Git folder that a path is, or points to as a `.git` file does, and the one whose configuration it shares, if any.
+ */
 export function listGitFolders(path: string): readonly string[] {
   const isPointer = isFile(path)
   const pointer = isPointer ? (readTextIfAny(path) ?? '').replace(/^gitdir: /, '').trim() : ''
@@ -129,8 +132,9 @@ const LINKED_COMMIT = 0o160000
 const knownLinks = new Map<string, { readonly version: string; readonly links: readonly string[] }>()
 
 /**
- * Returns the paths of the repositories in the index of a repository, or in an index that it shares. Git looks into these, even if nothing
- * else names them. For an unreadable index the list is empty, because Git cannot read it either.
+ * Returns the paths, relative to the work tree, of the submodules in the index of a repository, or in an index that it shares.
+ * Git looks into these, even if nothing else names them. Empty for an unreadable index, because Git cannot read it either. Cached
+ * by file version.
  */
 export function listLinkedRepositories(gitFolder: string): readonly string[] {
   const names = existsSync(gitFolder) ? readdirSync(gitFolder) : []

@@ -84,13 +84,15 @@ interface GitPlace {
   readonly root: string
 }
 
-/** Returns the programs that repositories around and inside a folder make Git run. */
+/**
+ * Lists the programs that repositories around and inside a folder make Git run, as items for trust. Reads the disk at each call.
+ */
 export function listGitPrograms(folder: string): readonly TrustItem[] {
   const root = findRepository(folder) ?? folder
   return listRepositories(folder, root).flatMap((gitFolder) => listOwnPrograms({ gitFolder, root }))
 }
 
-/** Returns the folders of Git: of the repository, of work trees that share it, of submodules, and of repositories inside. */
+/** Returns the Git folders of the repository around a folder, of its work trees and submodules, and of repositories inside. */
 function listRepositories(folder: string, root: string): readonly string[] {
   const found = new Set<string>()
   const add = (at: string): void => {
@@ -129,7 +131,7 @@ function listOwnPrograms(place: GitPlace): readonly TrustItem[] {
   return [...items, ...[...hooks].flatMap((each) => listHooks(each, root)), ...listPendingCommands(place)]
 }
 
-/** Returns an item for the commands that an unfinished rebase will still run. */
+/** Returns an item for the commands that an unfinished rebase will still run; none without such commands. */
 function listPendingCommands({ gitFolder, root }: GitPlace): readonly TrustItem[] {
   const todo = join(gitFolder, 'rebase-merge', 'git-rebase-todo')
   const hasCommands = /^\s*(?:x|exec)\s/m.test(readTextIfAny(todo) ?? '')
@@ -145,7 +147,7 @@ function createUntrustable(what: string): TrustItem {
   return { setting: 'git', parts: [what, 'cannot be read', randomUUID()] }
 }
 
-/** Maximum length of a value that may name a file. */
+/** A longer value is not searched for names of files. */
 const MOST_VALUE_CHARACTERS = 2_000
 
 function toItem({ key, value }: ConfigEntry, place: GitPlace): TrustItem {

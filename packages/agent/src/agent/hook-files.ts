@@ -14,6 +14,7 @@ import { isRunner } from './command-table.ts'
 import { parseCommand } from './command-words.ts'
 import type { TrustItem } from './folder-trust.ts'
 
+/** A command of a hook, as the settings have it. */
 export type HookCommandSettings = NonNullable<HookSettings['Stop']>[number]['hooks'][number]
 
 interface HookPart {
@@ -22,7 +23,7 @@ interface HookPart {
   readonly hooks: HookSettings
 }
 
-/** Splits hooks into single hooks, each with its item. */
+/** Splits hooks into single hooks, each with its item for trust. */
 export async function splitHooks(hooks: HookSettings, folder: string): Promise<readonly HookPart[]> {
   const parts: HookPart[] = []
   for (const [event, groups] of Object.entries(hooks))
@@ -44,7 +45,7 @@ function describeCommand({ command, args }: HookCommandSettings): readonly strin
   return args === undefined ? [command] : [command, `with ${JSON.stringify(args)}`]
 }
 
-/** Returns the project's files that a command runs, with the hashes of their content, as an item of trust lists them. */
+/** Returns the project's files that a command runs, with the hashes of their content, as an item for trust lists them. */
 export async function listTrustFiles(
   command: HookCommandSettings,
   folder: string,
@@ -192,7 +193,7 @@ function listEntryFiles(folder: string): readonly string[] {
     })
 }
 
-/** Returns the files in a folder and its subfolders. */
+/** Returns the files in a folder and in its direct subfolders. */
 function listFiles(folder: string): readonly string[] {
   const paths = listEntries(folder).map((name) => join(folder, name))
   return paths.flatMap((path) =>
@@ -262,7 +263,7 @@ function findMatches(pattern: string, base: string, folder: string): readonly st
   return paths
 }
 
-/** True for data files, such as a server's database, which change with each run and are never executed. */
+/** Returns true for data files, such as a server's database, which change with each run and are never executed. */
 function isData({ bytes, mode }: FileContent): boolean {
   return bytes.includes(0) && (mode & 0o111) === 0
 }
@@ -376,7 +377,10 @@ function readOption(words: readonly string[], names: readonly string[]): string 
   return null
 }
 
-/** Returns the real paths of the project's files that hooks run. A program that changes one of them decides what runs. */
+/**
+ * Returns the real paths of the project's files that hooks run, and of missing files that would run instead of them. A program
+ * that writes one of them decides what runs.
+ */
 export async function listHookFiles(hooks: HookSettings, folder: string): Promise<readonly string[]> {
   const commands = Object.values(hooks).flatMap((groups) => groups.flatMap((group) => group.hooks))
   const files = await Promise.all(commands.map((command) => findRunFiles(command, folder)))

@@ -46,7 +46,7 @@ interface ServerPart {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Splits servers into single servers, each with its item. */
+/** Splits servers into single servers, each with its item for trust. */
 export async function splitServers(
   servers: McpServerMap,
   folder: string,

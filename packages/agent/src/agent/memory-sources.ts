@@ -36,8 +36,8 @@ function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory):
 }
 
 /**
- * Returns the sources of memory files. A file is read only where the model may read without a question, whatever the permission mode
- * allows. In a trusted folder, that includes the folders above it, up to the repository's.
+ * Returns the context sources of memory files. A file is read only where rules let the model read without a question, whatever
+ * the permission mode allows. In a trusted folder, the folders above it are included, up to the repository's.
  */
 export function createMemorySources({
   settings,
@@ -68,11 +68,12 @@ export function mayReadUnasked(path: string, project: string, context: Permissio
   return decidePermission('Read', { kind: 'read', paths: [path] }, permissions).decision === 'allow'
 }
 
+/** How long closing a session waits for hooks that still run. */
 const HOOK_END_MS = 2_000
 
 /**
- * Runs the InstructionsLoaded hooks for one file after the other, in the order of loading. Closing the session would end running hooks, so
- * `waitForHooks` waits a while for those of the last request.
+ * Returns `onMemoryLoaded`, which runs the InstructionsLoaded hooks for one file after the other, in the order of loading, and
+ * `waitForHooks`, which waits a while for them, because closing the session would end them.
  */
 export function createMemoryHooks(
   findSession: () => Session | null,

@@ -33,6 +33,7 @@ export interface PermissionRules {
   readonly deny: readonly string[]
 }
 
+/** Also the defaults for lists that settings leave out. */
 export const NO_RULES: PermissionRules = { allow: [], ask: [], deny: [] }
 
 /**
@@ -52,6 +53,7 @@ export const MODE_LABELS: Readonly<Record<PermissionMode, string | null>> = {
   plan: 'plan mode',
 }
 
+/** What decides about tool calls, besides the call itself. Read anew at each call, because rules and mode may change. */
 export interface PermissionContext {
   readonly rules: PermissionRules
   readonly mode: PermissionMode
@@ -87,7 +89,10 @@ interface ParsedRule {
   readonly pattern: string | null
 }
 
-/** Decides about one call of a tool. */
+/**
+ * Decides about one call of a tool. The order: deny rules, plan mode, ask rules, protected paths, the sandbox, allow rules, the
+ * permission mode. Reads the disk, to follow links and to find programs that Git would run.
+ */
 export function decidePermission(
   tool: string,
   access: ToolAccess,
@@ -144,7 +149,7 @@ export function decidePermission(
   return { decision: 'ask', reason: ASK_REASONS[access.kind], suggestions }
 }
 
-/** Text for the model after the user refused a call. The user's own text follows. */
+/** The text for the model after the user refused a call; what the user said follows it. */
 export const REFUSED_BY_USER = 'The user refused it.'
 /** The tool with which the model submits a plan. */
 export const PLAN_TOOL = 'ExitPlanMode'
@@ -155,7 +160,7 @@ const LONG_PATH_REASON = `No file has a path of more than ${MAX_PATH_CHARACTERS}
 
 const LONG_COMMAND_REASON = `No shell can be started with a command of more than ${MAX_COMMAND_BYTES.toLocaleString('en-GB')} bytes. Write it to a file with Write, and run that.`
 
-/** Returns true for a reason that the permission question itself already shows. */
+/** Returns true for a reason that a permission question need not state, because it shows the call itself. */
 export function isReasonInQuestion(reason: string): boolean {
   return Object.values<string>(ASK_REASONS).includes(reason)
 }
@@ -194,7 +199,7 @@ function findProtected({ tool, access, context }: CheckedCall): string | undefin
   return isNamed ? undefined : found
 }
 
-/** Returns true if the path has a protected name and no rule of the user makes an exception. Links are not followed. */
+/** Returns true if a path has a protected name and no rule of the user's settings makes an exception. Links are not followed. */
 export function isProtectedByName(path: string, context: PermissionContext): boolean {
   const place = { ...context, home: context.home ?? homedir(), protectedFolders: [] }
   if (!isProtectedName(path, place)) return false
@@ -236,7 +241,7 @@ function isFolder(path: string): boolean {
   )
 }
 
-/** Returns a rule about certain commands that cannot be checked, because the command hides what it runs. */
+/** Returns a deny or ask rule that cannot be checked, because the command hides what it runs; undefined if there is none. */
 function findHidingRule(call: CheckedCall): string | undefined {
   const { deny, ask } = call.context.rules
   return [...deny, ...ask].find((text) => judgeCommand(text, call) === 'hides')
@@ -258,7 +263,7 @@ function mayNameGuarded(pattern: string, path: string, { access, context }: Chec
   return resolvePattern(pattern, context) === path
 }
 
-/** Returns a sentence about an invalid rule; null if the rule is valid. */
+/** Returns what is wrong with a rule, as a part of a sentence; null if the rule is valid. */
 export function findRuleProblem(rule: unknown): string | null {
   if (typeof rule !== 'string') return `expected text such as Bash(npm test:*), found ${JSON.stringify(rule)}`
   const parsed = parseRule(rule)
@@ -294,7 +299,7 @@ function parseRule(text: string): ParsedRule | null {
   return { text, tool, pattern: pattern === undefined || pattern === '*' ? null : pattern }
 }
 
-/** Returns true if a rule denies reading, or asks before reading, some files that a search may find. */
+/** Returns true if a deny or ask rule has a pattern for files to read, so that a search must check each file. */
 export function hasRulesOnReading({ deny, ask }: PermissionRules): boolean {
   return [...deny, ...ask].some((text) => {
     const rule = parseRule(text)
@@ -444,7 +449,7 @@ function suggestRules({ tool, access, context, read }: CheckedCall): readonly st
   return /[*?[\]{}()|!@+]/.test(path) ? [] : [`${rule}(${path})`]
 }
 
-/** Formats rules as an option of the command line, quoted for a shell. */
+/** Formats rules as the option `--allowed-tools` of the command line, quoted for a shell. */
 export function formatAllowedTools(rules: readonly string[]): string {
   return `--allowed-tools ${rules.map(quoteForShell).join(' ')}`
 }

@@ -36,7 +36,7 @@ interface PlanMode {
   switchTo(mode: PermissionMode): Promise<void>
 }
 
-/** Opens the plan mode of a session. Stores its state if it is on or has just ended. */
+/** Opens the plan mode of a session. The command line, the stored state or the settings turn it on. Each change is stored. */
 export async function openPlanMode(options: PlanModeOptions): Promise<PlanMode> {
   const { file, given, usual, canAsk, canSwitch } = options
   const stored = await readState(file)

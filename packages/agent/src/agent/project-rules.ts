@@ -9,7 +9,7 @@ import { writeFileAtomic } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
 import { addTrust } from './folder-trust.ts'
 
-/** Adds allow rules to the local settings of the folder. Returns the path of the file; throws if it cannot be used. */
+/** Adds allow rules to the local settings of the folder, and trusts them. Returns the file's path; throws if it is not usable. */
 export async function addLocalAllowRules(
   { folder, home }: { readonly folder: string; readonly home: string },
   rules: readonly string[],

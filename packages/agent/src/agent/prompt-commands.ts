@@ -33,6 +33,7 @@ interface PromptCommandOptions {
   readonly wasTrusted: (item: TrustItem) => boolean
 }
 
+/** A prompt: its text, or content blocks as the Messages API has them. */
 export type AgentPrompt = string | readonly object[]
 
 interface ExpandedPrompt {
@@ -47,6 +48,7 @@ interface ExpandedPrompt {
   readonly unknownCommand?: string
 }
 
+/** The skills and slash commands of a session. */
 export interface PromptCommands {
   /** What the tool Skill needs; null if the model may not use any skill. */
   readonly skills: SkillLoader | null
@@ -61,6 +63,7 @@ export interface PromptCommands {
   expand(prompt: AgentPrompt, signal?: AbortSignal): Promise<ExpandedPrompt>
 }
 
+/** Reads the files once to see which are there. They are read again at each use, so that changes count at once. */
 export async function openPromptCommands(options: PromptCommandOptions): Promise<PromptCommands> {
   const { files, unread } = await readPromptFiles(options.places)
   let newest = files
@@ -221,7 +224,10 @@ interface ShellPlace {
   readonly seconds?: number
 }
 
-/** Runs a shell command to its end. If it fails, the output says how. */
+/**
+ * Runs a shell command to its end, or until it is stopped. The output is cut at `OUTPUT_CHARACTERS`, and says at its end how the
+ * command failed. Never throws.
+ */
 export async function runShellCommand(
   command: string,
   { folder, env, args = [], seconds }: ShellPlace,
@@ -288,7 +294,7 @@ function listAllowed(
   return origin === 'user' ? known : known.filter((rule) => isTrusted(describeRuleItem(name, rule)))
 }
 
-/** Lists what the skills and commands of a project would run and allow, for the user to trust. */
+/** Lists the shell commands and allowed tools in the skills and slash commands of a project, for the user to trust. */
 export async function listPromptTrustItems(folder: string, home: string): Promise<readonly TrustItem[]> {
   const project = resolveRealPath(folder)
   // In the home folder, these files are the user's own.

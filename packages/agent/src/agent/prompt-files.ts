@@ -35,12 +35,13 @@ interface AttachOptions {
 const MOST_FILES = 20
 /** Maximum characters of all attached texts together. */
 const MOST_CHARACTERS = 240_000
+/** Maximum entries that are listed of a folder. */
 const MOST_NAMES = 300
-/** Maximum names after at signs that are looked up, because a pasted text may have thousands that are no files. */
+/** Maximum names after `@` that are looked up on the disk, because a pasted text may have thousands that are no files. */
 const MOST_MENTIONS = 200
 const TOO_MUCH = 'the prompt names too much. The model can read it.'
 
-/** Reads the files and folders that a prompt names. A file is skipped if the tool Read would need a question for it. */
+/** Reads what a prompt names after `@`, except files for which the tool Read would need a question. Never throws. */
 export async function readNamedFiles(prompt: AgentPrompt, options: AttachOptions): Promise<AttachedFiles> {
   const blocks: PromptBlock[] = []
   const labels: string[] = []

@@ -96,7 +96,7 @@ interface ProtectedPlace {
   readonly protectedFolders: readonly string[]
 }
 
-/** Returns the first protected path of the given absolute paths; undefined if none is protected. */
+/** Returns the first path that is protected, by its name or because something protected refers to it; undefined if none is. */
 export function findProtectedPath(paths: readonly string[], place: ProtectedPlace): string | undefined {
   const named = paths.find((path) => isProtectedName(path, place) || completesBareRepository(path, place))
   if (named !== undefined) return named
@@ -124,7 +124,7 @@ function isProtectedEntry(name: string): boolean {
   return !isPlain && hasProtectedName(normalizeName(name))
 }
 
-/** Returns true if a path, or a pattern for paths, has a protected name in it. */
+/** Returns true if a path, or a pattern for paths, has a protected name or lies in a folder of this program. Reads no disk. */
 export function isProtectedName(path: string, { folder, protectedFolders }: ProtectedPlace): boolean {
   if (protectedFolders.some((each) => isPathWithin(path, each))) return true
   const names = listNames(path, folder)
@@ -201,7 +201,7 @@ function listProtectedTargets(search: TargetSearch): readonly string[] {
   )
 }
 
-/** Maximum entries of a protected folder, and maximum folders of the project, that are searched for links. */
+/** Maximum entries that are read of one folder, and maximum folders of one search: each write of the agent waits for it. */
 const MOST_ENTRIES = 300
 const MOST_DEPTH = 3
 /** Folders of Git that contain only data, and folders of editors with their own programs. */
@@ -233,8 +233,8 @@ function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string
 }
 
 /**
- * Calls `visit` with each entry, nearest first. A folder is searched if `visit` returns true for it, down to `MOST_DEPTH` levels and up to
- * `MOST_ENTRIES` folders.
+ * Calls `visit` with each entry below a folder, nearest first. A folder is searched if `visit` returns true for it, down to
+ * `MOST_DEPTH` levels and up to `MOST_ENTRIES` folders. Links are not followed.
  */
 export function walkFolders(
   root: string,
@@ -280,7 +280,7 @@ function readEntries(path: string): readonly Dirent[] {
   }
 }
 
-/** Returns the paths in Git's configuration: hook folders, included files, and programs of the project. */
+/** Returns the paths that the user's and the repository's Git configuration names: hook folders, included files, programs. */
 export function listPathsInGitConfig(folder: string, home: string): readonly string[] {
   const root = findRepository(folder)
   const own = root === null ? [] : listGitFolders(join(root, '.git'))

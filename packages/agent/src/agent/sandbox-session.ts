@@ -43,7 +43,9 @@ const SECRET_PLACES: readonly string[] = [
   ...['.claude/.credentials.json', '.codex/auth.json', '.bash_history', '.zsh_history', '.python_history'],
 ]
 
-/** Opens the sandbox of the main conversation; null if the settings do not ask for one. */
+/**
+ * Opens the sandbox of the main conversation; null if the settings do not ask for one. If it does not work, the result says why.
+ */
 export async function openSessionSandbox(
   options: AgentOptions,
   context: PermissionContext,

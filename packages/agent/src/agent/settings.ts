@@ -36,6 +36,7 @@ import {
 } from './permissions.ts'
 import { listPromptTrustItems } from './prompt-commands.ts'
 
+/** The settings that apply in one folder, merged from all files, without untrusted parts. */
 export interface AgentSettings {
   readonly model?: string
   /** The language of the answers. Default: that of the user's messages. */
@@ -132,7 +133,7 @@ interface SettingsFile {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Returns the path of the user's settings. */
+/** Returns the path of the user's settings file, which need not exist. */
 export function findUserSettingsPath(env: Environment): string {
   const given = env.XDG_CONFIG_HOME
   const base = given !== undefined && isAbsolute(given) ? given : join(env.HOME ?? homedir(), '.config')
@@ -144,7 +145,7 @@ function listProjectSettings(folder: string): readonly string[] {
   return ['settings.json', 'settings.local.json'].map((name) => join(folder, '.tidemark', name))
 }
 
-/** Reads all settings that apply in `folder`. Throws `bad-option` if a file cannot be used. */
+/** Reads all settings that apply in `folder`, and what the user trusts there. Throws `bad-option` if a file cannot be used. */
 export async function readSettings(folder: string, env: Environment): Promise<AgentSettings> {
   const user = await readSettingsFile(findUserSettingsPath(env))
   const isInTrusted = await isInTrustedFolder(folder, user.trustedFolders ?? [], env)

@@ -11,6 +11,7 @@ import { writeFileAtomic } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
 import type { Spending } from './agent-limits.ts'
 
+/** What is known about one subagent, also after it has ended. */
 export interface SubagentRecord {
   readonly id: string
   /** The name of its definition. */
@@ -40,7 +41,7 @@ export interface SubagentRecord {
   readonly used?: Spending
   /** True if the starting agent has received the result. */
   readonly isDelivered: boolean
-  /** When the subagent was first started, in milliseconds. */
+  /** When the subagent was first started, in milliseconds since 1970. */
   readonly startedAt: number
 }
 
@@ -56,7 +57,7 @@ export interface SubagentEvent {
 type SubagentStatus = 'running' | 'finished' | 'failed' | 'stopped' | 'interrupted'
 
 export interface SubagentRecords {
-  /** The Tidemark home of the subagents' sessions. */
+  /** The folder that is the Tidemark home of the subagents' sessions. */
   readonly home: string
   /** All subagents, the oldest first. */
   list(): readonly SubagentRecord[]
@@ -68,7 +69,9 @@ export interface SubagentRecords {
 
 const FILE = 'agent.json'
 
-/** Opens the records in a folder; there may be none yet. Nothing is written. */
+/**
+ * Reads the records in a folder; there may be none yet. Those that no process works on become `interrupted`. Nothing is written.
+ */
 export async function openSubagentRecords(home: string): Promise<SubagentRecords> {
   const folder = join(home, 'sessions')
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
@@ -142,7 +145,7 @@ async function readRecord(path: string): Promise<SubagentRecord | null> {
   }
 }
 
-/** A record of an agent that has done nothing yet, without what identifies it. */
+/** The values of fields that a new record, or one of an older version, does not set. */
 export const EMPTY_SUBAGENT_RECORD: Omit<SubagentRecord, 'id' | 'type'> = {
   description: '',
   startedBy: '',

@@ -46,12 +46,13 @@ interface TaskRequest {
   readonly signal: AbortSignal
 }
 
+/** The subagents that one agent has started. */
 export interface Subagents {
   readonly sources: readonly ContextSource[]
   readonly hooks: Pick<SessionHooks, 'stop'>
-  /** Starts an agent. `onProgress` gets a line for each of its tool calls. Throws a ToolError if it cannot be started. */
+  /** Starts an agent without waiting for its end. `onProgress` gets a line for each of its tool calls. Throws a `ToolError`. */
   start(request: TaskRequest, onProgress?: (line: string) => void): Promise<SubagentRecord>
-  /** Returns a subagent that this agent has started. Throws a ToolError if there is none. */
+  /** Returns a subagent that this agent has started. Throws a `ToolError` if there is none. */
   find(id: string): SubagentRecord
   findWorking(id: string): WorkingSubagent | null
   /** Records that the result of a tool call contains a subagent's result, so that it is not delivered again. */
@@ -244,10 +245,10 @@ function createChildOptions(
 
 // Messages to the starting conversation.
 
-/** Maximum ended subagents that are listed after a compaction; they can still be resumed. */
+/** Maximum ended subagents that are listed after a compaction; the others can still be resumed. */
 const LISTED = 20
 
-/** Lists the subagents after a compaction: those that work, and the newest of those that have ended. */
+/** Lists the subagents after a compaction: those that work or whose results were not delivered, and the newest of the others. */
 function createStatusSource(listOwn: () => readonly SubagentRecord[]): ContextSource {
   return agentsSource(() => {
     const own = listOwn()

@@ -7,6 +7,7 @@ import { arch, platform, release } from 'node:os'
 import { promisify } from 'node:util'
 import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section, volatileSection } from 'tidemark'
 
+/** What the system prompt depends on. */
 export interface PromptFacts {
   readonly folder: string
   /** True if the user has trusted the folder. Otherwise `git status` is not run, because a repository can name programs that it runs. */
@@ -24,7 +25,7 @@ export interface PromptFacts {
   readonly isUnattended: boolean
   /** The name of the tool that reads what left the context; null if there is none. */
   readonly historyTool: string | null
-  /** Tokens that fit the context window, for the model to budget with; null if unknown. */
+  /** Size of the context window in tokens, for the model to budget with; null if unknown. */
   readonly windowTokens: number | null
   /** Language for answers; null to follow the user. */
   readonly language?: string | null
@@ -201,7 +202,9 @@ async function describeEnvironment(facts: PromptFacts): Promise<string> {
 
 const run = promisify(execFile)
 
-/** Describes the git repository of a folder. It is read once, so that the system prompt does not change. */
+/**
+ * Describes the Git repository of a folder for the system prompt: branch and, in a trusted folder, changed files. Never rejects.
+ */
 async function describeGit({ folder, isTrusted, env }: PromptFacts): Promise<string> {
   const git = async (...args: readonly string[]): Promise<string> => {
     const options = { cwd: folder, timeout: 2_000, env: { ...env, GIT_OPTIONAL_LOCKS: '0' } }

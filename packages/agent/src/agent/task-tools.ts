@@ -33,7 +33,7 @@ interface OpenedSubagents {
   listDefinitions(): Promise<readonly AgentDefinition[]>
 }
 
-/** Opens the subagents of a session, with the tools for them. */
+/** Opens the subagents of an agent, with the tools that start and stop them. Reports problems in definitions to the user. */
 export async function openSubagents(
   options: AgentOptions,
   parts: Pick<SubagentsOptions, 'context' | 'denials' | 'readServers' | 'openAgent'> & {

@@ -21,7 +21,7 @@ import {
 } from 'tidemark/records'
 import { toScreenText } from '../screen/screen-text.ts'
 
-/** An undo point with a name for use in sentences: `/clear`, `the compaction (12.7k → 3.1k tokens)`. */
+/** What an undo or redo would take back, with a name for use in sentences: `/clear`, `the compaction (12.7k → 3.1k tokens)`. */
 export type UndoStep = NonNullable<ReturnType<Session['undoPoints']>['undo']> & { readonly name: string }
 
 /** Returns what /undo would undo; null if there is nothing. */
@@ -98,8 +98,8 @@ export async function listChangedFiles(session: Session, from: string): Promise<
 }
 
 /**
- * Checks whether the last turn was interrupted: the last message is one of the user, a tool result, or an answer that calls a tool or broke
- * off. Summaries and texts of programs are ignored, so a compaction after the end of the turn changes nothing.
+ * Returns true if the last turn did not end: the last message is one of the user, a tool result, or a response that calls a tool
+ * or broke off. Summaries and texts of programs are ignored, so a compaction after the end of the turn changes nothing.
  */
 export function isTurnInterrupted(records: readonly SessionRecord[]): boolean {
   const last = listConversation(records).findLast(

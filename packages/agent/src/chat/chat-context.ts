@@ -16,15 +16,15 @@ import type { ScreenTheme, Tone } from '../screen/theme.ts'
 import type { Transcript } from '../screen/transcript.ts'
 
 /**
- * Undoes a compaction or clearing for the page that the chat serves. Null if the chat does not have the session open. A refusal is an
- * outcome.
+ * Undoes the compaction or clearing `target` for the page that the chat serves. Null if `session` is not the one that the chat
+ * has open. A refusal is an outcome.
  */
 export type UndoInChat = (
   session: string,
   target: string,
 ) => Promise<{ readonly ok: boolean; readonly message: string } | null>
 
-/** The options with which `tidemark chat` was started. */
+/** What `tidemark chat` was started with: options of the command line, settings, and the terminal. */
 export interface ChatStart extends ModelOptions {
   readonly terminal: Terminal
   readonly folder: string
@@ -51,6 +51,7 @@ export interface ChatStart extends ModelOptions {
   readonly device?: ScreenDevice
 }
 
+/** The terminal that the screen draws to, and the process that owns it. Tests pass fakes. */
 export interface ScreenDevice {
   readonly terminal: ScreenTerminal
   /** The process at whose end the terminal is restored. */
@@ -74,6 +75,7 @@ export function chooseChatModel(start: ChatStart, name?: string): ModelChoice {
   return chooseModel(name === undefined ? start : { ...start, model: name }, settings, terminal)
 }
 
+/** What a slash command can use of the running chat. */
 export interface ChatContext {
   readonly start: ChatStart
   /** The agent of the currently open session. */
@@ -101,6 +103,7 @@ export interface ChatContext {
   exit(): void
 }
 
+/** A slash command of the screen. Commands from files, which expand to prompts, are not among them. */
 export interface SlashCommand {
   readonly name: string
   /** Arguments after the name, such as `[instructions]`, for display; empty if there are none. */
@@ -111,7 +114,7 @@ export interface SlashCommand {
   complete?(chat: ChatContext, typed: string): Promise<readonly string[]>
 }
 
-/** Shows a text on the whole screen until the user closes it. */
+/** Shows a text, safe to print, on the whole screen. Resolves when the user closes it. */
 export async function showPage(chat: ChatContext, title: string, text: string): Promise<void> {
   const content: PanelContent = { title, rows: () => toPageRows(text), actions: [] }
   await chat.screen.openPanel(content)

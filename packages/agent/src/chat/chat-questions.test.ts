@@ -184,7 +184,7 @@ it('a rule for later sessions is in the local settings of the folder, and truste
     isTrusted: false,
     notices: [],
   })
-  // Another rule in the same file, which nobody was asked about, does not count.
+  // Another rule in the same file, about which the user was not asked, is not trusted.
   writeFileSync(
     join(folder, '.tidemark', 'settings.local.json'),
     JSON.stringify({ model: 'm', permissions: { allow: ['Bash', 'Edit'], deny: ['Read(x)'] } }),

@@ -24,6 +24,9 @@ interface QuestionOptions {
   readonly interrupt: () => void
 }
 
+/**
+ * Creates the functions with which an agent asks the user. An aborted question is a refusal; rules that the user allows are kept.
+ */
 export function createScreenQuestions(
   options: QuestionOptions,
 ): Required<Pick<AgentOptions, 'askPermission' | 'askUser'>> {

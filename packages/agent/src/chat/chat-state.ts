@@ -8,7 +8,7 @@ import { type CacheClock, createCacheClock, type MeterReading } from '../screen/
 import type { ScreenState } from '../screen/input-area.ts'
 import { createPromptQueue, type PromptQueue } from './prompt-queue.ts'
 
-/** The state of the chat while it runs. */
+/** The state of the chat while it runs, changed in place. */
 export interface ChatState {
   agent: Agent | null
   sessionId: string
@@ -23,15 +23,20 @@ export interface ChatState {
   isClosing: boolean
   /** The running work; null if the session is idle. */
   running: RunningWork | null
+  /** The last reading of the context meter; null before the first. */
   meter: MeterReading | null
+  /** True if something has changed since the meter was read. */
   isMeterOld: boolean
+  /** When the meter was last read, in milliseconds. */
   meterAt: number
   /** When Ctrl-C was last pressed on an empty input. A second Ctrl-C soon after exits. */
   exitAskedAt: number
   hint: string
 }
 
+/** A turn, or a command that changes the session, while it runs. */
 export interface RunningWork {
+  /** Aborted to stop the work. */
   readonly stop: AbortController
   /** Description of the present step. */
   text: string
@@ -67,6 +72,7 @@ export function createChatState(sessionId: string): ChatState {
   }
 }
 
+/** Sets the running work of the chat, and removes the hint. */
 export function startRunningWork(state: ChatState, text: string, isTurn = false): RunningWork {
   const running = { since: Date.now(), stop: new AbortController(), text, received: 0, isTurn }
   state.running = running
@@ -91,7 +97,7 @@ function describeRunning({ text, since, received }: RunningWork, now: number): S
   return { text, progress: ` · ${formatDuration(now - since)}${arrived}` }
 }
 
-/** Returns what the lines around the input show. The meter is read again only if it is old, and at most every `METER_MS`. */
+/** Returns what the lines around the input show. Reads an old meter again, at most every `METER_MS`; drops an expired hint. */
 export function readScreenState(state: ChatState, now: number): ScreenState {
   if (state.isMeterOld && state.agent !== null && now - state.meterAt >= METER_MS) {
     state.isMeterOld = false

@@ -45,7 +45,7 @@ export const historyCommand: SlashCommand = {
   },
 }
 
-/** Returns a test whether a line contains all words of a text, and its quoted phrases; null if the text has none. */
+/** Returns a test for lines that contain all words and quoted phrases of a text, in any case; null if the text has none. */
 function createMatcher(text: string): ((line: string) => boolean) | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())

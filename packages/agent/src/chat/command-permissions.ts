@@ -60,7 +60,7 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
   ]
 }
 
-/** Goes on in the next permission mode. Everything is allowed only where the chat was started so. */
+/** Switches to the next permission mode. `allow-all` is among the modes only if the chat was started in it. */
 export async function switchToNextMode({ agent, start }: ChatContext): Promise<void> {
   const isStartMode = (mode: PermissionMode): boolean =>
     (start.permissionMode ?? start.settings.permissionMode) === mode

@@ -36,7 +36,9 @@ export const redoCommand: SlashCommand = {
   },
 }
 
-/** Undoes or redoes a step. Asks first if messages would leave the context, or if restored content would not stay. */
+/**
+ * Undoes or redoes a step. Asks first if messages would leave the context, or if the next message would compact what comes back.
+ */
 async function takeStep(chat: ChatContext, step: UndoStep, verb: 'Undo' | 'Redo'): Promise<void> {
   const { session } = chat.agent
   if (chat.isBusy)

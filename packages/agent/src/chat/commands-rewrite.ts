@@ -99,7 +99,7 @@ function formatDraft(draft: CompactionDraft, facts: DraftFacts, { theme: { color
 
 const MAX_LOST = 12
 
-/** Removes the first word if it repeats the page's heading, as in many summaries. */
+/** Removes `Summary:` at the beginning, as many summaries have it: the page has this heading already. */
 function dropHeading(text: string): string {
   return text.replace(/^\s*Summary:\s*/, '')
 }
@@ -119,7 +119,7 @@ function describePrice({ price }: CompactionDraft, { paid }: DraftFacts): readon
   return [...draft, `Writing the new context to the cache costs ${formatDollars(cost)}; it ${pays}.`]
 }
 
-/** Opens a text in the user's editor. Returns null if the text is unchanged or the editor failed. */
+/** Opens a text in the user's editor, in place of the screen. Returns null if the text is unchanged or the editor failed. */
 async function editText(chat: ChatContext, text: string): Promise<string | null> {
   const { env } = chat.start.terminal
   const editor = env.VISUAL || env.EDITOR || 'vi'

@@ -14,9 +14,10 @@ const MAX_FILES = 20_000
 const MAX_SHOWN = 30
 /** Milliseconds for which a listing of the folder is reused. */
 const LISTING_MS = 5_000
-/** Maximum milliseconds for a listing. Paths found until then are suggested. */
+/** Maximum milliseconds for a listing. Only the paths found until then are suggested. */
 const MAX_LISTING_MS = 10_000
 
+/** Creates the completion of the input. Paths are listed in a thread; a slow or failed listing only leaves suggestions out. */
 export function createAutocomplete(
   chat: ChatContext,
   commands: readonly SlashCommand[],

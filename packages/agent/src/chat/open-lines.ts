@@ -1,4 +1,4 @@
-/** Opens what the transcript shows in short form: rewrites, cache breaks, tool calls and thinking. */
+/** Opens, in full, what the transcript shows in short form: rewrites, cache breaks, tool calls and thinking. */
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
 import {
   formatExactLines,

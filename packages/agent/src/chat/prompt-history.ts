@@ -26,10 +26,12 @@ export interface PromptHistory {
 
 /** Maximum prompts that are loaded, as many as the input can offer. */
 const MAX_PROMPTS = 100
+/** Longer prompts are not stored. */
 const MAX_CHARACTERS = 20_000
 /** Size in bytes at which a file is full. There are at most two files. */
 const FULL_BYTES = 256 * 1024
 
+/** Reads the stored prompts of a folder; none if they cannot be read. */
 export function openPromptHistory(home: string, folder: string): PromptHistory {
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 16)
   const path = join(home, 'prompts', `${name}.jsonl`)

@@ -48,7 +48,7 @@ import {
   submitPrompt,
 } from './submit-prompt.ts'
 
-/** Runs the chat. Returns the exit code. */
+/** Runs the chat until the user exits. Returns the exit code. Throws before the screen opens if the model cannot be used. */
 export async function runChat(start: ChatStart): Promise<number> {
   // A missing key is reported before the screen opens.
   chooseChatModel(start)

@@ -28,7 +28,7 @@ export async function readSessionNotes(home: string, id: string): Promise<string
 /** Milliseconds by which the record of a cache break may differ from the time in the name of its diff file. */
 const DIFF_TOLERANCE_MS = 5_000
 
-/** Returns the diff file of the cache break at this time; null if there is none. */
+/** Returns the text of the diff file of the cache break at this time, in milliseconds since 1970; null if there is none. */
 export async function readBreakDiff(home: string, id: string, at: number): Promise<string | null> {
   const { folder } = sessionPaths(home, id)
   const names = await readdir(folder).catch(() => [])

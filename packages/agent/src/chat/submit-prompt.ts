@@ -10,7 +10,10 @@ import type { ChatContext } from './chat-context.ts'
 import { type ChatState, startRunningWork } from './chat-state.ts'
 import { findScreenCommand, listScreenCommands } from './slash-commands.ts'
 
-/** `isPlain`: the user typed a space before the text, so that it is sent as a prompt even if it looks like an unknown command. */
+/**
+ * Handles a text that the user has sent, or puts it into the queue. `isPlain`: the user typed a space before it, so that it is
+ * sent as a prompt even if it looks like an unknown command.
+ */
 export function submitPrompt(chat: ChatContext, state: ChatState, typed: string, isPlain = false): void {
   const text = typed.trim()
   if (text === '') return
@@ -29,7 +32,7 @@ export function submitPrompt(chat: ChatContext, state: ChatState, typed: string,
   chat.screen.update()
 }
 
-/** Sends the next prompt of the queue. After an interruption, the queued prompts return to the input. */
+/** Sends the next prompt of the queue, if there is one. After an interruption, all queued prompts return to the input instead. */
 export function sendNextQueued(chat: ChatContext, state: ChatState, isInterrupted: boolean): void {
   // When the program ends, the queue stays in its file for the next run.
   if (state.isClosing) return
@@ -38,7 +41,7 @@ export function sendNextQueued(chat: ChatContext, state: ChatState, isInterrupte
   if (next !== null) submitPrompt(chat, state, next)
 }
 
-/** Opens the queue of a session, and puts prompts that an earlier run left into the input. */
+/** Opens the queue of a session, and puts prompts that an earlier run of the program left in it into the input. */
 export function openPromptQueue(chat: ChatContext, state: ChatState, path: string): void {
   const left = state.queue.open(path)
   if (left.length === 0) return
@@ -60,7 +63,7 @@ function returnToInput({ screen: { input } }: ChatContext, texts: readonly strin
   if (texts.length > 0) input.write([...texts, input.read()].filter((text) => text !== '').join('\n\n'))
 }
 
-/** Runs a turn. Without a prompt, continues an interrupted turn. */
+/** Runs a turn, then sends the next queued prompt. Without a prompt, continues an interrupted turn. Failures are shown. */
 export async function runPrompt(
   chat: ChatContext,
   state: ChatState,

@@ -53,6 +53,7 @@ export interface ChatCommandOptions {
   readonly onUndo?: (undo: UndoInChat) => void
 }
 
+/** Runs the command. `input`: standard input, for prompts without a screen. Returns the exit code. */
 export async function runChatCommand(
   choices: ChatCommandOptions,
   terminal: Terminal,

@@ -24,7 +24,7 @@ export interface TourCommandOptions {
   readonly resume?: boolean
 }
 
-/** Returns the exit code: `failed` if a statement about what survived turned out to be false. */
+/** Runs the tour. Returns the exit code: `failed` if a statement about what survived turned out to be false. */
 export async function runTourCommand(options: TourCommandOptions, terminal: Terminal): Promise<number> {
   const isJson = options.json === true
   if (options.resume === true) return await resumeTour(isJson, terminal)

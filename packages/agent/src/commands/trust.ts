@@ -15,6 +15,9 @@ export interface TrustCommandOptions {
   readonly list?: boolean
 }
 
+/**
+ * Shows what is not trusted, asks, and stores the answer. `given`: the folder; default: the current one. Returns the exit code.
+ */
 export async function runTrustCommand(
   given: string | undefined,
   choices: TrustCommandOptions,
@@ -79,8 +82,8 @@ async function askForTrust(listing: string, terminal: Terminal): Promise<boolean
 }
 
 /**
- * Asks the user to trust the new parts of a project's settings before the agent starts. Returns the settings to use; without these parts if
- * the user refuses.
+ * Asks the user to trust the new parts of a project's settings before the agent starts, and stores the answer. Returns the
+ * settings to use: without these parts if the user refuses.
  */
 export async function offerTrust(
   folder: string,

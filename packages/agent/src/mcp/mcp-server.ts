@@ -33,7 +33,7 @@ export interface McpServer {
   isStarting(): boolean
   /** Waits for a server that a call needs, after starting it if necessary. Rejects with a text for the model. */
   waitForStart(): Promise<ServerConnection>
-  /** Sends a request to the server, after starting it if necessary. A request that was not delivered is sent once more, after a restart. */
+  /** Runs `work`, which sends a request, after starting the server if necessary; once more if it was not delivered. */
   send(work: (connection: ServerConnection, timeout: number) => Promise<ServerResult>): Promise<ServerResult>
   close(): Promise<void>
 }
@@ -42,6 +42,7 @@ const CALL_TIMEOUT = 600_000
 /** Minimum milliseconds between two starts of a failing server, unless one of its tools is called. */
 const RESTART_PAUSE = 10_000
 
+/** Creates a server, which is not started yet. Its faults are passed to `notify`. */
 export function createMcpServer(
   name: string,
   settings: McpServerSettings,

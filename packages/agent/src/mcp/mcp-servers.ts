@@ -72,7 +72,7 @@ export interface McpServers {
 const FIRST_WAIT = 3_000
 const START_TIMEOUT = 30_000
 
-/** Starts the servers and returns at once. */
+/** Starts the servers and returns without waiting for them. Faults are passed to `onNotice`. */
 export async function openMcpServers(options: McpOptions): Promise<McpServers> {
   const { folder, env, stateFile, addsForFree, findObjection, startTimeout = START_TIMEOUT } = options
   const stop = new AbortController()
@@ -256,7 +256,7 @@ function createTools(
   return Object.fromEntries([...resources, ...tools])
 }
 
-/** True if the first list that contains the tool says so. A tool of a late server can be called before it is offered. */
+/** Returns true if the first list that contains the tool says so. A tool of a late server can be called before it is offered. */
 function isReadOnlyTool(name: string, lists: readonly Readonly<Record<string, AgentTool>>[]): boolean {
   return lists.find((tools) => Object.hasOwn(tools, name))?.[name]?.parallel === true
 }

@@ -29,6 +29,7 @@ import type { ServerAddress } from './server-settings.ts'
 import { cutServerText, type McpTool, type ServerListing } from './tool-catalogue.ts'
 import type { ServerResult } from './tool-results.ts'
 
+/** An open connection. A failed call rejects with a text for the model; `UndeliveredCallError` if it can be repeated. */
 export interface ServerConnection {
   /** What the server reported about itself when it was connected. */
   readonly listing: ServerListing

@@ -1,4 +1,4 @@
-/** MCP servers in a settings file, in the format of `.mcp.json` that other programs use: its checks and its variables. */
+/** The settings of MCP servers, in the format of `.mcp.json` that other programs use: their checks and their variables. */
 import { isObject } from '../json-value.ts'
 
 /** The settings of an MCP server. Fields of other programs are ignored. */
@@ -28,7 +28,7 @@ export type ServerAddress =
 
 const TYPES: readonly unknown[] = [undefined, 'stdio', 'http', 'streamable-http']
 
-/** Returns what is wrong with the settings of a server, as a sentence; null if they are valid. */
+/** Returns what is wrong with the settings of a server, as a part of a sentence; null if they are valid. */
 export function findServerProblem(name: string, value: unknown): string | null {
   const describeFault = (what: string): string => `the server ${name}: expected ${what}`
   if (!isObject(value)) return describeFault('an object with command or url')
@@ -49,7 +49,7 @@ export function findServerProblem(name: string, value: unknown): string | null {
   return null
 }
 
-/** Returns what is wrong with `mcpServers` of a settings file; null if it is valid. */
+/** Returns what was expected of `mcpServers` in a settings file, with the first problem; null if it is valid. */
 export function findServersProblem(value: unknown): string | null {
   if (!isObject(value)) return 'an object of servers by name'
   const problems = Object.entries(value).flatMap(([name, server]) => findServerProblem(name, server) ?? [])

@@ -94,7 +94,7 @@ describe('when the offer changes', () => {
     const second = updateOffer(list(first, 'a', 'x'), free)
     const third = updateOffer(list(second, 'b', 'y'), free)
     expect(namesOf(third)).toBe('a__x b__y')
-    // Other inputs would be announced in a message each time, so after the first change they wait.
+    // Changed inputs would be announced in a message each time, so after the first change they wait for a compaction.
     const redefined = updateOffer(list(third, 'a', createTool('x', { one: {} }), 'z'), free)
     expect(namesOf(redefined)).toBe('a__x a__z b__y')
     expect(listNamedTools(redefined.offered)[0]?.tool).toBe(listNamedTools(third.offered)[0]?.tool)

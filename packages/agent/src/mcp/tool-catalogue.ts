@@ -46,6 +46,7 @@ export function createToolCatalogue(earlier: ServerListings | null): ToolCatalog
   }
 }
 
+/** Returns the catalogue with the newest listing of a server. What the model is offered does not change before `updateOffer`. */
 export function withListing(catalogue: ToolCatalogue, server: string, listing: ServerListing): ToolCatalogue {
   const kept = findListing(catalogue.latest, server)
   const latest = { ...catalogue.latest, [server]: kept === undefined ? listing : reuseTools(kept, listing) }
@@ -88,7 +89,7 @@ export function updateOffer(
   return { ...catalogue, offered: Object.fromEntries(joined), hasGrown: true }
 }
 
-/** Lists the servers with news: a new server, a new tool, or a tool with other inputs. */
+/** Lists the servers with changes that the model is not offered yet: a new server, a new tool, or a tool with other inputs. */
 export function listServersWithNews(catalogue: ToolCatalogue): readonly string[] {
   const { offered, latest } = catalogue
   return Object.keys(latest).filter((server) => {
@@ -192,7 +193,7 @@ function toPlainName(name: string): string {
 /** Maximum characters of a server's instructions, and of a tool's description, that the model is shown. */
 const TEXT_LIMIT = 2_048
 
-/** Cuts a text of a server to a length that every request can carry. The text is unchecked. */
+/** Cuts a text of a server to a length that every request can carry, and says so. */
 export function cutServerText(text: string): string {
   return text.length <= TEXT_LIMIT ? text : `${text.slice(0, TEXT_LIMIT).toWellFormed()} [cut]`
 }

@@ -19,7 +19,7 @@ type ResultBlock =
 /** Pictures that models can see. */
 const IMAGE_TYPES: readonly unknown[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-/** Returns the output of a tool. Data that a model cannot read is saved in `folder`; the model gets its path. */
+/** Converts a result to the output of a tool. Data that a model cannot read is written to a file in `folder`, and named. */
 export async function toToolOutput(result: ServerResult, folder: string): Promise<ToolOutput> {
   const { content = [], structuredContent, isError = false } = result
   const blocks = await Promise.all(content.map((item) => toBlock(item, folder)))

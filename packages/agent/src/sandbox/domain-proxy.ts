@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import { connect, isIP, type LookupFunction } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 
-/** Checks a host. Returns the addresses to connect to, or a sentence why it is refused. */
+/** Decides whether a host may be reached. Returns the addresses to connect to, or a part of a sentence why it is refused. */
 export type CheckHost = (host: string, port: number) => Promise<CheckedHost>
 
 type CheckedHost =
@@ -23,6 +23,7 @@ export interface DomainProxy {
 /** Maximum number of reasons for refusals that are kept, because a command may try any number of hosts. */
 const MAX_REFUSALS = 20
 
+/** Creates the proxy of one command. It does not listen yet. */
 export function createDomainProxy(checkHost: CheckHost): DomainProxy {
   const refusals = new Set<string>()
   const check = async (target: URL | null): Promise<CheckedHost & { readonly port: number }> => {
@@ -121,7 +122,7 @@ function describeError(error: Error): string {
   return first instanceof Error ? first.message : String(first)
 }
 
-/** Returns a resolver that knows these addresses only. */
+/** Returns a resolver that gives these addresses for every host, so that a connection goes to what was checked. */
 export function createLookup(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_host, options, callback) => {

@@ -14,6 +14,7 @@ export interface GuardRules {
   readonly isHidden?: (path: string) => boolean
 }
 
+/** The guarded files and folders that exist, with absolute paths. */
 export interface GuardedFiles {
   readonly readOnly: readonly string[]
   readonly hidden: readonly string[]
@@ -28,8 +29,8 @@ const MAX_ENTRIES = 300_000
 const REPOSITORY_PARTS: readonly string[] = ['objects', 'refs', 'commondir']
 
 /**
- * Searches the working directory. Everything in a guarded folder is guarded. In `node_modules`, only the folder of programs is checked.
- * Rejects if there are too many files.
+ * Searches the working directory for guarded files. Everything in a guarded folder is guarded. In `node_modules`, only the folder
+ * of programs is checked. Rejects if there are more than `MAX_ENTRIES` files.
  */
 export async function findGuardedFiles(folder: string, rules: GuardRules): Promise<GuardedFiles> {
   const found = { readOnly: [] as string[], hidden: [] as string[], links: new Map<string, string>() }
@@ -79,7 +80,7 @@ function readTarget(path: string): string {
   }
 }
 
-/** Suffix for the name of a file that a sandboxed command must not create. */
+/** Added to the name of a file that a sandboxed command has created and must not create. */
 const PUT_ASIDE = '.from-sandbox'
 
 /**

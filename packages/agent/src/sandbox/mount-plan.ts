@@ -6,11 +6,13 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname, sep } from 'node:path'
 import { BRIDGE_FOLDER, createProxyVariables, type ProxyEntrance } from './proxy-entrance.ts'
 
+/** `write`: also reading. `none`: hidden. */
 export type Access = 'write' | 'read' | 'none'
 
 /** Places by absolute path, without symbolic links. Everything else is readable but not writable. */
 type Places = ReadonlyMap<string, Access>
 
+/** What one sandboxed command can access. */
 export interface ConfinementPlan {
   readonly places: Places
   /** The folder that commands see as `/tmp`. */
@@ -22,8 +24,8 @@ export interface ConfinementPlan {
 }
 
 /**
- * Adds the folders above places that must not change, up to the next writable place. Otherwise such a folder could be renamed and replaced
- * by another.
+ * Adds the folders between a place that must not change and the writable place around it, each as a place of its own. Otherwise
+ * such a folder could be renamed and replaced by another.
  */
 export function withPinnedFolders(places: Places): Places {
   const pinned = new Map(places)
@@ -77,7 +79,7 @@ export function createBwrapArguments({
   ]
 }
 
-/** The environment variables of sandboxed commands. */
+/** Returns the environment variables that sandboxed commands get in addition. */
 export function createSandboxVariables(
   tempFolder: string,
   entrance: ConfinementPlan['entrance'],

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { DomainProxy } from './domain-proxy.ts'
 
+/** The way of one command to its proxy. */
 export interface ProxyEntrance {
   /** The port at which commands find the proxy, on 127.0.0.1. */
   readonly port: number
@@ -35,7 +36,7 @@ const isSource = import.meta.url.endsWith('.ts')
 /** The extension marks the file as a module, wherever it is. */
 const BRIDGE_NAME = isSource ? 'bridge.mts' : 'bridge.mjs'
 
-/** Returns the call that runs another call behind the bridge. */
+/** Returns the command line that starts the bridge in the sandbox, which then runs the given command. */
 export function createBridgeCommand(
   port: number,
   program: string,
@@ -45,7 +46,7 @@ export function createBridgeCommand(
   return [process.execPath, '--no-warnings', bridge, BRIDGE_FOLDER, String(port), program, ...args]
 }
 
-/** Opens a bridge for one command. Rejects if the pipes cannot be created. */
+/** Opens the outer side of a bridge for one command (Linux). Rejects if the pipes cannot be created. */
 export async function openProxyBridge(ownFolder: string, { server }: DomainProxy): Promise<ProxyEntrance> {
   const folder = join(ownFolder, `network-${randomUUID()}`)
   await mkdir(folder, { mode: 0o700 })
@@ -81,7 +82,7 @@ function openPipe(path: string): number {
   return openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
 }
 
-/** Opens a port for one command. */
+/** Makes the proxy of one command listen on a free port of this machine (macOS). */
 export async function openProxyPort({ server }: DomainProxy): Promise<ProxyEntrance> {
   await new Promise<void>((resolve, reject) =>
     server.once('error', reject).listen(0, '127.0.0.1', () => resolve()),
@@ -97,7 +98,7 @@ export async function openProxyPort({ server }: DomainProxy): Promise<ProxyEntra
   }
 }
 
-/** The variables by which programs find a proxy. */
+/** Returns the environment variables by which programs find the proxy on this port. */
 export function createProxyVariables(port: number): Readonly<Record<string, string>> {
   const address = `http://127.0.0.1:${port}`
   const own = 'localhost,127.0.0.1,::1'

@@ -44,6 +44,7 @@ interface SandboxOptions {
 /** A program with its arguments. */
 type Call = readonly [program: string, args: readonly string[]]
 
+/** A sandbox that has passed its trial. */
 export interface Sandbox {
   /** The folder that commands see as `/tmp`. */
   readonly tempFolder: string
@@ -57,10 +58,11 @@ export interface Sandbox {
   close(): Promise<void>
 }
 
+/** One command in the sandbox. */
 export interface ConfinedRun {
-  /** Returns the call that runs another call in the sandbox. */
+  /** Returns the command line that runs the given command in the sandbox. */
   wrap(program: string, args: readonly string[]): Call
-  /** Called when the command has ended. */
+  /** Must be called when the command has ended: renames what it must not have created, and closes its network. */
   leave(): Promise<PreventedActions>
 }
 
@@ -77,6 +79,7 @@ export type OpenedSandbox =
   /** `why`: a sentence for the user. */
   | { readonly ok: false; readonly why: string }
 
+/** Opens the sandbox and runs its trial command. Not `ok` if no program can confine commands here, or if the trial failed. */
 export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbox> {
   const { folder, ownFolder, guards, hasNetwork, platform = process.platform } = options
   const confiner = findConfiner(platform, options.programFolders ?? SYSTEM_FOLDERS)

@@ -41,7 +41,7 @@ export class ChatTui extends TuiMainScreen {
   /** The size for which the cursor position is being asked. Nothing is drawn until the answer or the end of its time limit. */
   private asked: { readonly size: string; readonly timer: NodeJS.Timeout } | null = null
   private reportsDue = 0
-  /** Time until which the first read may come; 0 after that. */
+  /** Until then, the first read may contain keys typed before the start; 0 after the first read. */
   private earlyUntil = 0
 
   constructor(terminal: Terminal) {

@@ -98,7 +98,7 @@ const ATTEMPT_NAMES: Readonly<Record<string, string>> = {
   local: 'from the log, without a model',
 }
 
-/** Returns the attempts at a summary, if there was more than one. */
+/** Returns the attempts at a summary as a list; empty if there was only one. */
 export function describeAttempts(steps: Compaction['steps']): readonly string[] {
   const texts = steps.map(
     ({ kind, outcome, message }) => `${ATTEMPT_NAMES[kind] ?? kind}: ${outcome}. ${message}`,
@@ -113,7 +113,7 @@ export function describeAttempts(steps: Compaction['steps']): readonly string[] 
 
 const FACT_CHARACTERS = 200
 
-/** Adds the command of an error and whether it has succeeded since, because the end of a stack trace shows neither. */
+/** Describes an error with its command, and whether that has succeeded since: the end of a stack trace shows neither. */
 export function describeLostError({ text, command, isSettled }: Receipt['lost']['errors'][number]): string {
   const name = toOneLinePreview(command, COMMAND_CHARACTERS)
   return isSettled
@@ -128,7 +128,7 @@ function startAtWholeLine(error: string): string {
   return error.length < CUT_ERROR ? error : error.replace(/^.*\n/, '')
 }
 
-/** Returns the beginning of a long text on one line. */
+/** Returns a fact of a receipt on one line, cut at `FACT_CHARACTERS`. */
 export function shortenFact(text: string): string {
   return toOneLinePreview(text, FACT_CHARACTERS)
 }
@@ -140,6 +140,7 @@ const MAX_LISTED = 100
 /** Maximum characters of an item, such as an error of many lines. */
 const MAX_CHARACTERS = 300
 
+/** Formats items as lines below a title with their number; empty without items. Each is made safe to print and cut. */
 export function formatListSection<Item>(
   title: string,
   items: readonly Item[],

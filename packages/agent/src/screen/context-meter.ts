@@ -14,12 +14,12 @@ import type { ContextRemaining, CostTotals, Session, SessionEvent } from 'tidema
 import { isCompactBoundary, isKnownRecord, readCacheLifetime, type SessionRecord } from 'tidemark/records'
 import { paintTone, type ScreenTheme, type Tone } from './theme.ts'
 
-/** When the prompt cache expires and the state of the notes, updated from the events of a session. */
+/** Follows the events of a session for two values of the meter: when the prompt cache expires, and the state of the notes. */
 export interface CacheClock {
   apply(event: SessionEvent, now: number): void
   /** Sets expiry and lifetime of the cache from the records of an existing log. */
   replay(records: readonly SessionRecord[]): void
-  /** Milliseconds since 1970; null before the first response, or if nothing is cached. */
+  /** Milliseconds since 1970, in the past for a cold cache; null if unknown, as before the first response or after an undo. */
   readonly expiresAt: number | null
   readonly notes: 'none' | 'ready' | 'failing'
 }
@@ -35,10 +35,10 @@ const TTL_MS: Readonly<Record<string, number>> = {
   '12h': 43_200_000,
 }
 
-/** Value after a rewrite of the context, which is not in the cache yet. */
+/** `expiresAt` after a rewrite of the context, which is not in the cache yet. */
 const COLD = 0
 
-/** `hasNotes`: true if stored notes of the session exist. */
+/** `hasNotes`: true if the session has stored notes already. */
 export function createCacheClock(hasNotes = false): CacheClock {
   let ttl: string | null = null
   let sentAt = 0
@@ -97,6 +97,7 @@ export function createCacheClock(hasNotes = false): CacheClock {
   }
 }
 
+/** The values that the meter shows. */
 export interface MeterReading {
   readonly remaining: ContextRemaining
   readonly money: CostTotals
@@ -108,7 +109,7 @@ export interface MeterReading {
   readonly mode: string | null
 }
 
-/** Returns the meter: one line, or two on a narrow screen. What does not fit is left out, least important first. */
+/** Draws the meter: one line, or two on a narrow screen. What does not fit is left out, least important first. */
 export function drawMeter(
   reading: MeterReading,
   now: number,
@@ -168,6 +169,7 @@ function drawWindow(
   return `${bar} ${left} ${colors.dim(figures)}`
 }
 
+/** Returns how serious the fill of the window is, by its thresholds. */
 export function chooseMeterTone({ ladder }: Pick<ContextRemaining, 'ladder'>): Tone {
   if (ladder === null) return 'plain'
   if (ladder.isAtBlockingLimit || ladder.isAboveErrorThreshold) return 'error'

@@ -201,7 +201,7 @@ export function drawChange(
   return more > 0 ? [...lines, colors.dim(rest)] : lines
 }
 
-/** Wraps one line and keeps every character, including runs of spaces: after a space, or anywhere in a long word. */
+/** Wraps one line after a space, or anywhere in a long word, and keeps every character, including runs of spaces. */
 export function wrapKeepingSpaces(text: string, width: number): readonly string[] {
   if (visibleWidth(text) <= width) return [text]
   const lines: string[] = []

@@ -30,6 +30,7 @@ import {
 } from './compaction-text.ts'
 import type { Tone } from './theme.ts'
 
+/** A line of the transcript about an event or a record. */
 export interface EventLine {
   readonly tone: Tone
   readonly mark: string
@@ -38,6 +39,7 @@ export interface EventLine {
   readonly detail: LineDetail | null
 }
 
+/** What is shown when a line is opened. */
 export interface LineDetail {
   readonly title: string
   readonly text: string

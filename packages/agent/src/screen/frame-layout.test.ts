@@ -35,7 +35,7 @@ it('rows that become free stay above the input, because what has scrolled away d
     ...lines('t', 3),
     ...['', '', '', ...INPUT, 'meter'],
   ])
-  // Rows above the first line of the frame, which a terminal that has grown gave back, are not ours.
+  // A terminal that has grown shows earlier rows again. They are above the frame and not part of it.
   expect(layOutFrame({ ...few, rowsToFill: 8 }).lines).toHaveLength(8)
 })
 

@@ -5,9 +5,11 @@ interface FrameParts {
   readonly settled: readonly string[]
   /** Lines of running items. They are below all others, because lines that have scrolled away cannot change. */
   readonly pending: readonly string[]
+  /** Running work and queued prompts. */
   readonly above: readonly string[]
   /** The input, or a question that replaces it. */
   readonly input: readonly string[]
+  /** The meter and the hint. */
   readonly below: readonly string[]
   /** Rows of the terminal. */
   readonly rows: number

@@ -39,7 +39,7 @@ const DEFAULT_LANGUAGE = toLanguage(C_LIKE, ['//'], true)
 
 const TOKEN = /[A-Za-z_$][\w$]*|\d[\w.]*|\s+|[^\w\s]/g
 
-/** Returns the lines of the code with colours. */
+/** Returns the lines of the code with colours. `name`: the language, as after a code fence; an unknown one is treated like C. */
 export function highlightCode(code: string, name: string | undefined, colors: Colors): readonly string[] {
   const lines = code.split('\n')
   const key = (name ?? '').trim().toLowerCase()

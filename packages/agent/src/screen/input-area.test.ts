@@ -31,6 +31,6 @@ it('the input has a prompt sign, and before the first prompt a placeholder', () 
   expect(drawInput(lines, input)[1]).toBe(`❯ [cursor]${PLACEHOLDER}`)
   expect(drawInput(lines, { ...input, isEmpty: false })[1]).toMatch(/^❯ \[cursor\] +$/)
   expect(drawInput(lines, { ...input, isAsking: true })).toEqual(lines)
-  // A screen without room for it has no placeholder.
+  // A screen that is too narrow for the placeholder shows none.
   expect(drawInput(['─', '  x ', '─'], input)[1]).toBe('❯ x ')
 })

@@ -47,10 +47,10 @@ export function drawStatus(
   return ['', ...(line === '' ? [] : [truncateToWidth(line, width)]), ...queued]
 }
 
-/** Shown in the input before the first prompt. */
+/** Shown in the empty input before the first prompt. */
 export const PLACEHOLDER = 'Type a task, / for commands, @ for files'
 
-/** Adds the prompt sign before the first line of the input, and a placeholder to an empty input. */
+/** Adds the prompt sign before the first line of the drawn input, and `hint` to an empty input. A question is left as it is. */
 export function drawInput(
   lines: readonly string[],
   at: {

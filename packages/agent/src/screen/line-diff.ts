@@ -1,6 +1,7 @@
 /** Compares two texts line by line, to show an edit before and after it is made. */
 import { diffArrays } from 'diff'
 
+/** A line of a shown change. */
 export interface DiffLine {
   /** `gap`: unchanged lines that are left out. `note`: a remark about the change, in `text`. */
   readonly kind: 'same' | 'removed' | 'added' | 'gap' | 'note'
@@ -10,13 +11,13 @@ export interface DiffLine {
 }
 
 /**
- * If more lines than this were removed and added, the differing part is shown as removed and added as a whole. The time grows with the
- * square: about 100 ms at this limit.
+ * If more lines than this were removed and added, the differing part is shown as removed and added as a whole, because the time
+ * to compare grows with the square: about 100 ms at this limit.
  */
 const MAX_CHANGED_LINES = 1_000
 const CONTEXT_LINES = 3
 
-/** Returns the changed lines with context and numbers; a note if nothing changes, or only line ends. */
+/** Returns the changed lines with three lines around them, numbered; a single note if nothing changes, or only line ends. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
   if (before === after) return [{ kind: 'note', text: 'unchanged' }]
   const [old, now] = [splitLines(before), splitLines(after)]

@@ -35,7 +35,9 @@ export interface PanelContent {
   readonly firstChoice?: number
 }
 
+/** What the user did in a panel. */
 export interface PanelResult {
+  /** The key of the action. */
   readonly key: string
   /** Index of the row among those that can be chosen; -1 if there are none. */
   readonly choice: number
@@ -107,7 +109,7 @@ export function createPanel(
 }
 
 const MAX_NOTE_ROWS = 3
-/** True if there is a chosen row but it is not visible. */
+/** Returns true if there is a chosen row but it is not visible. */
 function isChoiceAway({ places, choice, top, page }: PanelState): boolean {
   const place = places[choice]
   return place !== undefined && (place < top || place >= top + page)

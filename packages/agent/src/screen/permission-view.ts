@@ -26,7 +26,7 @@ interface PermissionView {
   readonly warning: string
 }
 
-/** Returns the permission question. For an edit, the file is read to show the lines around the change. */
+/** Returns the parts of the permission question. For an edit, the file is read to show the lines around the change. */
 export function viewPermission(request: PermissionRequest, folder: string): PermissionView {
   const { tool, reason, agent } = request
   const input = request.input as Readonly<Record<string, unknown>>
@@ -45,7 +45,7 @@ export function viewPermission(request: PermissionRequest, folder: string): Perm
   }
 }
 
-/** Formats the question as uncoloured lines. The terminal wraps long lines. */
+/** Formats the question as uncoloured lines for a plain terminal, which wraps long ones. */
 export function formatPermission(request: PermissionRequest, folder: string): string {
   const { title, change, text, reason, warning } = viewPermission(request, folder)
   const starts = formatLinePrefixes(change ?? [])

@@ -4,7 +4,7 @@ import { createQuestion, type QuestionAnswer, type QuestionContent } from './que
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
-// On a busy machine real time would pass between two keys.
+// Fake time: on a busy machine, real time would pass between two keys.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
@@ -23,7 +23,7 @@ async function createWorld(content: Partial<QuestionContent>, rows = 24) {
     },
   )
   question.handleInput?.('1')
-  // Keys that were typed just before the question appeared do not count.
+  // Keys that were typed just before the question appeared do not answer it.
   await vi.advanceTimersByTimeAsync(310)
   const look = (width = 60): readonly string[] => question.render(width).map(stripVTControlCharacters)
   return { look, answers, early, press: (key: string) => question.handleInput?.(key) }

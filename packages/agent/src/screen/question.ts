@@ -12,6 +12,7 @@ import {
 } from '@earendil-works/pi-tui'
 import { keepColorsOnly, type ScreenTheme } from './theme.ts'
 
+/** What is asked, and what can be answered. */
 export interface QuestionContent {
   readonly title: string
   /** Returns the lines between title and choices, for this width. Some of them are visible; the rest can be scrolled to. */
@@ -53,6 +54,7 @@ interface QuestionOptions {
   readonly onEarlyKey?: (data: string) => void
 }
 
+/** Creates the component of a question. It accepts no keys for `GUARD_MS`. */
 export function createQuestion(content: QuestionContent, options: QuestionOptions): Component & Focusable {
   const { choices, isMultiple = false } = content
   const shown = { ...content, body: rememberBody(content) }
@@ -170,7 +172,9 @@ function drawQuestion(
 
 /** Rows needed besides title, body and choices: border, range, keys, status, meter, and the newest line above. */
 const ROWS_AROUND = 10
-/** Milliseconds after which a question accepts keys and shows which. */
+/**
+ * Milliseconds after which a question accepts keys and shows which ones: earlier keys were typed before the user could read it.
+ */
 export const GUARD_MS = 300
 
 function isTakingKeys({ openedAt }: QuestionState): boolean {

@@ -1,7 +1,9 @@
 /** Text of the model, of tools and of files for the screen, without control sequences, even if it arrives in pieces. */
 import { sanitizeLines } from '@tidemark/terminal/render/text'
 
-/** Makes text of the model, a tool or a file safe to print, and replaces tabs by spaces of the counted width. */
+/**
+ * Makes text of the model, a tool or a file safe to print on several lines, and replaces tabs by four spaces. Secrets stay in it.
+ */
 export function toScreenText(text: string): string {
   return sanitizeLines(text.replaceAll(COMMAND_STRING, '')).replaceAll('\t', '    ')
 }
@@ -25,6 +27,7 @@ export function appendScreenText(item: GrowingText, piece: string): void {
   item.held = text.slice(cut)
 }
 
+/** Longer than any real sequence: what seems to be one is then text. */
 const MAX_HELD = 10_000
 
 /** Matches an incomplete sequence, or half of a line end, at the end of a text. */

@@ -49,7 +49,7 @@ function createWorld() {
   return { screen, transcript, seen, submitted }
 }
 
-/** Lets so much time of the screen pass. On a busy machine real time would pass between two steps of a test. */
+/** Advances the fake time of the screen. On a busy machine, real time would pass between two steps of a test. */
 const settle = async (ms = 20): Promise<void> => {
   await vi.advanceTimersByTimeAsync(ms)
 }
@@ -59,7 +59,7 @@ afterEach(() => void vi.useRealTimers())
 it('a prompt that was typed while the chat started is sent by its Enter, and not shown twice', async () => {
   const { screen, seen, submitted } = createWorld()
   expect(seen.text.startsWith('\r\u001b[K')).toBe(true)
-  // A terminal in line mode makes a line feed of Enter; all that was typed is in the first read.
+  // Before the screen starts, the terminal converts Enter to a line feed, and the first read has everything that was typed.
   for (const key of 'hi\nnex') seen.press(key)
   await settle()
   for (const key of 't\n!') seen.press(key)
@@ -243,7 +243,7 @@ it('the question of an agent that was stopped closes by itself, and the next one
   expect(seen.text).toContain('Allow it?')
   stop.abort()
   expect(await asked).toBeNull()
-  // The keys belong to the input again, and a question that is no longer needed is not shown.
+  // The input gets the keys again, and a question that is no longer needed is not shown.
   for (const key of ['h', 'i', '\r']) seen.press(key)
   expect(submitted).toEqual(['hi'])
   expect(await screen.ask({ ...question, title: 'Too late?' }, stop.signal)).toBeNull()

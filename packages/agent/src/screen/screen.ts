@@ -35,6 +35,7 @@ interface ScreenActions {
 
 export interface ChatScreen {
   start(): void
+  /** Draws the last frame and releases the terminal. */
   stop(): void
   /** Waits for late answers of the terminal and late keys, so that no shell reads them afterwards. */
   drain(): Promise<void>
@@ -42,6 +43,7 @@ export interface ChatScreen {
   update(): void
   /** Unfolds or folds tool results: the visible ones and all later ones. */
   toggleFold(): void
+  /** The text in the input. `remember` adds a prompt for the arrow keys. */
   readonly input: { read(): string; write(text: string): void; remember(text: string): void }
   setCompletion(provider: AutocompleteProvider): void
   /** Asks in place of the input. When `signal` is aborted, the question closes without an answer. */
@@ -50,6 +52,7 @@ export interface ChatScreen {
   openPanel(content: PanelContent): Promise<PanelResult | null>
   /** Gives the terminal to another program, such as an editor, while `work` runs. */
   suspend<Result>(work: () => Promise<Result>): Promise<Result>
+  /** How often the whole screen had to be drawn again; for tests. */
   readonly fullRedraws: number
 }
 
@@ -63,7 +66,9 @@ interface ScreenOptions {
   readonly now: () => number
 }
 
+/** How long `drain` waits. */
 const DRAIN_MS = 300
+/** Time between two frames without work, for the countdown of the cache. */
 const TICK_MS = 1_000
 
 export function createChatScreen(options: ScreenOptions): ChatScreen {

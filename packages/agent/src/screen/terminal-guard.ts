@@ -12,6 +12,7 @@ export const RESTORE_SEQUENCE = '\u001b[?2026l\u001b[?2004l\u001b[<u\u001b[>4;0m
 type EndSignal = 'SIGTERM' | 'SIGHUP'
 const SIGNALS: Readonly<Record<EndSignal, number>> = { SIGTERM: 143, SIGHUP: 129 }
 
+/** What the guard needs of a process, so that tests can pass a fake. */
 export interface GuardedProcess {
   on(event: string, listener: (...values: unknown[]) => void): unknown
   off(event: string, listener: (...values: unknown[]) => void): unknown
@@ -95,4 +96,5 @@ export function guardTerminal(
   }
 }
 
+/** Maximum time for `close` after a signal or a failure. */
 const CLOSE_MS = 1_000

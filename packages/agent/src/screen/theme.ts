@@ -96,6 +96,7 @@ export function toAscii(text: string): string {
 
 const NOT_ASCII = /\P{ASCII}+/gu
 
+/** Returns a text in the colour of its tone. */
 export function paintTone(tone: Tone, text: string, colors: Colors): string {
   switch (tone) {
     case 'plain':

@@ -51,7 +51,7 @@ interface ResultView {
   readonly more: string
 }
 
-/** Returns the lines of a result. While folded, a successful reading call shows only how much it has read. */
+/** Returns the lines of a result. Folded: the end of a command's output, the beginning of an error, else only how much it is. */
 export function viewResult({ name, result, state, progress }: CallItem, isFolded: boolean): ResultView {
   if (result === null) {
     const last = progress.trimEnd().split('\n').slice(-PROGRESS_LINES)
@@ -77,6 +77,7 @@ export function formatRefusal({ result }: CallItem): string {
 /** Tools whose result is the output of a command. */
 const COMMANDS: ReadonlySet<string> = new Set(['Bash', 'BashOutput', '!'])
 
+/** Returns true for calls whose result is the output of a command. */
 export function isShellCall({ name }: Pick<CallItem, 'name'>): boolean {
   return COMMANDS.has(name)
 }

@@ -39,6 +39,7 @@ interface SplitItem {
   readonly columns: number
 }
 
+/** Creates the view. `readOptions` is called for each frame. */
 export function createTranscriptView(transcript: Transcript, readOptions: () => DrawOptions): TranscriptView {
   let drawn = new WeakMap<TranscriptItem, DrawnItem>()
   /** All items with a smaller id are left to the terminal, and of the others those in `left`. */
@@ -127,7 +128,7 @@ function isStreaming(item: TranscriptItem): boolean {
   return (item.kind === 'answer' || item.kind === 'thinking') && item.isStreaming
 }
 
-/** True if lines of the item may still change or disappear: calls without a result, and thinking, which is folded at its end. */
+/** Returns true if lines of the item may still disappear: of calls without a result, and of thinking, which is folded later. */
 function canShrink(item: TranscriptItem, { isFolded }: DrawOptions): boolean {
   if (item.kind === 'call') return item.result === null && item.state !== 'interrupted'
   return item.kind === 'thinking' && item.isStreaming && isFolded

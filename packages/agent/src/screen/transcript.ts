@@ -42,6 +42,7 @@ export interface PromptItem extends ItemCore {
   readonly uuid: string
 }
 
+/** A text or the thinking of the model. */
 export interface AnswerItem extends ItemCore {
   readonly kind: 'answer' | 'thinking'
   text: string
@@ -50,6 +51,7 @@ export interface AnswerItem extends ItemCore {
   isStreaming: boolean
 }
 
+/** A tool call with its result, or a shell command of the user. */
 export interface CallItem extends ItemCore {
   readonly kind: 'call'
   readonly callId: string
@@ -63,6 +65,7 @@ export interface CallItem extends ItemCore {
   change: readonly DiffLine[] | null
 }
 
+/** A line about something that was done to the context, or a notice. */
 export interface LineItem extends ItemCore {
   readonly kind: 'line'
   readonly line: EventLine

@@ -7,7 +7,7 @@ const SOURCES = {
   'watchdog-worker': './watchdog-worker.ts',
 } as const
 
-/** Starts a thread. After `unref`, it does not keep the process alive. */
+/** Starts one of the program's threads. It keeps the process alive unless the caller calls `unref`. */
 export function startWorker(name: keyof typeof SOURCES, workerData: unknown = null): Worker {
   const isSource = import.meta.url.endsWith('.ts')
   const entry = new URL(isSource ? SOURCES[name] : `./${name}.mjs`, import.meta.url)

@@ -11,6 +11,7 @@ interface Watchdog {
   stop(): void
 }
 
+/** What the thread of the watchdog gets. */
 export interface WatchdogData {
   /** A counter that grows while the main thread responds. */
   readonly beats: Int32Array
@@ -24,7 +25,10 @@ export interface WatchdogData {
 const BEAT_MS = 500
 const DEFAULT_LIMIT_MS = 10_000
 
-/** Starts to watch. Does nothing under a debugger, where the main thread stops at breakpoints. */
+/**
+ * Starts to watch. `limitMs`: time without a response after which the process is ended. Does nothing under a debugger, which
+ * stops the thread.
+ */
 export function startWatchdog(
   options: Pick<WatchdogData, 'resumeCommand' | 'isOnScreen'> & { readonly limitMs?: number },
 ): Watchdog {

@@ -13,7 +13,9 @@ export interface AgentEnvironment {
   readonly env: NodeJS.ProcessEnv
   /** The current time in milliseconds. */
   readonly now: () => number
+  /** Which files the model has seen. */
   readonly readState: ReadState
+  /** The commands that run, and the directory of the shell. */
   readonly shells: BackgroundShells
   /** Confines the commands of the model. If omitted, they are not confined. */
   readonly sandbox?: Sandbox
@@ -49,6 +51,7 @@ export interface AgentEnvironment {
   readonly readLimitBytes?: number
 }
 
+/** Asks the user all questions, one after the other. Returns one answer for each, in order. */
 export type AskUser = (
   questions: readonly UserQuestion[],
   signal: AbortSignal,
@@ -65,6 +68,7 @@ export interface UserQuestion {
 /** What the user chose or typed for one question; empty if the user skipped it. */
 export type UserAnswer = readonly string[]
 
+/** The skills that the tool Skill loads. */
 export interface SkillLoader {
   /** The skills' names at the start of the session, for the definition of the tool. */
   readonly names: readonly string[]

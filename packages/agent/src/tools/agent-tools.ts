@@ -28,6 +28,7 @@ export function createAgentTools(environment: AgentEnvironment): Readonly<Record
 }
 
 interface ToolOptions extends Required<Pick<TidemarkOptions, 'policy' | 'cleanups'>> {
+  /** Context sources to add. */
   readonly carriers: readonly ContextSource[]
 }
 

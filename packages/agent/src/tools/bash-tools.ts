@@ -185,6 +185,7 @@ async function leaveSandbox(
   return `${report}${end !== null && end.code !== 0 ? `\n${MAY_BE_SANDBOX}` : ''}`
 }
 
+/** How long processes that a command has left may take to end with the sandbox before they are stopped. */
 const LEFT_MS = 40
 const LEFT_POLL_MS = 2
 const MAY_BE_SANDBOX =
@@ -205,6 +206,7 @@ function describeReport({ moved, refusals }: PreventedActions): string {
     .join('')
 }
 
+/** How long the last output of a stopped command is awaited. */
 const LAST_OUTPUT_MS = 1_500
 
 /** Waits for the end of a command. If it takes too long or is aborted, stops it and returns why; otherwise returns null. */

@@ -43,7 +43,7 @@ async function throwMissing(path: string, error: unknown): Promise<never> {
   throw new ToolError(`There is no file ${path}.${hint}`)
 }
 
-/** Returns true if the error of a system call has one of these codes, such as `ENOENT`. */
+/** Returns true if an error has one of these codes, such as `ENOENT`. */
 export function hasErrorCode(error: unknown, ...codes: readonly string[]): boolean {
   return isObject(error) && codes.includes(String(error.code))
 }
@@ -92,7 +92,7 @@ export interface FileContent {
   readonly mode: number
 }
 
-/** Reads a whole file; null if it does not exist. Throws a `ToolError` if it is too large or no regular file. */
+/** Reads a whole file; null if it does not exist. Throws a `ToolError` if it is not regular or over `MAX_WHOLE_FILE_BYTES`. */
 export async function readWholeFile(path: string): Promise<FileContent | null> {
   const realPath = resolveRealPath(path)
   try {
@@ -110,8 +110,8 @@ export async function readWholeFile(path: string): Promise<FileContent | null> {
 }
 
 /**
- * Reads an open file whole. Throws an error that names `path` if more than `MAX_WHOLE_FILE_BYTES` bytes were read. The stated size is not
- * used: files of /proc state 0 and may have no end.
+ * Reads an open file whole. Throws a `ToolError` that names `path` if more than `MAX_WHOLE_FILE_BYTES` bytes were read. The
+ * stated size is not used: files of /proc state 0 and may have no end.
  */
 export async function readAllBytes(file: FileHandle, path: string): Promise<Buffer> {
   const chunks: Buffer[] = []
@@ -128,11 +128,12 @@ export async function readAllBytes(file: FileHandle, path: string): Promise<Buff
   return Buffer.concat(chunks)
 }
 
+/** Returns the version of a file with this content: its hash. */
 export function toFileVersion(bytes: Uint8Array): FileVersion {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
-/** Returns the version of a file that is too large to hash. */
+/** Returns the version of a file that is too large to hash: its size and modification time. */
 export function toLargeFileVersion({ size, mtimeMs }: Stats): FileVersion {
   return `size:${size} modified:${mtimeMs}`
 }

@@ -4,7 +4,7 @@ import { ToolError } from './tool-definition.ts'
 
 type PathFilter = (path: string) => boolean
 
-/** Compiles a glob for paths with `/` as separator. Throws a `ToolError` if it is too long. */
+/** Compiles a glob for paths with `/` as separator. Throws a `ToolError` if it is too long or has too many alternatives. */
 export function compilePathFilter(pattern: string): PathFilter {
   const glob = compileGlob(pattern)
   if (glob === null) throw new ToolError('The glob is too long, or its braces list too many alternatives.')
@@ -59,7 +59,9 @@ function trimSpaces(line: string): string {
   return line.slice(0, end)
 }
 
-/** Returns true if rules ignore a path, and false if they include it again. Null if none matches. */
+/**
+ * Returns true if rules ignore a path, and false if they include it again; null if none matches. `names`: the parts of the path.
+ */
 export function decideIgnored(
   rules: readonly IgnoreRule[],
   names: readonly string[],

@@ -6,6 +6,7 @@ import { createContext, Script } from 'node:vm'
 import { hasErrorCode } from './file-content.ts'
 import { ToolError } from './tool-definition.ts'
 
+/** A regular expression whose searches have a time limit. */
 export interface GuardedSearch {
   /** Returns the indexes of the lines in which the expression matches. */
   findLines(lines: readonly string[]): readonly number[]
@@ -16,8 +17,8 @@ export interface GuardedSearch {
 const TIMEOUT_MS = 2_000
 
 /**
- * Compiles an expression. Throws a `ToolError` if it is invalid, or later if a search takes too long. `flags` are those of JavaScript.
- * Flags at the beginning of the pattern, as in `(?i)word`, are also accepted.
+ * Compiles an expression. Throws a `ToolError` if it is invalid; the searches throw one if they take more than two seconds.
+ * `flags` are those of JavaScript. Flags at the beginning of the pattern, as in `(?i)word`, are also accepted.
  */
 export function createGuardedSearch(pattern: string, flags: string): GuardedSearch {
   const [prefix = '', inner = ''] = /^\(\?([ims]+)\)/.exec(pattern) ?? []
@@ -90,7 +91,7 @@ const FIND_SPANNED_LINES = new Script(`{
   found
 }`)
 
-/** Returns a function that keeps the lines of a text in which the expression matches. */
+/** Returns a function that keeps the lines in which an expression of the model matches. Throws as `createGuardedSearch` does. */
 export function createLineFilter(pattern: string): (text: string) => string {
   const search = createGuardedSearch(pattern, '')
   return (text) => {

@@ -36,7 +36,7 @@ interface HtmlText {
 /** Maximum characters of a title that are shown. */
 const MAX_TITLE = 500
 
-/** Converts a page. Relative links are resolved against `address`. */
+/** Converts a page. Relative links are resolved against `address`, the URL of the page. */
 export async function convertHtmlToText(html: string, address: string): Promise<HtmlText> {
   // Loaded when a page is fetched. Only its tokens are used, because building a tree of hostile nesting takes minutes.
   const { SAXParser } = await import('parse5-sax-parser')

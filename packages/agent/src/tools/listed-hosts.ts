@@ -58,5 +58,5 @@ export function createHostCheck(entries: readonly string[], resolveHost: Resolve
   }
 }
 
-/** No name is longer. */
+/** No host name is longer. A request may give any text, which is part of the refusal. */
 const MAX_NAME = 253

@@ -60,13 +60,14 @@ export function isPrivateAddress(address: string): boolean {
   return !publicIpv6.check(address, 'ipv6') || exceptionsIpv6.check(address, 'ipv6')
 }
 
+/** Returns the IP addresses of a host name. Rejects if there are none. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>
 
 export async function resolveBySystem(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address)
 }
 
-/** Returns the addresses of the host of a URL. Throws a `ToolError` if it has none. */
+/** Returns the IP addresses of the host of a URL, public or not. Throws a `ToolError` if it has none. */
 export async function resolveAnyHost(url: URL, resolveHost: ResolveHost): Promise<readonly string[]> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) !== 0) return [host]

@@ -14,6 +14,7 @@ interface ShownText {
   readonly toolUseId: string | null
 }
 
+/** What the model has seen of files. Paths are absolute and without symbolic links. */
 export interface ReadState {
   /** Records that the result of a tool call shows a part of a file. `range` names the part. */
   noteRead(path: string, range: string, shown: ShownText): void

@@ -39,9 +39,10 @@ export interface FileMatches {
   readonly lines: readonly string[]
 }
 
+/** Longer lines of matches are cut. */
 export const MAX_LINE_CHARACTERS = 500
 
-/** Runs a task. Yields a `WalkedFile` for each file of a list, or `FileMatches` for each file with matches. */
+/** Runs a task in this thread. Yields a `WalkedFile` for each file of a list, or `FileMatches` for each file with matches. */
 export function runSearch(task: SearchTask): AsyncGenerator<WalkedFile | FileMatches> {
   return task.kind === 'list' ? listFiles(task) : searchText(task)
 }

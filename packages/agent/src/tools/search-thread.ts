@@ -18,7 +18,7 @@ export interface SearchLimits {
 /** Idle threads, which are reused, because starting one takes longer than most searches. */
 const idle: Worker[] = []
 const MAX_IDLE = 2
-/** Minimum milliseconds for a thread, including its start. */
+/** Milliseconds that a thread gets at least, because its start alone takes a part of them. */
 const LEAST_MS = 2_000
 
 /**

@@ -4,11 +4,12 @@ import { dirname } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { formatBytes, formatInteger } from '@tidemark/terminal/render/format-numbers'
 
-/** Maximum characters of output in a tool result. */
+/** Maximum characters of a command's output in a tool result. */
 export const MAX_OUTPUT_CHARACTERS = 30_000
 /** Maximum size of the file with the whole output. */
 const MAX_SPILL_BYTES = 64_000_000
 
+/** The output of one command. */
 export interface OutputBuffer {
   add(text: string): void
   /** Returns the output since the last call of `take`; above the limit, only its beginning and end. */

@@ -28,6 +28,7 @@ interface ShellCommand {
   readonly wrap?: ConfinedRun['wrap']
 }
 
+/** A running command with its process group. */
 export interface ShellProcess {
   /** Resolves when the shell has exited and its output was read. Rejects if the shell cannot be started. */
   readonly ended: Promise<ProcessEnd>
@@ -42,6 +43,7 @@ export interface ShellProcess {
 /** Maximum bytes of a command: Linux accepts no longer argument. */
 export const MAX_COMMAND_BYTES = 120_000
 
+/** Starts a command with `bash`, or `sh` if there is none. Throws a `ToolError` if it is too long. It has no time limit. */
 export function startShellCommand(given: ShellCommand): ShellProcess {
   const { command, cwd, env, cwdFile, onOutput, args = [], wrap = (...call) => call } = given
   if (Buffer.byteLength(command) > MAX_COMMAND_BYTES)
@@ -78,6 +80,7 @@ export function quoteForShell(text: string): string {
 
 // The shell state of a session: the commands that the agent started, so that none outlives the session, and the current directory.
 
+/** A command that runs in the background, or has ended there. */
 export interface BackgroundShell {
   readonly command: string
   readonly output: OutputBuffer

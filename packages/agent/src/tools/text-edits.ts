@@ -2,6 +2,7 @@
 import { formatCount, formatInteger } from '@tidemark/terminal/render/format-numbers'
 import { cutText, ToolError } from './tool-definition.ts'
 
+/** One replacement, with the fields of the tool Edit. */
 export interface TextEdit {
   readonly old_string: string
   readonly new_string: string
@@ -78,11 +79,12 @@ function toLineFeeds(text: string): string {
   return text.replaceAll('\r\n', '\n')
 }
 
+/** Returns a text with CR LF at the end of each line. */
 export function toCrlf(text: string): string {
   return toLineFeeds(text).replaceAll('\n', '\r\n')
 }
 
-/** Returns true if most lines of the text end with CR LF. */
+/** Returns true if at least half of the line ends of a text are CR LF. */
 export function hasCrlfLines(text: string): boolean {
   const crlf = text.split('\r\n').length - 1
   return crlf > 0 && crlf >= text.split('\n').length - 1 - crlf
@@ -169,7 +171,7 @@ function createLikeness(wanted: string): (line: string) => number {
 const CONTEXT_LINES = 3
 const MAX_SHOWN_LINES = 80
 
-/** Renders the changed lines with line numbers and the lines around them. */
+/** Renders the changed lines for the model, with line numbers and three lines around them, up to `MAX_SHOWN_LINES`. */
 export function renderChanges({ text, changes }: EditedText): string {
   const lines = toLineFeeds(text).split('\n')
   const shown = new Set<number>()
@@ -189,7 +191,7 @@ export function renderChanges({ text, changes }: EditedText): string {
   return rows.join('\n') + more
 }
 
-/** Describes how a file's text was replaced: "lines 3 to 5 of 9 changed: 2 removed, 3 added". */
+/** Describes how a file's text was replaced: `from line 3 on, 2 lines removed and 3 added`. */
 export function summarizeReplacement(before: string, after: string): string {
   const [old, now] = [toLineFeeds(before).split('\n'), toLineFeeds(after).split('\n')]
   const most = Math.min(old.length, now.length)

@@ -7,6 +7,7 @@ import { runSearchInThread, type SearchLimits } from './search-thread.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { SKIPPED_FOLDERS } from './walk-files.ts'
 
+/** A search of file contents with its limits. */
 export interface SearchQuery extends Omit<TextSearchTask, 'kind'>, SearchLimits {
   /** Returns true if matches in a file must not be shown. Null: all may be shown. */
   readonly isHidden: ((path: string) => boolean) | null
@@ -19,9 +20,10 @@ interface SearchResult {
   readonly isCut: boolean
 }
 
-/** Maximum characters that a search collects. */
+/** A search ends early when it has collected more characters than this. */
 const MAX_COLLECTED = 1_000_000
 
+/** Runs a search. Throws a `ToolError` if the expression or another part of the query is invalid. */
 export async function searchFiles(query: SearchQuery, env: NodeJS.ProcessEnv): Promise<SearchResult> {
   // Options of ripgrep cannot express which files are hidden.
   const ripgrep = query.isHidden === null ? findProgram('rg', env) : null

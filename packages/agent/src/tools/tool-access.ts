@@ -7,6 +7,7 @@ import { matchesStars } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
 import { splitGlob } from './glob-pattern.ts'
 
+/** What a tool call would access. */
 export interface ToolAccess {
   /** `none`: the call accesses nothing outside the session. `server`: a tool of an MCP server. Unknown tools count as `execute`. */
   readonly kind: 'read' | 'write' | 'execute' | 'network' | 'server' | 'none'
@@ -14,6 +15,7 @@ export interface ToolAccess {
   readonly paths: readonly string[]
   /** The same files or folders as the call names them: absolute, with symbolic links. */
   readonly namedPaths?: readonly string[]
+  /** The shell command; for Skill and Task, the name that rules are compared with. */
   readonly command?: string
   /** The folder in which the command starts. Default: the working directory. */
   readonly folder?: string
@@ -24,7 +26,10 @@ export interface ToolAccess {
   readonly isReadOnly?: boolean
 }
 
-/** The names of the agent's tools. Other names in rules, except of MCP tools, are refused: a misspelt deny rule would deny nothing. */
+/**
+ * The names of all tools that agents can have. Other names in rules, except of MCP tools, are refused: a misspelt deny rule would
+ * deny nothing.
+ */
 export const AGENT_TOOL_NAMES: readonly string[] = [
   ...['Read', 'Write', 'Edit', 'MultiEdit', 'Bash', 'BashOutput', 'KillShell', 'Grep', 'Glob', 'WebFetch'],
   ...['TodoWrite', 'AskUser', 'Skill', 'Task', 'TaskOutput', 'TaskStop', 'ExitPlanMode', 'history'],
@@ -103,7 +108,7 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
 
 // Resolves paths in tool inputs. Tools and permission rules use the same functions, so that they agree.
 
-/** Returns the absolute path. `~` is the home directory; other relative paths start from `cwd`. */
+/** Returns the absolute path of a path in a tool input, with its links. `~` is the home directory; others start from `cwd`. */
 export function resolveToolPath(path: string, cwd: string): string {
   if (path === '~' || path.startsWith('~/')) return resolve(homedir(), path.slice(2))
   return resolve(cwd, path)
@@ -151,7 +156,7 @@ export function toShownPath(path: string, cwd: string): string {
   return isPathWithin(path, cwd) ? relative(cwd, path) || '.' : path
 }
 
-/** Returns true if a path, or the link at it, leads to a file. */
+/** Returns true if there is a regular file at a path, or where a link at it leads. Throws if it may not be looked at. */
 export function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }

@@ -1,8 +1,10 @@
 /** How a tool of the agent is defined, and how it fails. */
 import type { Tool, ToolContext, ToolOutput } from 'tidemark'
 
+/** A tool as the library takes it. */
 export type AgentTool = Tool
 
+/** What a tool gets with a call: its id, the abort signal and a function that reports progress. */
 export type AgentToolContext = ToolContext
 
 interface ToolSpec<Input> {
@@ -14,12 +16,12 @@ interface ToolSpec<Input> {
   readonly run: (input: Input, context: AgentToolContext) => ToolOutput | Promise<ToolOutput>
 }
 
-/** A failure whose message is meant for the model. */
+/** A failure whose message is written for the model. */
 export class ToolError extends Error {}
 
 /**
- * Creates a tool. An exception becomes an error result with the message of the exception. The engine has already adapted the input to the
- * schema when `run` is called.
+ * Creates a tool. Whatever `run` throws becomes an error result with the message of the exception. The engine has already adapted
+ * the input to the schema when `run` is called.
  */
 export function defineTool<Input>({
   description,

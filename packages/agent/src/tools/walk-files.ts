@@ -24,7 +24,7 @@ interface IgnoreFile {
   readonly rules: readonly IgnoreRule[]
 }
 
-/** Yields the files in a folder, each folder sorted by name. A folder that cannot be read is skipped. */
+/** Yields the files and links below a folder, each folder sorted by name. A folder that cannot be read is skipped. */
 export async function* walkFiles(root: string): AsyncGenerator<WalkedFile> {
   const outer = await readOuterIgnoreFiles(root)
   const above = [...outer.map(({ folder }) => folder), root]

@@ -21,6 +21,7 @@ const HEADERS = {
   'user-agent': 'tidemark',
 }
 
+/** Sends the request over the network. With `NODE_USE_ENV_PROXY=1`, the user's proxy resolves the host, not `addresses`. */
 export const sendWebRequest: SendWebRequest = (url, addresses, signal) => {
   // A proxy that the user has configured for Node resolves names itself, without the check.
   if (process.env.NODE_USE_ENV_PROXY === '1')

@@ -12,6 +12,7 @@ import { type RunBill, sumRequests } from './tour-bill.ts'
 import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_TOOLS } from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
 
+/** How the job without Tidemark ended. */
 export interface PlainRun {
   /** The provider's refusal that ended the run; null if the job was finished. */
   readonly refusal: string | null

@@ -14,6 +14,7 @@ type TidemarkRunNews =
   | { readonly type: 'event'; readonly event: SessionEvent }
   | { readonly type: 'failed'; readonly message: string }
 
+/** The run of the job with Tidemark. */
 export interface TidemarkRun {
   readonly session: Session
   /** The body of the last request, as the provider received it. */
@@ -42,6 +43,7 @@ export interface TourSession {
 const SESSION_ID = 'tour'
 const JOB_MINUTES = TOUR_PROMPTS.reduce((sum, { minutesBefore }) => sum + minutesBefore, 0)
 
+/** Opens the agent for the job, whose prompts are sent by `play`. The provider refuses one prompt, as planted. */
 export async function openTidemarkRun(
   project: TourProject,
   { model, window, maxTokens, signal }: JobSettings,

@@ -15,6 +15,7 @@ export interface RunBill {
   readonly dollarsUncached: number
 }
 
+/** Adds up the requests of a run. Refused requests are left out. */
 export function sumRequests(records: readonly RequestRecord[]): RunBill {
   const answered = records.flatMap(({ usage, cost }) => (usage === null ? [] : [{ usage, cost }]))
   const promptSizes = answered.map(({ usage }) => countPromptTokens(usage))

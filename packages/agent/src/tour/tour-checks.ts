@@ -9,6 +9,7 @@ import type { TourStep } from './tour-steps.ts'
 
 type CheckStep = Extract<TourStep, { readonly kind: 'check' }>
 
+/** Makes one statement for each thing that should have survived, and checks it. Runs the tests of the project once more. */
 export async function checkSurvivors(
   run: Pick<TidemarkRun, 'session' | 'lastRequest' | 'lastSummary' | 'bill'>,
   project: TourProject,

@@ -13,7 +13,7 @@ export interface EventDescriber {
 
 type EventOf<Type extends SessionEvent['type']> = Extract<SessionEvent, { readonly type: Type }>
 
-/** Creates the describer of one run. It joins related events, such as a clearing and its cost. */
+/** Creates the describer of one run. It must get all events in order, because it joins related ones: a clearing and its cost. */
 export function createEventDescriber(): EventDescriber {
   let price: EventOf<'act-paid'>['act'] | null = null
   let restored: readonly string[] = []

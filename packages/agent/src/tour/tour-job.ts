@@ -10,7 +10,7 @@ export const FIRST_PROMPT =
 const SECOND_PROMPT =
   'I am back. Now the discounts as well, please, and then check the orders of the whole week.'
 
-/** The prompts of the user, each with the minutes that pass before it. */
+/** The prompts of the user, each with the simulated minutes that pass before it. */
 export const TOUR_PROMPTS: readonly { readonly text: string; readonly minutesBefore: number }[] = [
   { text: FIRST_PROMPT, minutesBefore: 0 },
   { text: SECOND_PROMPT, minutesBefore: 20 },

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { SAMPLE_PROJECT_PATH } from '../sample-project.ts'
 
+/** A folder for copies of the sample project. */
 export interface TourFolder {
   /** Environment of the model's commands: the Node of this process, and none of the user's settings. */
   readonly env: Readonly<Record<string, string>>
@@ -24,6 +25,7 @@ interface KeepableFolder extends TourFolder {
   keep(): Promise<string>
 }
 
+/** A copy of the sample project, with a Tidemark home and an environment for its session. */
 export interface TourProject {
   readonly folder: string
   readonly home: string
@@ -143,6 +145,7 @@ export async function findKeptProject(
   return { ...listProjectFolders(root, KEPT_PROJECT), env: createToolEnvironment(root), root }
 }
 
+/** The result of one test run. */
 export interface TestRun {
   readonly passed: number
   readonly failed: number
@@ -150,7 +153,7 @@ export interface TestRun {
   readonly firstFailure: string | null
 }
 
-/** Runs the tests of a project, in a process of their own. */
+/** Runs the tests of a project, in a process of their own. All counts are 0 if they cannot be run. */
 export async function runProjectTests({ folder, env }: TourProject): Promise<TestRun> {
   const output = await new Promise<string>((resolve) => {
     const options = { cwd: folder, env, timeout: 60_000 }

@@ -34,14 +34,17 @@ export interface BillRow extends Pick<RunBill, 'requests' | 'promptTokens' | 'hi
   readonly isFinished: boolean
 }
 
+/** Creates the heading of a screen. */
 export function createTourHeading(text: string): TourStep {
   return { kind: 'scene', text }
 }
 
+/** Creates a paragraph of plain text. */
 export function createTourLine(text: string, data?: StepData): TourStep {
   return data === undefined ? { kind: 'line', text } : { kind: 'line', text, data }
 }
 
+/** Creates a step about something that happened to the conversation or its cache. */
 export function createTourAct(text: string, data?: StepData): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }

@@ -33,7 +33,7 @@ function listScenes(): readonly (readonly TourStep[])[] {
   return starts.map((start, number) => steps.slice(start, starts[number + 1]))
 }
 
-/** Returns the data of all steps that were told with it, in order. */
+/** Returns the data of all steps that have some, in order. */
 function listData(scene: readonly TourStep[]): readonly Readonly<Record<string, unknown>>[] {
   return scene.flatMap((step) => ('data' in step && step.data !== undefined ? [step.data] : []))
 }

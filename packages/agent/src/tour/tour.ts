@@ -36,7 +36,7 @@ import {
 const TOUR_WINDOW = TOUR_SETTINGS.window
 const LARGE_WINDOW = 200_000
 
-/** What happens to the session of the tour after the last step. */
+/** Lets the user try the session of the tour after the last step. */
 export interface TourTrial {
   /** Tidemark's data folder. The session is in a subfolder, which is removed unless it is kept. */
   readonly dataHome: string

@@ -1,4 +1,4 @@
-/** Options of the command `tidemark compact`, and a check for options that exclude each other. */
+/** Options of the command `tidemark compact`, and the check of whether the command can run with them. */
 import type { Terminal } from '@tidemark/terminal/terminal'
 
 export interface CompactCommandOptions {
@@ -60,7 +60,7 @@ const OPTION_CHECKS: readonly OptionCheck[] = [
   ({ instructions }) => (instructions?.trim() === '' ? '--instructions is empty.' : null),
 ]
 
-/** Returns one sentence about the first conflict between options; null if there is none. */
+/** Returns a sentence about the first problem: options that exclude each other, an invalid value, a missing key; null if none. */
 export function findOptionConflict(choices: CompactCommandOptions, env: Terminal['env']): string | null {
   for (const check of OPTION_CHECKS) {
     const conflict = check(choices, env)

@@ -200,7 +200,7 @@ function toCompactOptions(choices: CompactCommandOptions, { env }: Terminal): Co
   }
 }
 
-/** Returns the model that writes the summary. It is called with the user's own API key. */
+/** Returns a function from the session's model to the model for the summary, which is called with the user's own API key. */
 function createSummarizer(
   { model, window, baseUrl }: CompactCommandOptions,
   env: Terminal['env'],
@@ -247,7 +247,7 @@ type SharedOptions = Pick<
 
 /**
  * Runs `act` while a progress line is shown. If the session's own log is to be written, `act` gets a journal for it,
- * whose lock is released when `act` ends.
+ * whose lock is released when `act` ends. Prints an error about a wrong option, and returns its exit code.
  */
 async function runWithProgress<End>(
   { log, choices, terminal, mode }: CompactWork,

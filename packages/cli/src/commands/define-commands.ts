@@ -487,7 +487,9 @@ const addTour: AddCommand = (program, terminal, outcome) => {
     })
 }
 
-/** Reads the value of `--since`. It is read after the other options, because its parser is loaded with the command. */
+/**
+ * Parses the value of `--since`, after the other options, because its parser is loaded with the command. Throws if it is invalid.
+ */
 async function parseMoment(text: string, command: Command): Promise<number> {
   const { parseSinceTime } = await import('tidemark/internal')
   return (

@@ -36,7 +36,7 @@ const beta = writeLog(folder, {
   day: '2026-03-10',
   project: '/home/user/app',
 })
-/** Resumed: it takes the answers of alpha along. */
+/** A resumed session: its log repeats the responses of alpha. */
 const gamma = writeLog(folder, {
   name: 'gamma',
   day: '2026-03-11',
@@ -48,7 +48,7 @@ const strange = writeLog(folder, {
   day: '2026-03-11',
   project: '/srv/shop',
 })
-// Of two logs with the same calls the older file owns them; with the same time, the first by its path.
+// Calls that are in two logs are counted in the older file; if both have the same time, in the first by path.
 const written = new Date()
 for (const file of [alpha, beta, gamma, strange]) utimesSync(file, written, written)
 const empty = join(folder, 'empty.jsonl')

@@ -31,7 +31,7 @@ import { type InspectionResult, inspectFiles, type SessionReport } from 'tidemar
 import { renderSessionsPage } from '../pages/session-list-page.ts'
 
 export interface InspectCommandOptions {
-  /** Maximum number of sessions listed in the table; 0 for no maximum. */
+  /** Maximum number of sessions listed in the table or the JSON; 0 for no maximum. */
   readonly limit?: number
   /** Shows only sessions that were used since this time, given in milliseconds since 1970. */
   readonly since?: number
@@ -253,6 +253,7 @@ function writePage(
     )
 }
 
+/** Returns the error of a command that found no session, with the places where it looked. */
 export function noSessionError(
   command: string,
   paths: readonly string[],

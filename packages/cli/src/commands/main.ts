@@ -14,6 +14,7 @@ import { Command, CommanderError } from 'commander'
 import manifest from '../../package.json' with { type: 'json' }
 import { addCommands } from './define-commands.ts'
 
+/** Runs one command, or prints the help if there are no arguments. Returns the exit code; errors are printed, not thrown. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = createProgram(terminal)
   const outcome = { code: EXIT_CODES.done as number }
@@ -121,7 +122,7 @@ export async function run(): Promise<void> {
 
 /**
  * Returns the exit code and the message after writing to standard output failed. A closed pipe (`tidemark sample |
- * head`) does not count as a failure; a full disk does.
+ * head`) is no failure: no message, and the code is undefined, so the command's own stays. A full disk is one.
  */
 export function describeOutputError(error: NodeJS.ErrnoException): {
   readonly code: number | undefined

@@ -120,7 +120,7 @@ it('follows a live log: prints the notes again when they change, and ends with c
   appendFileSync(log, line.slice(0, 40))
   appendFileSync(log, `${line.slice(40)}\n`)
   await waitFor(() => watched.out.includes('Latest instruction:\n> Now write the test.'))
-  // A prompt that goes back to an earlier record: what came after that record is no longer part of the session.
+  // The parent of this prompt is an earlier record: what came after that record is no longer part of the session.
   appendFileSync(log, toText([buildPrompt('again', 'login-answer-0', 'Start over.')]))
   await waitFor(() => watched.out.includes('Latest instruction:\n> Start over.'))
   const last = watched.out.slice(watched.out.lastIndexOf('# Session title'))

@@ -43,7 +43,7 @@ export async function runNotesCommand(
   return EXIT_CODES.done
 }
 
-/** Warns of the places of the log that the notes lack. `tidemark inspect` lists all of them. */
+/** Warns that the log has damaged places, which the notes may lack. Names the first; `tidemark inspect` lists all. */
 function warnOfDamage(path: string, damage: LogNotes['damage'], terminal: Terminal): void {
   const [first] = damage
   if (first === undefined) return

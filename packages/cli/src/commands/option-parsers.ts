@@ -2,11 +2,13 @@
 import { InvalidArgumentError } from 'commander'
 import type { RunOptions } from 'tidemark'
 
+/** Parses a whole number, which may be 0. */
 export function parseWholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
   return Number(text)
 }
 
+/** Help text of the option `--max-body`, whose unit is megabytes. */
 export const MAX_BODY_HELP = 'size of a request above which it is refused; default: 32'
 
 export function parseMegabytes(text: string): number {
@@ -25,7 +27,7 @@ export function parsePercent(text: string): number {
   return Number(text)
 }
 
-/** Reads limits, as in `dollars=5,turns=200`. */
+/** Parses limits of turns, tokens and dollars, as in `dollars=5,turns=200`. */
 export function parseLimits(text: string): NonNullable<RunOptions['limits']> {
   const limits: Record<string, number> = {}
   for (const part of text.split(',')) {
@@ -40,6 +42,7 @@ export function parseLimits(text: string): NonNullable<RunOptions['limits']> {
   return limits
 }
 
+/** Parses a whole number above 0. */
 export function parsePositive(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number above 0.')
   return Number(text)
@@ -63,6 +66,7 @@ export function parsePort(text: string): number {
   return port
 }
 
+/** Returns the text unchanged; it must not be empty. It is a row number, or the beginning of a session id. */
 export function parseSessionChoice(text: string): string {
   if (text.trim() === '')
     throw new InvalidArgumentError('Expected the number of a session, or the beginning of its id.')

@@ -4,7 +4,7 @@ import { createPolicy, type PolicyOverrides } from '@tidemark/core/policy/create
 import { presets } from '@tidemark/core/policy/presets'
 import { isPresetName, type NamedPolicy } from 'tidemark/internal'
 
-/** Reads policies, separated by commas, each once. Returns an error text if one is unknown or invalid. */
+/** Reads policies, separated by commas, each once. Returns an error text instead if one is unknown or invalid. */
 export async function readPolicies(given: string): Promise<readonly NamedPolicy[] | string> {
   const names = given.split(',').map((name) => name.trim())
   const policies: NamedPolicy[] = []
@@ -16,7 +16,7 @@ export async function readPolicies(given: string): Promise<readonly NamedPolicy[
   return policies.length === 0 ? `option '--policy': expected ${POLICY_CHOICES}.` : policies
 }
 
-/** Reads one policy. Returns an error text if it is unknown or invalid. */
+/** Reads one policy: a preset by its name, else a JSON file. Returns an error text instead if there is none or it is invalid. */
 export async function readPolicy(name: string): Promise<NamedPolicy | string> {
   return isPresetName(name) ? { name, policy: presets[name] } : readPolicyFile(name)
 }
@@ -42,6 +42,7 @@ async function readPolicyFile(path: string): Promise<NamedPolicy | string> {
 
 const POLICY_CHOICES = `${Object.keys(presets).join(', ')}, or a JSON file of settings`
 
+/** Returns the message of an error without its full stop, for the middle of a sentence. */
 export function describeError(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
 }

@@ -56,7 +56,7 @@ function formatRepair(repaired: RepairReport, terminal: Terminal): string {
   ].join('\n')
 }
 
-/** Describes, in one line each, which large results were copied with a log, were left in their folder, or are missing. */
+/** Describes, in one line each, how many large results were copied with a log, were left in their folder, or are missing. */
 export function describeBlobCopy({ copied, to, left, from, missing }: BlobCopyReport): readonly string[] {
   const results = (count: number): string => formatCount(count, 'large result')
   const where = from.map((folder) => formatPath(folder)).join(' and ')

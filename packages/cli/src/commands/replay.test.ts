@@ -34,7 +34,7 @@ function writeLines(name: string, lines: readonly object[]): string {
   return path
 }
 
-/** A log of Claude Code: a file is read, and a line of it is edited. The requests grow by what is put in. */
+/** A log of Claude Code in which a file is read and a line of it edited. Each request has all earlier messages. */
 function writeEditingLog(name: string, rounds = 3): string {
   const lines: object[] = []
   const add = (type: string, message: object): void => {

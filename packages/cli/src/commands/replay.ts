@@ -31,7 +31,7 @@ interface ReplayedLog extends Omit<LogReplay, 'ok'> {
   readonly file: string
 }
 
-/** Names of policies in the output: `default` is shown as Tidemark. */
+/** Names of policies in the output, where they differ from the names on the command line. */
 const SHOWN_NAMES: Readonly<Record<string, string>> = { default: 'Tidemark' }
 const OPEN_LOOP = 'Open loop: the recorded model does not react to what it is shown; sizes are estimates.'
 
@@ -64,7 +64,7 @@ interface ReplayFilesOptions {
   readonly terminal: Terminal
 }
 
-/** Replays one log after the other. A log that cannot be read or replayed is left out for every policy. */
+/** Replays one log after the other. A log that cannot be read, or cannot be replayed under one policy, is left out for all. */
 async function replayFiles(
   logs: readonly NamedLog[],
   policies: readonly NamedPolicy[],
@@ -95,7 +95,7 @@ async function replayFiles(
   return { replayed, unreadable }
 }
 
-/** Replays a log. Returns one sentence that names the file if it is left out. */
+/** Replays a log. If it is left out, returns a sentence instead that names the file and the reason. */
 async function replayFile(
   log: NamedLog,
   options: Parameters<typeof replayLog>[1],
@@ -119,7 +119,7 @@ async function replayFile(
   }
 }
 
-/** Describes what the figures leave out, and their error where it is known: for logs without rewrites. */
+/** Describes what the figures leave out, and how far they are off, which is known for logs without rewrites. */
 function describeCaveat(replayed: readonly ReplayedLog[]): string {
   const known = replayed.flatMap(({ recorded: { usd, replayedUsd, breaksUsd } }) =>
     usd === null || replayedUsd === null ? [] : [{ usd, replayedUsd, breaksUsd }],

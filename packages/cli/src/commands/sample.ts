@@ -44,7 +44,7 @@ export function runSampleCommand(options: { readonly json?: boolean }, terminal:
     )
 }
 
-/** The JSON value that `tidemark sample --json` prints. */
+/** The value that `tidemark sample --json` prints. */
 interface SampleReport {
   readonly session: { readonly id: string; readonly records: number; readonly damage: number }
   readonly view: readonly (EntryLine & { readonly uuid: string })[]

@@ -85,7 +85,7 @@ function renderMatchTable(matches: readonly SessionMatch[], screen: Screen): rea
   return renderTable(matches, columns, screen)
 }
 
-/** Deletes sessions after confirmation, which is asked only for those that exist. If one of the ids is not valid, no session is deleted. */
+/** Deletes the sessions that exist, after a question; none if one of the ids is not valid. Returns the exit code. */
 export async function deleteSessions(
   ids: readonly string[],
   choices: { readonly yes?: boolean },

@@ -80,7 +80,7 @@ export async function runSimulateCommand(
   return EXIT_CODES.done
 }
 
-/** Removes control characters from a line whose parts have two spaces between them. */
+/** Makes a line safe to print whose parts have two spaces between them, which `sanitizeText` would join to one. */
 function sanitizeLine(line: string): string {
   return line.split('  ').map(sanitizeText).join('  ')
 }
@@ -115,7 +115,7 @@ const OPTION_NAMES = {
   openai: '--openai',
 } as const
 
-/** Reads the groups of settings, such as `betas=false,ttl=true`. Returns an error text if one is unknown. */
+/** Reads the groups of settings, such as `betas=false,ttl=true`. Returns an error text instead if a name or value is unknown. */
 function readSettings(choices: SimulateCommandOptions): Partial<SettingGroups> | string {
   const read: Record<string, Record<string, string | boolean>> = {}
   for (const group of Object.keys(SETTINGS) as (keyof SettingGroups)[]) {

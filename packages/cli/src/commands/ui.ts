@@ -39,7 +39,7 @@ export async function runUiCommand(
   return EXIT_CODES.done
 }
 
-/** Opens the address with the system's program for that. If there is none, the user has the printed address. */
+/** Opens the address in the browser, if output goes to a terminal. A failure is ignored: the user has the printed address. */
 function openBrowser(url: string, { isTty, env }: Terminal): void {
   if (!isTty) return
   const [command, ...args] =

@@ -39,7 +39,7 @@ export interface WatchCommandOptions {
   readonly policy?: string
   /** The dialect of the server behind `upstreamOpenai`, if it is not OpenAI. */
   readonly dialect?: string
-  /** What each session may use. */
+  /** What each session may use of turns, tokens and dollars; then its requests are refused. */
   readonly limit?: RunOptions['limits']
   readonly json?: boolean
   /** True to also serve the page of its sessions. */
@@ -122,7 +122,7 @@ async function startPage(home: string, undo: UndoHere, terminal: Terminal): Prom
   return page
 }
 
-/** Returns the token of this user. It is stored and reused, so that the address can be kept in settings. */
+/** Returns the secret part of the address, created at the first use and stored, so that the address can be kept in settings. */
 async function readToken(home: string): Promise<string> {
   const path = join(home, 'watch-token')
   const known = await readFile(path, 'utf8').catch(() => '')

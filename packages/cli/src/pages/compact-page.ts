@@ -95,14 +95,14 @@ function renderPlan(preview: CompactionPreview, screen: Screen): readonly string
   ]
 }
 
-/** Returns the tokens of the result that are neither kept nor attached again, so that the parts add up to its size. */
+/** Returns the estimated tokens of the summary: what the other parts leave of the new size, so that all parts add up to it. */
 function measureSummary(preview: CompactionPreview): number {
   const { plan, tokensAfter } = preview
   const rest = plan.stays.tokens + plan.unanswered.tokens + plan.comesBack.tokens + measurePrefix(preview)
   return Math.max(0, tokensAfter - rest)
 }
 
-/** Returns the tokens of system prompt and tools, which only sessions of ours have in their sizes. */
+/** Returns the tokens of system prompt and tools; 0 for logs of other programs, whose sizes do not include them. */
 function measurePrefix({ format, plan, tokensBefore }: CompactionPreview): number {
   const rest = tokensBefore - plan.goes.tokens - plan.stays.tokens - plan.unanswered.tokens
   return format === 'tidemark' ? Math.max(0, rest) : 0

@@ -1,4 +1,4 @@
-/** Renders the page for several sessions: a table, and totals by day, model and project. */
+/** Renders the page of several sessions: a table, what cache breaks and clearings cost, and totals by day, model and project. */
 import { basename } from 'node:path'
 import { formatLosses, formatSpending, renderSpentSince } from '@tidemark/terminal/pages/session-costs'
 import {

@@ -29,7 +29,7 @@ interface PageServerOptions {
 }
 
 export interface PageServer {
-  /** The address with the token, for the user. */
+  /** The address with the token, for the user. It stays valid until `close`. */
   readonly url: string
   /** Returns an address that works once, because other users of the machine can see the arguments of the program that opens it. */
   createLink(): string
@@ -37,10 +37,10 @@ export interface PageServer {
 }
 
 const HOST = '127.0.0.1'
-/** Goes on to the page without the token. */
+/** Sends the browser on to the page, without the token in the address. */
 const REDIRECT: PageAnswer = { status: 303, text: '' }
 /**
- * Goes on to the page from a link on another site, such as a terminal in the browser: with a redirect, the browser would not send the
+ * Sends the browser on after a link on another site, such as a terminal in the browser: with a redirect, it would not send the
  * `SameSite=Strict` cookie.
  */
 const FORWARD: PageAnswer = {

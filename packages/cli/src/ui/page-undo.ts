@@ -1,15 +1,15 @@
-/** The undo button of the page: what it would undo, why it is disabled, and the undo itself. */
+/** The server's part of the undo button: what it would undo, why it is disabled, and the undo itself. */
 import { basename, dirname, resolve } from 'node:path'
 import { createSingleLogJournal, type UndoOutcome, type UndoState } from 'tidemark/internal'
 import { findSessionWriter, readLog, type SessionReport, undoLog } from 'tidemark/logs'
 
 export interface PageUndo {
   findState(report: SessionReport): Promise<UndoState>
-  /** Undoes the compaction or clearing `target` of the session. */
+  /** Undoes the compaction or clearing with the id `target`. A refusal is an outcome. */
   undo(report: SessionReport, target: string): Promise<UndoOutcome>
 }
 
-/** Undoes in this process if it has the session open; otherwise returns null. */
+/** Undoes a rewrite of a session that this process has open, through that open session; null if it is not open here. */
 export type UndoHere = (session: string, target: string) => Promise<UndoOutcome | null>
 
 const NOT_OURS = 'The log of another program is never changed.'
@@ -17,8 +17,8 @@ const NOT_HERE =
   'Only sessions in the folder of Tidemark can be undone from here; tidemark compact --undo takes any file.'
 
 /**
- * Undo for the page of `tidemark ui`. A session of Tidemark that no process holds is opened, changed and closed. For a session that a
- * process holds, the button is disabled and names that process.
+ * Creates the undo for a page. A session of Tidemark that no process holds is opened, changed and closed; one that this process
+ * holds is left to `undoHere`. For a session that another process holds, the button is disabled and names that process.
  */
 export function createClosedSessionUndo(home: string, undoHere: UndoHere = async () => null): PageUndo {
   const isServing = undoHere.length > 0
@@ -29,7 +29,7 @@ export function createClosedSessionUndo(home: string, undoHere: UndoHere = async
     const writer = await findSessionWriter(home, basename(path, '.jsonl')).catch(
       () => 'a process that is not known',
     )
-    // If this process itself has the session open, it makes the undo.
+    // If this process itself has the session open, `undoHere` makes the undo.
     const isHere = writer?.includes(`process ${process.pid} `) === true && isServing
     return writer === null || isHere ? null : `The session is open in ${writer}.`
   }

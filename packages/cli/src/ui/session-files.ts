@@ -1,4 +1,4 @@
-/** Writes the files of a session that users share: the page as one file, and the picture card. Neither ever overwrites a log. */
+/** Exports a session to files that users share: the page as one HTML file, and the picture card. No log is ever overwritten. */
 import { writeFile } from 'node:fs/promises'
 import { TidemarkError } from '@tidemark/core/errors'
 import { createExportedPage } from '@tidemark/page/server/html-export'

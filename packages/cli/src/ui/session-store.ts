@@ -1,6 +1,6 @@
 /**
- * The sessions that the page shows. Their reports are those of `inspect --json`, created one after the other at the start, and again when a
- * log changes. Logs are watched only while a page is open.
+ * The sessions that the page shows, kept in memory. Their reports are those of `inspect --json`, created one after the other at
+ * the start, and again when a log changes. Logs are checked for changes only while a page is open.
  */
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
@@ -36,13 +36,17 @@ interface SessionStoreOptions {
 interface KnownSession {
   readonly log: NamedLog
   report: SessionReport | null
+  /** Why the log cannot be read; null if it can, or if it was not read yet. */
   why: string | null
   sizeBytes: number
   modifiedMs: number
 }
 
+/** A session counts as live for so long after its log was last written. */
 const LIVE_MS = 120_000
+/** Pause between two checks of the known logs for changes. */
 const STAT_MS = 500
+/** Pause between two searches for new logs. */
 const FIND_MS = 3_000
 
 export class SessionStore implements PageSessions {
@@ -95,7 +99,7 @@ export class SessionStore implements PageSessions {
     }
   }
 
-  /** Returns the contents of a log. Those of the last opened session are kept until its log changes or another session is opened. */
+  /** Returns the contents of a log; null if it cannot be read. Those of the last session read are kept until its log changes. */
   async readContents(id: string): Promise<LogContents | null> {
     const session = this.#sessions.get(id)
     if (session === undefined) return null
@@ -210,7 +214,7 @@ export class SessionStore implements PageSessions {
   }
 }
 
-/** Returns a key for a log in addresses, without its path. */
+/** Returns the id of a session in addresses of the page: a hash of the path of its log. */
 function toSessionKey(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 12)
 }

@@ -1,4 +1,4 @@
-/** Starts the page beside another command: `watch --ui` and `chat --ui` use it for the sessions in Tidemark's home. */
+/** Serves the page beside another command: `watch --ui` and `chat --ui` use it for the sessions in Tidemark's home. */
 import { join } from 'node:path'
 import { findNamedLogs } from 'tidemark/internal'
 import { type PageServer, servePage } from './page-server.ts'
@@ -8,7 +8,7 @@ import { SessionStore } from './session-store.ts'
 interface HomeSessionsOptions {
   readonly home: string
   readonly timeZone: string | undefined
-  /** Set by a command that itself has sessions open. */
+  /** Given by a command that itself has sessions open, which it alone can change. */
   readonly undoHere?: UndoHere
 }
 

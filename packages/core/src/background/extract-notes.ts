@@ -34,6 +34,7 @@ interface NotesExtractionInput {
   readonly instructions?: string
 }
 
+/** How an update of the notes ended. `coveredUuid`: the newest record that the new notes cover; null if no record is known. */
 export type NotesExtraction =
   | { readonly ok: true; readonly text: string; readonly coveredUuid: string | null }
   | { readonly ok: false; readonly reason: NotesFailureReason; readonly message: string }
@@ -41,12 +42,17 @@ export type NotesExtraction =
 /** Maximum number of responses in one update: edits, results, further edits. */
 const MAX_ROUNDS = 5
 
+/** The result of an update that was stopped. */
 export const ABORTED_EXTRACTION: NotesExtraction = {
   ok: false,
   reason: 'aborted',
   message: 'The update was stopped.',
 }
 
+/**
+ * Asks the model for new notes, in up to `MAX_ROUNDS` calls. Fails if the answer changed nothing, was cut off or broke the
+ * template; the calls have then been paid for. Secrets are removed from the text.
+ */
 export async function* extractNotes(
   turn: TurnContext,
   compaction: CompactionServices,

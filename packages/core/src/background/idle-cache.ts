@@ -22,12 +22,15 @@ function findRenewalLead(ttlMs: number): number {
   return Math.min(LEAD_MS, ttlMs / 10)
 }
 
+/** What the decision to renew an idle cache depends on. */
 export interface RenewalInput {
   readonly mode: 'off' | 'keep-alive' | 'auto'
+  /** Dollars per million tokens; null if prices are unknown: nothing is renewed then. */
   readonly rates: TokenRates | null
+  /** Which of the two cache-write prices applies; it depends on the cache lifetime in use. */
   readonly write: 'writeShort' | 'writeLong'
   readonly ttlMs: number
-  /** Maximum number by policy. */
+  /** Maximum number of renewals after one response, by policy. */
   readonly maximum: number
   /** Returns the pauses between model calls of this session, in milliseconds. Called only in mode `auto`. */
   readonly readPauses: () => readonly number[]
@@ -46,9 +49,9 @@ export function countPayingRenewals(input: RenewalInput): number {
 }
 
 /**
- * Returns true if a summary that is due should be written instead of the next renewal, since writing it reads the
- * cache, too. That is so if renewals pay, and the summary costs no more than the pause would cost otherwise. `price`:
- * dollars that the summary is expected to cost, null if unknown; `tokens`: size of the context.
+ * Returns true if a summary that is due should be written instead of the next renewal, since writing it reads, and so
+ * renews, the cache. That is so if renewals pay, and the summary costs no more than the pause would cost with renewals.
+ * `price`: dollars that the summary is expected to cost, null if unknown (never true then); `tokens`: size of the context.
  */
 export function isSummaryCheaper(
   input: RenewalInput,
@@ -84,7 +87,11 @@ function planRenewals(input: RenewalInput): { readonly count: number; readonly c
   return best
 }
 
-/** Returns what a pause costs for each million cached tokens if the cache is renewed up to `count` times. */
+/**
+ * Returns the dollars that a pause costs for each million cached tokens if the cache is renewed up to `count` times: a
+ * read per renewal and, if the cache has expired by the end, what writing costs above reading. `read`, `write`: dollars
+ * per million tokens.
+ */
 export function pricePause(
   pauseMs: number,
   count: number,
@@ -97,7 +104,7 @@ export function pricePause(
   return made * read + (isAlive ? 0 : write - read)
 }
 
-/** Returns the pauses between responses of the conversation, in milliseconds. */
+/** Returns the times between the records of successive responses of the conversation, in milliseconds, oldest first. */
 export function listPauses(session: SessionLog): readonly number[] {
   const pauses: number[] = []
   let last: { readonly id: string; readonly at: number } | null = null
@@ -126,8 +133,9 @@ export function findRenewalTime({ cacheModel }: Pick<SessionState, 'cacheModel'>
 
 /**
  * Reads the cached conversation with a small request, which renews its lifetime: the last request as it was sent, and a
- * message that asks for one word. Every other field stays as it was, since a changed one could miss the cache. Returns
- * null if there is nothing to renew, or if the request failed. `count`: number of such requests since the last response, including this one.
+ * message that asks for one word. Every other field stays as it was, since a changed one could miss the cache. Costs a
+ * model call. Returns null if there is nothing to renew, or if the request failed. `count`: number of such requests since
+ * the last response, including this one.
  */
 export async function* renewCache(
   turn: TurnContext,

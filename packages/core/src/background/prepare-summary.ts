@@ -20,7 +20,7 @@ import type { TurnMoment } from '../planner/plan-input.ts'
 import { countContextTokens } from '../tokens/usage.ts'
 import { findNewestResponseStart } from './update-notes.ts'
 
-/** The options of the compaction that is prepared. Its cause is known only when the summary is swapped in. */
+/** The options with which a summary is prepared. The cause stands for one that is known only when the summary is swapped in. */
 export const PREPARED_COMPACTION_OPTIONS: CompactionOptions = {
   trigger: 'auto',
   cause: 'prepared',
@@ -35,6 +35,7 @@ export interface EndedPreparation {
   readonly compaction: string | null
 }
 
+/** Returns where the log stands as a preparation ends, for `canStartPreparing`. */
 export function captureEndedPreparation(state: SessionState): EndedPreparation {
   return { at: state.session.records.length - 1, compaction: findNewestCompactionUuid(state) }
 }
@@ -57,7 +58,7 @@ export function canStartPreparing(state: SessionState, last: EndedPreparation | 
 }
 
 /**
- * Explains why a summary that was planned for an earlier state can no longer be used; null if it can. Messages appended
+ * Returns why a summary that was planned for an earlier state can no longer be used; null if it can. Messages appended
  * since do not matter: they stay after the summary.
  */
 export function findSummaryDropReason(
@@ -71,9 +72,9 @@ export function findSummaryDropReason(
 }
 
 /**
- * Returns the cause with which a prepared summary is swapped in now; null if it waits. At the auto-compact threshold it
- * is swapped in at once. Below the threshold, only at a natural break, and only if the next turn would reach the
- * threshold by adding as much as the last one: an earlier swap would take context away for nothing.
+ * Returns the cause with which a prepared summary is swapped in now; null if it waits. At the auto-compact threshold it is
+ * swapped in at once. Below the threshold, only at a natural break, and only if the next turn would reach the threshold by adding
+ * as much as the last one (`turnGrowth`, in tokens): an earlier swap would take context away for nothing.
  */
 export function chooseSwapCause(
   plan: ContextPlan,
@@ -86,8 +87,7 @@ export function chooseSwapCause(
 }
 
 /**
- * Returns the tokens that the newest turn added to the context, by the usage that the provider reported; 0 if that is
- * not known.
+ * Returns the tokens that the newest turn added to the context, by the usage that the provider reported; 0 if that is not known.
  */
 export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionState): number {
   let end: number | null = null
@@ -141,9 +141,9 @@ export async function* swapInPreparedSummary(
 }
 
 /**
- * Commits a draft that was prepared for an earlier state of the same context. Measures the size before the compaction
- * anew, and reads files, todos and other sources again, since they may have changed. The target was set for what the
- * draft summarizes, so the tokens appended since are added to it.
+ * Commits a draft that was prepared for an earlier state of the same context. The size before the compaction is measured
+ * anew, and files, todos and other sources are read again, since they may have changed. The target was set for the size
+ * of the context at that state, so the tokens appended since are added to it.
  */
 export async function* commitPreparedDraft(
   turn: TurnContext,

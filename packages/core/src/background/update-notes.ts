@@ -23,7 +23,8 @@ import { ABORTED_EXTRACTION, extractNotes, type NotesExtraction } from './extrac
 
 /**
  * Returns true if the conversation has grown enough since the last update: by tokens, and by tool calls unless the
- * newest response made none. The first update waits until the conversation has a certain size.
+ * newest response made none. The first update waits until the conversation has a certain size. `stored`: the notes, null
+ * if there are none yet. Only what stands after the newest summary counts.
  */
 export function isNotesUpdateDue(
   state: SessionState,
@@ -141,6 +142,7 @@ function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
   return { usage, dollars: dollars === null || total === null ? null : dollars + total }
 }
 
+/** Returns new notes, from the log without a model call if the host keeps them so, else from a model. Stores nothing. */
 async function* writeNotes(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -170,7 +172,7 @@ async function* writeNotes(
   })
 }
 
-/** A session that is being closed waits this long for its notes. */
+/** Milliseconds that work on the notes may still take after an abort, as when the session is closed. */
 const CLOSING_MS = 2_000
 
 /**

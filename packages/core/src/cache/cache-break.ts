@@ -34,6 +34,7 @@ export type RequestDifference =
   | { readonly kind: 'image-added' | 'image-removed'; readonly index: number; readonly origin: string | null }
   | MessageDifference
 
+/** A message that was already sent and is not the same any more. */
 export interface MessageDifference {
   readonly kind: 'message-changed' | 'message-removed' | 'message-inserted'
   /** Index of the message in the API request. */
@@ -54,13 +55,9 @@ export type ExternalCause =
   | { readonly kind: 'thinking-dropped' }
   /** The provider cleared more from the API request of a fork than from that of its parent. */
   | { readonly kind: 'cleared-for-fork' }
-  /**
-   * The provider reports that a part of the API request changed, but our own comparison finds no change in that part.
-   */
+  /** The provider reports that a part of the API request changed, but our own comparison finds no change in that part. */
   | { readonly kind: 'told-by-provider'; readonly zone: ProviderZone }
-  /**
-   * Nothing changed and the cached prefix had not expired. The provider must have evicted the prefix from its cache.
-   */
+  /** Nothing changed and the cached prefix had not expired. The provider must have evicted the prefix from its cache. */
   | { readonly kind: 'evicted' }
 
 type NameList = readonly string[]
@@ -73,6 +70,7 @@ interface ValueChange<Kind extends string, Value = string | null> {
 
 // Events: an unexpected cache break, and the cost of a rewrite that the engine made itself.
 
+/** The event that reports a cache break. */
 export interface CacheBreak {
   /** When the API request was sent, in milliseconds since 1970. */
   readonly at: number
@@ -97,6 +95,7 @@ export interface CacheBreak {
   readonly sentence: string
 }
 
+/** A rewrite by the engine, as a cache break names it. */
 export interface OwnRewrite {
   /** Description of the rewrite, such as "cleared 12 results". */
   readonly act: string
@@ -104,9 +103,7 @@ export interface OwnRewrite {
   readonly breakEvenTurns: number | null
 }
 
-/**
- * The cost of a rewrite that the engine made itself and announced in advance. It is reported instead of a cache break.
- */
+/** The cost of a rewrite that the engine made itself and announced in advance. It is reported instead of a cache break. */
 export interface OwnRewriteCost extends OwnRewrite {
   readonly at: number
   readonly source: string
@@ -140,9 +137,7 @@ interface CacheEditsAnnouncement extends RewritePrice {
   readonly deletedBefore: number
 }
 
-/**
- * An announcement that the engine changes system prompt or tools on purpose, for example to add a tool in mid-session.
- */
+/** An announcement that the engine changes system prompt or tools on purpose, for example to add a tool in mid-session. */
 interface PrefixRewriteAnnouncement extends RewritePrice {
   readonly kind: 'rewrite'
   readonly zone: ProviderZone
@@ -157,6 +152,7 @@ interface RewritePrice {
   readonly breakEvenTurns?: number | null
 }
 
+/** Announcements of rewrites whose cost is reported. */
 export type PricedAnnouncement = Exclude<
   RewriteAnnouncement,
   { readonly kind: 'compaction' | 'undo' | 'restart' }
@@ -164,6 +160,7 @@ export type PricedAnnouncement = Exclude<
 
 // Token counts of cache reads and writes, taken from the usage of a response.
 
+/** What the usage of a call tells about the cache, in tokens. */
 export interface CacheFigures {
   /** Tokens of the first run of the call. Only the first run processed the API request exactly as sent. */
   readonly first: TokensByClass
@@ -175,9 +172,7 @@ export interface CacheFigures {
   readonly cached: number
   /** Total tokens that the provider has deleted from the cached prefix so far; null if it does not report them. */
   readonly deleted: number | null
-  /**
-   * True if the provider compacted the conversation during the call, so that later runs had a different prefix.
-   */
+  /** True if the provider compacted the conversation during the call, so that later runs had a different prefix. */
   readonly isCompacted: boolean
 }
 

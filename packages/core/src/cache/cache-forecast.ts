@@ -61,6 +61,7 @@ type ForecastReason =
   | 'expired' // whatever else changed
   | 'out-of-reach' // the cached prefix ends further back than any cache marker looks
 
+/** How much of a request will be read from the cache, and why not more. */
 export interface CacheForecast {
   /** Tokens that are expected to be read from the cache. */
   readonly read: number
@@ -85,6 +86,7 @@ interface ForecastBasis extends ForecastOptions {
   readonly follows: boolean
 }
 
+/** Forecasts the cache read of a request that is about to be sent. The model stays unchanged until the response is known. */
 export function forecastCacheRead(
   model: CacheModel,
   { request, ...options }: ForecastOptions & { readonly request: AssembledRequest },
@@ -145,8 +147,9 @@ function buildForecastBasis(
   }
 }
 
+/** The cached prefixes and sizes of a chain that a request can still use. */
 interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
-  /** True if the API request begins with all blocks of the series' newest request and has the same cache key. */
+  /** True if the API request begins with all blocks of the chain's newest request and has the same cache key. */
   readonly isWhole: boolean
 }
 

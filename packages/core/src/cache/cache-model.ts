@@ -1,7 +1,7 @@
 /**
  * Model of what the provider has cached: prefixes of this session's API requests that ended at a cache marker, or that it
- * caches by itself, with lifetime and size in tokens. Immutable, with a limited number of prefixes. `cache-forecast.ts` predicts cache reads
- * from the model and updates it; cache-break detection computes from it what should have been read.
+ * caches by itself, with lifetime and size in tokens. Immutable, with a limited number of prefixes. `cache-forecast.ts`
+ * predicts cache reads from the model and updates it; cache-break detection computes from it what should have been read.
  */
 import { type Block, isThinkingBlock } from '../log/block.ts'
 import { countJsonBytes, type JsonObject } from '../log/json.ts'
@@ -35,9 +35,7 @@ export interface CachedPrefix {
   readonly level: CacheLevel
   /** Estimated tokens of the prefix. The exact number is in `RequestChain.sizes` if a response has reported it. */
   readonly tokens: number
-  /**
-   * True if the prefix may not be cached, because its estimated size is close to the provider's minimum for caching.
-   */
+  /** True if the prefix may not be cached, because its estimated size is close to the provider's minimum for caching. */
   readonly isDoubtful: boolean
   readonly ttl: string
   readonly seconds: number
@@ -128,6 +126,7 @@ export function hasCachedPrefix({ chains: [newest] }: CacheModel, { blocks, used
   return newest?.prefixes.some((prefix) => prefix.blocks === blocks && prefix.usedAt === usedAt) === true
 }
 
+/** Returns when a prefix expires unless it is read, in milliseconds since 1970. */
 export function computePrefixExpiry({ usedAt, seconds }: CachedPrefix): number {
   return usedAt + seconds * 1000
 }
@@ -351,6 +350,7 @@ function weighBlock(block: Block | JsonObject): number {
   return (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
 }
 
+/** Returns the tokens of a prefix of so many blocks; null if no response has reported its size. */
 export function findPrefixSize(sizes: AppendList<PrefixSize>, blocks: number): number | null {
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
     const size = sizes.at(index)
@@ -359,6 +359,7 @@ export function findPrefixSize(sizes: AppendList<PrefixSize>, blocks: number): n
   return null
 }
 
+/** Returns the tokens of a prefix: as reported, or else interpolated between the nearest reported sizes. */
 export function estimatePrefixSize(
   request: CacheableRequest,
   sizes: AppendList<PrefixSize>,
@@ -427,6 +428,7 @@ interface CacheTemperatureInput {
   readonly contextTokens: number
 }
 
+/** Tells whether the cache is warm now, and what changing a part of the messages would lose. */
 export function measureCacheTemperature(question: CacheTemperatureInput): CacheTemperature {
   const { cacheModel, profile, ttl, now } = question
   const expiresAt = ttl === null ? null : findNewestPrefixExpiry(cacheModel)
@@ -497,6 +499,7 @@ export interface FirstToolChange {
   readonly part: 'call' | 'result'
 }
 
+/** State of the cache, for deciding whether a rewrite pays. */
 export interface CacheTemperature {
   /** True if the prefix of the last API request has not expired from the cache. */
   readonly isWarm: boolean
@@ -519,6 +522,7 @@ export interface CacheTemperature {
 // The number of calls before the cache expires starts as the policy's number and approaches the session's own
 // average.
 
+/** Model calls, and the pauses between them that the cache did not survive. */
 export interface CacheLapseCounts {
   readonly calls: number
   /** Number of pauses between model calls that were longer than the cache lifetime. */
@@ -544,7 +548,7 @@ export function estimateRemainingCalls({ calls, lapses }: CacheLapseCounts, byPo
   return (byPolicy + calls) / (1 + lapses)
 }
 
-/** Number of model calls in a log, and of pauses between them that were longer than the cache lifetime. */
+/** Calls of a log and pauses between them that were longer than the cache lifetime, updated as the log grows. */
 export interface CallTally {
   /** Cache entry lifetime in milliseconds. After a longer pause between calls the cache has expired. */
   readonly ttlMs: number

@@ -18,9 +18,7 @@ import type { RequestChain } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
 export interface CacheMonitor {
-  /**
-   * State of each caller of the model (main thread, agent, side call), by key. The most recently used caller is last.
-   */
+  /** State of each caller of the model (main thread, agent, side call), by key. The most recently used caller is last. */
   readonly sources: ReadonlyMap<string, SourceState>
   /** True once a provider that caches by itself has reported tokens read from its cache. Some servers never do. */
   readonly hasRead: boolean
@@ -33,6 +31,7 @@ interface SourceState {
   readonly announced: readonly PricedAnnouncement[]
 }
 
+/** The last request of a caller that got a response. */
 export interface AnsweredRequest {
   readonly sent: SentRequest
   /** Index of the message blocks. The cache model recognises the API request by the identity of this object. */
@@ -92,7 +91,10 @@ export function recordSentRequest(
   return limitSources(withCallerState(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
-/** Announces a rewrite that will change the next API request of the caller `source`. */
+/**
+ * Announces a rewrite that will change the next API request of the caller `source`, so that it is not reported as a cache
+ * break. After a compaction, an undo or a restart, that request is compared with none.
+ */
 export function announceRewrite(
   watch: CacheMonitor,
   source: string,
@@ -163,11 +165,13 @@ export function matchesPattern(name: string, pattern: string): boolean {
 
 // Input and outcome of a cache check, which compares the cache read of a response with the expected one.
 
+/** What a response tells about its cache read. */
 export interface CacheCheckInput {
   /** Caller of the API request (query source), such as `repl_main_thread`. */
   readonly source: string
   /** Usage of the response. If null, the cache read cannot be judged. */
   readonly usage: TokenUsage | null
+  /** The provider's own explanation of a cache miss. */
   readonly word?: ProviderMissReport | null
   /** What the provider reports to have cleared from the API request by itself; null or absent if nothing. */
   readonly edits?: ReportedEdits | null
@@ -189,6 +193,7 @@ export interface ReportedEdits extends AppliedEdits {
   readonly firstCleared?: string
 }
 
+/** Rules of the provider and the policy for judging a cache read. */
 export interface CacheBreakRules {
   readonly policy: CacheBreaksPolicy
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking' | 'spelling'>
@@ -196,7 +201,10 @@ export interface CacheBreakRules {
   readonly prices: ModelPrices | null
   /** Removes secrets from parameter values that a cache-break event quotes. Without it, values are quoted as sent. */
   readonly redact?: (text: string) => string
-  /** True to count losses that nothing explains, from a provider that promises no cache reads. Default: false, no alarm is given. */
+  /**
+   * True to count losses that nothing explains, from a provider that promises no cache reads. Default: false, without an
+   * alarm.
+   */
   readonly countsUnpromised?: boolean
 }
 

@@ -228,6 +228,7 @@ function findComparedRequest({ sent, forecast, previous }: PendingRequest): Answ
   return { sent, blockIndex: forecast.basis.request.blockIndex, edits: null }
 }
 
+/** Compares the read with the expectation: a break, the cost of an announced rewrite, or an ordinary read. */
 function detectBreak(
   pending: RequestWithReportedEdits,
   answer: CacheCheckInput,

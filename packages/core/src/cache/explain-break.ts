@@ -48,6 +48,7 @@ interface MissExplanation {
   readonly also: readonly RequestDifference[]
 }
 
+/** Returns the most likely cause of a cache miss, and all other differences. Values in them are redacted. */
 export function explainCacheMiss(miss: CacheMiss): MissExplanation {
   const { differences, word, rules } = miss
   const able = differences.filter((difference) => canExplain(difference, miss))
@@ -60,11 +61,10 @@ export function explainCacheMiss(miss: CacheMiss): MissExplanation {
 }
 
 /**
- * Checks whether a difference can have caused the cache miss. Every difference is ruled out if what it changed was no
- * longer cached. A changed message is ruled out if even the prefix before
- * that message was not read. A removed marker on tools or system prompt is ruled out if a message marker can still find
- * the cached prefix. Changed context edits are not part of the cache key: they are ruled out unless cleared content came
- * back.
+ * Checks whether a difference can have caused the cache miss. Ruled out are: any difference in what was no longer cached; a
+ * changed message if even the prefix before it was not read; a removed marker on tools or system prompt if a message marker
+ * can still find the cached prefix; and changed context edits, which are no part of the cache key, unless cleared content
+ * came back.
  */
 function canExplain(
   difference: RequestDifference,
@@ -79,7 +79,10 @@ function canExplain(
   return !isInMessages || !canReachLastPrefix(pending.chain, pending.forecast.basis.request, rules.profile)
 }
 
-/** Checks whether a prefix with the changed part was still cached. If the change is not in the messages, any cached prefix counts. */
+/**
+ * Checks whether a prefix with the changed part was still cached; for a change outside the messages, any cached prefix
+ * counts.
+ */
 function wasCached(difference: RequestDifference, { sent, chain }: PendingRequest): boolean {
   const isInMessages = findReasonZone(difference) === 'messages'
   const prefixes = chain?.prefixes.filter(({ level }) => !isInMessages || level === 'messages')
@@ -137,10 +140,7 @@ function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: stri
   return { ...reason, before: redactValue(reason.before), after: redactValue(reason.after) }
 }
 
-/**
- * Formats the evidence for the cause of a cache break: token counts first, then other changes and the provider's
- * report.
- */
+/** Formats the evidence for the cause of a cache break: token counts first, then other changes and the provider's report. */
 export function formatBreakEvidence(
   { reason, also }: MissExplanation,
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
@@ -175,6 +175,7 @@ interface LossCost {
   readonly dollars: number | null
 }
 
+/** Returns the sentence for users about a cache break: the cause, the cost, and advice or the payback. */
 export function describeBreak(
   reason: CacheBreakReason,
   cost: LossCost,
@@ -187,6 +188,7 @@ export function describeBreak(
     : `Cache broke by an intended change: ${fact}; ${describeCost(cost)}${describePayback(ours)}.`
 }
 
+/** Returns the sentence for users about the cost of a rewrite that the engine announced. */
 export function describeOwnRewrite(ours: OwnRewrite, cost: LossCost): string {
   return `Price of an intended change: ${ours.act}; ${describeCost(cost)}${describePayback(ours)}.`
 }
@@ -203,6 +205,7 @@ function describePayback({ breakEvenTurns }: OwnRewrite): string {
 
 // Clauses that describe each cause of a cache break.
 
+/** Returns a clause about a cause, without its cost. */
 export function describeCause(reason: CacheBreakReason): string {
   switch (reason.kind) {
     case 'expired':

@@ -197,6 +197,7 @@ function comparePieces(before: readonly SentPrefixPiece[], after: readonly SentP
 
 // Properties of the messages as a whole that are part of the cache key, such as whether any image is present.
 
+/** Lists changes of what the cache key takes from the messages as a whole: images and citations. */
 export function diffMessageTraits(before: BlockIndex, after: BlockIndex): readonly RequestDifference[] {
   const [was, is] = [before.end.traits, after.end.traits]
   if (was === is) return []
@@ -331,6 +332,7 @@ const MAX_DIFF_CHARACTERS = 20_000
 const MAX_SIDE_CHARACTERS = 2_000
 const CONTEXT_CHARACTERS = 80
 
+/** Formats the differences as a diff of at most 20,000 characters. `redact` removes secrets from all quoted texts. */
 export function formatRequestDiff(diff: RequestDiff, redact: RedactText): string {
   const parts = diff.differences.map((difference) => {
     const sides = listTextPairs(difference, diff).flatMap(([before, after]) =>

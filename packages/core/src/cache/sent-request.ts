@@ -23,6 +23,7 @@ import type { AssembledRequest } from '../request/build-request.ts'
 import type { PlannedMarker } from '../request/cache-markers.ts'
 import { isLoadedUpfront, type RequestPrefix, readToolOrTypeName } from '../request/prefix-snapshot.ts'
 
+/** An API request as break detection compares it. */
 export interface SentRequest {
   /** Caller that sent the API request (query source), such as `repl_main_thread`, `agent:…` or `compact`. */
   readonly source: string
@@ -57,6 +58,7 @@ export interface SentParameters extends CacheParameters {
   readonly model: string
 }
 
+/** A cache marker with its lifetime; a marker that names none has the provider's default. */
 export interface SentMarker {
   readonly zone: CacheLevel
   /** Index of the marked tool, system block or message. */
@@ -76,10 +78,12 @@ export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf
   readonly previous?: MonitoredRequest
 }
 
+/** A sent request with the prefix object that it was built from. */
 export interface MonitoredRequest extends SentRequest {
   readonly front: RequestPrefix
 }
 
+/** Returns the parts of a request that break detection compares. Texts of an unchanged prefix are taken from `previous`. */
 export function toSentRequest(request: AssembledRequest, sending: SendContext): MonitoredRequest {
   const { profile, previous, ...given } = sending
   const { cache, spelling } = profile
@@ -123,18 +127,20 @@ export function findBlockText(messages: MessageList, { message, block }: BlockPo
   return found === undefined || block >= toMessageBlocks(found).length ? '' : toBlockText(found, block)
 }
 
+/** Returns the JSON text of a block as it is sent. */
 export function toBlockText(message: TracedMessage, index: number): string {
   return message.raw?.get(index) ?? JSON.stringify(toMessageBlocks(message)[index] ?? null)
 }
 
 // An API request as the provider caches it: a list of blocks, a cache key, and prefixes that end at a cache marker.
 
+/** A request as the provider's cache sees it. */
 export interface CacheableRequest {
   /** Blocks before the messages: tools, then the system prompt. */
   readonly front: readonly (Block | JsonObject)[]
   readonly blockIndex: BlockIndex
   readonly key: CacheKey
-  /** Prefixes that the provider caches: those that end at a cache marker, and the whole prompt if the provider caches it by itself. */
+  /** Prefixes that the provider caches: those that end at a cache marker and, if it caches by itself, the whole prompt. */
   readonly markedPrefixes: readonly MarkedPrefix[]
 }
 

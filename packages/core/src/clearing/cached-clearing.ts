@@ -20,7 +20,7 @@ import { addResultTally, countResultTokens, type ToolResultIndex, tallyResults }
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
- * deletion costs nothing.
+ * deletion costs nothing. No proposal while fewer than `policy.clear.cached.fireAt` results could be deleted.
  */
 export function proposeClearingInCache(question: ClearInput): ProposalOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
@@ -81,9 +81,12 @@ export function createDeletionMessage(
   return { role: 'user', content: [spelling.deleteResults(compactedToolIds)] }
 }
 
-// What the index of tool results keeps of deletions.
+// Deletions in the index of tool results: added, cancelled and counted.
 
-/** Returns the index of tool results with these marked as deleted from the provider's cache. Every later request repeats the deletion. */
+/**
+ * Adds a deletion of these results from the provider's cache to the index. Every later request repeats it, after the record
+ * `anchorUuid`; without that, the index stays as it is.
+ */
 export function withDeletions(
   register: ToolResultIndex,
   ids: readonly string[],
@@ -95,8 +98,8 @@ export function withDeletions(
 }
 
 /**
- * Removes all cache deletions from the index. This happens when the cache has expired, because API requests then
- * contain the deleted text again.
+ * Removes all cache deletions from the index, and counts their results as clearable again. Needed when the cache has
+ * expired: API requests then contain the deleted text again.
  */
 export function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
   const back = tallyResults(
@@ -131,8 +134,8 @@ export function countDeletedTokens(
 }
 
 /**
- * Counts the estimated tokens that the entries still show but the provider has removed. If a response was measured, its
- * usage already excludes what the provider had cleared before.
+ * Counts the estimated tokens that the entries still show but the provider has removed. With `isMeasured` (the size is
+ * taken from a response's usage) only deletions after that response count: its usage excludes what was removed before.
  */
 export function countProviderRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
   const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })
@@ -152,7 +155,7 @@ export function createDeletionsExpiredNotice(
   return isWarm || register.deletions.length === 0 ? null : DELETIONS_END
 }
 
-/** Returns the tokens deleted so far in the provider's cache, from the newest response that reports them; 0 if none. */
+/** Returns the total of tokens deleted from the provider's cache, from the newest response that reports it; 0 if none does. */
 export function readDeletedTokens({ entries }: Pick<ContextView, 'entries'>): number {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record

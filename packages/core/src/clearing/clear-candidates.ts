@@ -37,6 +37,7 @@ export interface ClearProposal {
   readonly breakEvenCalls: number | null
   /** Reason for the clearing, as a sentence for the user. */
   readonly why: string
+  /** The first tool call or result that changes: what is cached in front of it stays cached. */
   readonly firstChange: FirstToolChange
   readonly released: ReleasedContent
 }
@@ -48,6 +49,7 @@ interface ReleasedContent {
   readonly filePaths: readonly string[]
 }
 
+/** A tool call whose result, large inputs, or both can be cleared. */
 export interface ClearCandidate {
   readonly result: ToolResult
   /** Estimated tokens that clearing the tool result frees; 0 if only the inputs of the tool call are cleared. */
@@ -71,13 +73,15 @@ interface ClearCandidateInput {
   /** Files used last whose newest read and newest change are not cleared, up to so many tokens; default none. */
   readonly keptFiles?: { readonly count: number; readonly tokens: number }
   /**
-   * The placeholder that replaces a cleared result, used to estimate its size; null if a cleared result leaves no
-   * placeholder.
+   * The placeholder that replaces a cleared result, used to estimate its size; null if a cleared result leaves no placeholder.
    */
   readonly placeholder: ToolResultBlock | null
 }
 
-/** Returns the tool results that can be cleared, oldest first. */
+/**
+ * Returns the tool results that can be cleared, oldest first. Left out are the `keep` newest, those of `keptFiles`, pinned
+ * ones, those that the model has not answered yet, and those too small to be worth a placeholder.
+ */
 export function findClearCandidates({
   register,
   pins,
@@ -110,7 +114,10 @@ export function findClearCandidates({
   })
 }
 
-/** Returns the ids of the newest read and the newest change of each of the files used last. */
+/**
+ * Returns the ids of the newest read and the newest change of each of the `count` files used last, as far as they fit
+ * in `tokens`.
+ */
 function listNewestFileCalls(
   { results }: ToolResultIndex,
   { count, tokens }: { readonly count: number; readonly tokens: number },
@@ -142,10 +149,7 @@ const MIN_PLACEHOLDERS = 2
 /** Estimated tokens of the placeholder that replaces a large tool call input. */
 const INPUT_PLACEHOLDER_TOKENS = 10
 
-/**
- * Lists the clearable tool results, oldest first, without those that were already cleared or that the provider has
- * removed.
- */
+/** Lists the clearable tool results, oldest first, without those that were already cleared or that the provider has removed. */
 function listClearable({ results, removedByProvider }: ToolResultIndex): readonly ToolResult[] {
   return [...results].filter(
     (result) =>
@@ -182,10 +186,9 @@ export function orderCandidates(
 }
 
 /**
- * Returns the id of the first tool call whose result could be cleared now; null if there is none. A cache marker before
- * that result survives a clearing. If the inputs of the call could be cleared too, the change would begin at the call
- * itself, so an earlier result is returned. Results that only the provider removed count, because the messages still
- * contain them.
+ * Returns the id of the first tool call whose result could be cleared now; null if there is none. A cache marker before that
+ * result survives a clearing. If the inputs of the call could be cleared too, the change would begin at the call itself, so an
+ * earlier result is returned. Results that only the provider removed count, because the messages still contain them.
  */
 export function findFirstClearableId(
   register: ToolResultIndex,
@@ -202,11 +205,15 @@ export function findFirstClearableId(
   return null
 }
 
-/** Checks whether the result is long enough to be cleared or its tool call has large inputs. */
+/** Checks whether the tool may be cleared, and the result has at least `least` tokens or its call has large inputs. */
 function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean {
   return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
 }
 
+/**
+ * Returns the id of the call in front of whose result a cache marker survives a clearing of `results[index]`: its own if it has
+ * no large inputs, else that of the last call of an earlier response (its own if there is none).
+ */
 function findEdge(results: ToolResultIndex['results'], index: number): string | null {
   const call = results.at(index)?.call
   if (call === undefined || call.inputs.length === 0) return call?.id ?? null
@@ -217,6 +224,7 @@ function findEdge(results: ToolResultIndex['results'], index: number): string | 
 
 // The following functions compute what a clearing removes, listed in conversation order.
 
+/** The tool results to clear, and the fields of tool inputs to clear. */
 export interface ClearSelection {
   readonly results: readonly ToolResult[]
   readonly inputs: readonly (ClearedInput & { readonly result: ToolResult })[]
@@ -253,7 +261,7 @@ export function countFreedTokens(candidates: readonly ClearCandidate[]): number 
 
 /**
  * Finds the first tool call or result that the selection changes, its place in the context, and the index of its
- * response. Tool calls come before the results of the same response.
+ * response. Tool calls come before the results of the same response. Throws for an empty selection.
  */
 export function findFirstClearedPart({ results, inputs }: ClearSelection): {
   readonly change: FirstToolChange
@@ -330,8 +338,7 @@ export function findOutdatedMemoryFiles(
 // The placeholder tells the model that a tool result was cleared and how to read the original text.
 
 /**
- * Default name of the tool with which the model reads earlier content. A host with its own tool of this name sets
- * another name.
+ * Default name of the tool with which the model reads earlier content. A host with its own tool of this name sets another name.
  */
 export const HISTORY_TOOL_NAME = 'history'
 
@@ -343,6 +350,7 @@ export interface RetrievalPaths {
   readonly transcript: string | null
 }
 
+/** The model has no way to read removed content. */
 export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
 
 /**

@@ -35,9 +35,7 @@ export interface ClearInput {
   readonly cache: CacheTemperature
   readonly prices: CachePrices
   readonly retrieval: RetrievalPaths
-  /**
-   * Tokens of the next API request. `expected`: best estimate, used in reports. `high`: upper bound, used in decisions.
-   */
+  /** Tokens of the next API request. `expected`: best estimate, used in reports. `high`: upper bound, used in decisions. */
   readonly context: { readonly expected: number; readonly high: number }
   /** Factor that corrects token estimates in this session: actual tokens divided by estimated tokens. */
   readonly scale: number
@@ -55,8 +53,8 @@ export interface ClearInput {
 }
 
 /**
- * Returns how many of the files used last keep their newest read and change, and in how many tokens: those for which a
- * compaction has room when it brings files back. No files, if the user asked for the clearing.
+ * Returns how many of the files used last keep their newest read and change, and within how many estimated tokens: as
+ * many as a compaction has for the files that it attaches again. No files if the user asked for the clearing.
  */
 export function computeKeptFilesLimit({ policy, scaled, scale, target }: ClearInput): {
   readonly count: number
@@ -68,7 +66,7 @@ export function computeKeptFilesLimit({ policy, scaled, scale, target }: ClearIn
   }
 }
 
-/** Outcome of considering a clearing: the proposal, or null, and the reason in `why`. */
+/** A proposal, or null if nothing is proposed. `why`: the reason for either, as text for the user. */
 export interface ProposalOutcome<P> {
   readonly proposal: P | null
   readonly why: string
@@ -94,6 +92,10 @@ export function mustClearAtAnyCost({ scaled, context, target }: ClearInput): boo
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
 }
 
+/**
+ * Turns a selection into a proposal. Declines, with the reason, if too little would be freed, if thinking that must stay
+ * would become invalid, or if the clearing neither is needed nor pays for itself.
+ */
 export function buildClearProposal(
   question: ClearInput,
   choice: ClearModeSelection,
@@ -192,14 +194,13 @@ function describeProposal(
   return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
 }
 
-// The following functions format counts and durations for the texts of proposals.
-
+/** Returns the count followed by the noun, with an s unless the count is 1: "3 calls". */
 export function pluralize(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-// A clearing saves reading E freed tokens with every later call. Once, it costs writing the L tokens after them to
-// the cache again. With read price r and write price w, it has paid for itself after (w/r − 1) · L / E calls.
+// A clearing frees E tokens, which no later call reads. Once, the L tokens after them are written to the cache instead of
+// read from it. With read price r and write price w, it has paid for itself after (w/r − 1) · L / E calls.
 
 interface CachePrices {
   /** Dollars per million tokens; null if prices are unknown. */
@@ -208,6 +209,7 @@ interface CachePrices {
   readonly write: 'writeShort' | 'writeLong'
 }
 
+/** What a rewrite of cached tokens costs, and after how many calls it has paid for itself. */
 export interface RewritePrice {
   /** Model calls after which the savings exceed the cost of the rewrite; null if they never do. */
   readonly breakEvenCalls: number | null
@@ -218,6 +220,7 @@ export interface RewritePrice {
 }
 
 interface ChangePrice extends RewritePrice {
+  /** Tokens that are written to the cache again. */
   readonly rewritten: number
 }
 
@@ -271,9 +274,9 @@ function countBreakEvenCalls(freed: number, rewritten: number, inReads: number):
 }
 
 /**
- * Returns how many calls can save money after a clearing that frees `freed` tokens: those until the cache expires or,
- * if that comes first, until the context has grown to the auto-compact threshold. The compaction there replaces what
- * the clearing had written to the cache.
+ * Estimates how many calls will benefit from a clearing that frees `freed` tokens: those until the cache expires or, if
+ * that comes first, until the context has grown to the auto-compact threshold. The compaction there replaces what the
+ * clearing had written to the cache.
  */
 export function countPayingCalls(
   { cache, scaled, context, growthPerCall = null }: ClearInput,
@@ -285,6 +288,7 @@ export function countPayingCalls(
   return Math.min(cache.expectedCalls, Math.max(0, room) / growthPerCall)
 }
 
+/** Returns true if more calls are expected than are needed to save what the rewrite costs. */
 export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: number): boolean {
   return breakEvenCalls !== null && expectedCalls > breakEvenCalls
 }
@@ -304,8 +308,8 @@ const MUST_KEEP_THINKING =
   'the current turn must begin with its thinking, which a clearing before it would make invalid; wait for the end of the turn'
 
 /**
- * Finds the responses whose thinking a clearing would invalidate, oldest first, and the estimated tokens of that
- * thinking. `changed`: index of the response with the first changed tool call or result.
+ * Finds the responses whose thinking a clearing would invalidate, oldest first, and the estimated tokens of that thinking. Not
+ * ok, with the reason, if some of it must stay. `changed`: index of the response with the first changed tool call or result.
  */
 export function findInvalidatedThinking(question: BoundInput, changed: number): BoundResult {
   const { register, profile } = question

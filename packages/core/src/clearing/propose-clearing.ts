@@ -1,6 +1,6 @@
 /**
- * Decides what to clear before the next API request, or why nothing is cleared. Depending on provider, cache and
- * policy, only one of four clearing modes applies at a time, so no tool result is cleared twice.
+ * Decides what to clear before the next API request, or why nothing is cleared. Provider, cache and policy select one of
+ * four clearing modes (`cached`, `native`, `idle`, `budget`), never two at a time, so no tool result is cleared twice.
  */
 
 import { formatCount, formatDuration } from '../cost/prices.ts'
@@ -25,20 +25,22 @@ import {
 } from './clear-proposal.ts'
 import { type ProviderEditPlan, type ProviderEditsInput, planProviderEdits } from './provider-clearing.ts'
 
+/** What the choice of a clearing mode depends on. */
 export interface ClearModeInput extends ClearInput {
+  /** Switches of the session, which can turn clearing off whatever the policy says. */
   readonly switches?: Switches
   /** True if thinking is enabled in the API request. */
   readonly thinks: boolean
-  /**
-   * False if the API request does not name the beta feature that the provider's context edits require. Default: true.
-   */
+  /** False if the API request does not name the beta feature that the provider's context edits require. Default: true. */
   readonly canEdit?: boolean
 }
 
+/** What a clearing, by the engine or by the provider, is decided from. */
 export interface ProposeClearingInput
   extends ClearModeInput,
     Pick<ProviderEditsInput, 'tools' | 'lastEdits' | 'canStart'> {}
 
+/** What to do about clearing before the next API request, and why. Nothing has been changed yet. */
 export interface ClearingDecision {
   /** The clearing mode to use now; null if nothing is to be cleared. */
   readonly way: ClearMode | null
@@ -54,6 +56,7 @@ const PROPOSE_BY_MODE = {
   cached: proposeClearingInCache,
 }
 
+/** Chooses the clearing mode, and proposes what it would clear. Changes nothing. */
 export function proposeClearing(question: ProposeClearingInput): ClearingDecision {
   const { way, why } = chooseClearMode(question)
   if (way === null) return { way, proposal: null, native: null, why }
@@ -61,6 +64,7 @@ export function proposeClearing(question: ProposeClearingInput): ClearingDecisio
   return { way, native: null, ...PROPOSE_BY_MODE[way](question) }
 }
 
+/** Returns the clearing mode to use now, null for none, and the reason for the choice. */
 export function chooseClearMode(question: ClearModeInput): Pick<ClearingDecision, 'way' | 'why'> {
   const { policy, profile, cache, target, switches = NO_SWITCHES } = question
   const state = findMechanismStates(policy, switches).clear
@@ -114,9 +118,7 @@ function hasClientMode({ clear: { ways } }: ClearModeInput['policy']): boolean {
 // Idle mode: after a long pause the cache has expired, so a rewrite costs nothing extra. All but the newest tool
 // results are cleared.
 
-/**
- * Explains why the session is not idle: the pause is too short, or the cache is still warm. Returns null if it is idle.
- */
+/** Explains why the session is not idle: the pause is too short, or the cache is still warm. Returns null if it is idle. */
 export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | null {
   const { afterMinutes } = policy.clear.idle
   const after = afterMinutes === 'ttl' ? cache.ttlMs : afterMinutes * 60_000
@@ -126,6 +128,7 @@ export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | 
   return cache.isWarm ? 'the cache is still warm' : null
 }
 
+/** Proposes to clear all but the newest results. Declines if that would free less than the policy's minimum. */
 export function proposeIdleClearing(question: ClearInput): ProposalOutcome<ClearProposal> {
   const { register, policy, scaled, scale } = question
   const minimum = scaled.budgets.clear.idleMinimumFreed
@@ -137,6 +140,7 @@ export function proposeIdleClearing(question: ClearInput): ProposalOutcome<Clear
   return buildClearProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
 }
 
+/** Returns the candidates for a clearing by the engine, oldest first, without the `keep` newest results. */
 export function findOldResults(question: ClearInput, keep: number): readonly ClearCandidate[] {
   const { register, pins, retrieval } = question
   return findClearCandidates({
@@ -157,6 +161,7 @@ export function isAboveWarningLine({ scaled, context, target }: ClearInput): boo
   return target !== undefined || (scaled.known && context.high >= scaled.lines.warning)
 }
 
+/** Proposes to clear results until those left fit the target. Declines if too little would be freed, or it would not pay. */
 export function proposeBudgetClearing(question: ClearInput): ProposalOutcome<ClearProposal> {
   const { policy, context, scaled, target } = question
   const line = scaled.known ? ` of ${formatCount(scaled.lines.limit)}` : ''

@@ -1,8 +1,8 @@
 /**
- * Clearing mode `native`: from the trigger on, each API request asks the provider to clear old tool results; messages
- * and thinking stay valid. The provider keeps no state and applies the edits to every request again. Until its first
- * clearing, the number of kept results is held fixed. From then on, the first kept result is held fixed: with a fixed
- * number, each tool call would clear one more result and rewrite the cached prefix.
+ * Clearing mode `native`: above a size of the context, each API request asks the provider to clear old tool results (its
+ * "context edits"); messages and thinking stay valid. The provider keeps no state and applies the edits to every request
+ * again. Until its first clearing, the number of kept results is held fixed. From then on, the first kept result is held
+ * fixed: with a fixed number, each tool call would clear one more result and rewrite the cached prefix.
  */
 
 import type { FirstToolChange } from '../cache/cache-model.ts'
@@ -22,6 +22,7 @@ import {
 } from './clear-proposal.ts'
 import { findToolResult, type ToolCall, type ToolResultIndex } from './tool-result-index.ts'
 
+/** What the context edits of an API request depend on. */
 export interface ProviderEditsInput extends ClearInput {
   /** Names of the tools that the API request declares. */
   readonly tools: readonly string[]
@@ -33,6 +34,7 @@ export interface ProviderEditsInput extends ClearInput {
   readonly canStart?: boolean
 }
 
+/** What an API request asks the provider to clear, and what that is expected to save and cost. */
 export interface ProviderEditPlan {
   /** Context edits in the order that providers require: thinking first. */
   readonly edits: readonly ProviderEdit[]
@@ -44,6 +46,7 @@ export interface ProviderEditPlan {
   readonly price: ProviderEditPrice | null
 }
 
+/** Plans the context edits of the next API request. Asks for no more than the last one unless more clearing is worth it. */
 export function planProviderEdits(question: ProviderEditsInput): ProviderEditPlan {
   const { register, profile, thinks } = question
   const { clearThinking, clearToolUses } = profile.contextEdits
@@ -73,6 +76,7 @@ function createResultsEdit(question: ProviderEditsInput, cut: number): ClearResu
   }
 }
 
+/** Returns the tokens of context from which the provider clears. */
 function readTrigger({ scaled, policy }: ClearInput): number {
   return scaled.known ? scaled.nativeTrigger : policy.clear.native.triggerTokens
 }
@@ -100,15 +104,13 @@ interface ProviderCut {
   readonly price: ProviderEditPrice | null
 }
 
-/**
- * Expected cost of a clearing by the provider: the tokens freed, and the tokens that must be written to the cache
- * again.
- */
+/** Expected cost of a clearing by the provider: the tokens freed, and the tokens that must be written to the cache again. */
 interface ProviderEditPrice extends RewritePrice {
   readonly freedTokens: number
   readonly rewrittenTokens: number
 }
 
+/** Returns the cut to ask for: that of the last clearing, or a later one if the context is large enough and it is worth it. */
 function findCut(question: ProviderEditsInput): ProviderCut {
   const { register, context, canStart = true } = question
   const from = register.native?.cut ?? 0
@@ -252,8 +254,8 @@ export function findRequestedClearing(
 }
 
 /**
- * Returns a proposal that records what the provider newly cleared for the last API request; null if there is nothing
- * new.
+ * Returns a proposal that records what the provider newly cleared for the last API request (it is done already, nothing
+ * is left to decide); null if there is nothing new. `applied`: the edits that the response reports.
  */
 export function findAppliedClearing(
   question: Pick<ClearInput, 'register' | 'context'>,

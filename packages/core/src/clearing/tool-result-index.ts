@@ -11,6 +11,7 @@ import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
+/** The index. "Place" is an index in `entries`, unless a field says otherwise. */
 export interface ToolResultIndex {
   readonly rules: ToolResultRules
   /** The context entries that the index covers. */
@@ -39,8 +40,7 @@ export interface ToolResultIndex {
   /** Deletions from the provider's cache that every API request still has to repeat. */
   readonly deletions: readonly CacheDeletion[]
   /**
-   * Tool results that the provider removed although the messages still contain them. Maps the tool call id to the
-   * clearing mode.
+   * Tool results that the provider removed although the messages still contain them. Maps the tool call id to the clearing mode.
    */
   readonly removedByProvider: PersistentMap<'cached' | 'native'>
   /**
@@ -54,10 +54,7 @@ export interface ToolResultIndex {
    */
   readonly thinkingResponses: AppendList<ThinkingResponse>
   readonly clearedThinkingCount: number | null
-  /**
-   * Number and tokens of the clearable results that are still in the context, including large inputs of their tool
-   * calls.
-   */
+  /** Number and tokens of the clearable results that are still in the context, including large inputs of their tool calls. */
   readonly clearable: ResultTally
   /** Number and tokens of the clearable results that were added since the last clearing. */
   readonly clearableSinceLast: ResultTally
@@ -70,9 +67,7 @@ export interface ToolResultIndex {
   readonly firstOpenCall: number
   /** True if a user entry has followed the newest responses (`openResponses`). */
   readonly hasUserEntry: boolean
-  /**
-   * Index of the newest assistant entry in the context, or -1. The model has seen all tool results before that entry.
-   */
+  /** Index of the newest assistant entry in the context, or -1. The model has seen all tool results before that entry. */
   readonly lastResponsePlace: number
   /** Index of the context entry with the newest user prompt, or -1. */
   readonly lastPromptPlace: number
@@ -94,6 +89,7 @@ interface ResultTally {
 
 export const EMPTY_RESULT_TALLY: ResultTally = { count: 0, tokens: 0 }
 
+/** Creates the index of an empty context. */
 export function createToolResultIndex(rules: ToolResultRules): ToolResultIndex {
   return {
     rules,
@@ -133,7 +129,7 @@ export function findToolResult(
   return place === undefined ? undefined : results.at(place)
 }
 
-/** Counts the estimated tokens of the results of these tool calls. */
+/** Counts the estimated tokens of the results of these tool calls; calls without a result count as 0. */
 export function countResultTokens(register: ToolResultIndex, ids: readonly string[]): number {
   return ids.reduce((sum, id) => sum + (findToolResult(register, id)?.tokens ?? 0), 0)
 }
@@ -143,7 +139,7 @@ export function countShownTokens({ tokens, isCleared, call }: ToolResult): numbe
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
 
-/** Returns number and tokens of the clearable results of these tool calls. */
+/** Returns number and tokens of the results of these calls that are clearable and not yet cleared, with their large inputs. */
 export function tallyResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
   return ids.reduce((sum, id) => {
     const result = findToolResult(register, id)
@@ -152,6 +148,7 @@ export function tallyResults(register: ToolResultIndex, ids: readonly string[]):
   }, EMPTY_RESULT_TALLY)
 }
 
+/** Returns the sum of two tallies; the difference with `sign` −1. */
 export function addResultTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
   return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
@@ -159,6 +156,7 @@ export function addResultTally(tally: ResultTally, added: ResultTally, sign: 1 |
 /** The facts about a tool call that the index keeps from `describeToolCall`. */
 type CallTarget = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 
+/** A tool call of the context, as the index keeps it. */
 export interface ToolCall extends CallTarget {
   readonly id: string
   readonly tool: string
@@ -174,6 +172,7 @@ export interface ToolCall extends CallTarget {
   readonly inputs: readonly LargeInput[]
 }
 
+/** The result of a tool call, as the index keeps it. */
 export interface ToolResult {
   readonly call: ToolCall
   /** `uuid`: uuid of the log record that contains the tool result. `place`: index of its entry in the context. */
@@ -188,10 +187,7 @@ export interface ToolResult {
    */
   readonly isComplete: boolean
   readonly isCleared: boolean
-  /**
-   * If this result only says "unchanged since …": id of the earlier tool call whose result has the text. Otherwise
-   * null.
-   */
+  /** If this result only says "unchanged since …": id of the earlier tool call whose result has the text. Otherwise null. */
   readonly refersTo: string | null
 }
 
@@ -230,8 +226,10 @@ export interface Supersession {
   readonly open: PersistentMap<AppendList<AnsweredCall>>
 }
 
+/** `made-good`: the call had failed, and the same was later done with success. */
 export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
 
+/** What the index keeps of a call with its result, to find out which earlier results it makes obsolete. */
 export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
   Pick<ToolResult, 'isError' | 'isComplete'>
 
@@ -244,10 +242,7 @@ export interface ToolResultRules {
   readonly isClearable: (tool: string) => boolean
   /** Names of tools that always count as writing files. Other tools are recognised by their input. */
   readonly writeTools: readonly string[]
-  /**
-   * A tool input with at least this many tokens counts as large and can be cleared. Infinite if inputs are never
-   * cleared.
-   */
+  /** A tool input with at least this many tokens counts as large and can be cleared. Infinite if inputs are never cleared. */
   readonly largeInput: number
 }
 
@@ -259,6 +254,7 @@ interface IndexRulesOptions {
   readonly host?: HostTools
 }
 
+/** Returns the rules for one policy, host and context window. */
 export function createToolResultRules(question: IndexRulesOptions): ToolResultRules {
   const { estimator, policy, host, largeInput } = question
   return {

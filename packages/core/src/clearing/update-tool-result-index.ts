@@ -212,8 +212,7 @@ function withSize(register: ToolResultIndex, result: ToolResult): ToolResultInde
 }
 
 /**
- * Records how a new tool result affects earlier ones: it may make them obsolete, be the newest read of a file, or refer
- * to them.
+ * Records how a new tool result affects earlier ones: it may make them obsolete, be the newest read of a file, or refer to them.
  */
 function withReferences(
   register: ToolResultIndex,
@@ -345,10 +344,7 @@ function withProviderCut(
   }
 }
 
-/**
- * Returns the strings in a list of ids. Returns an empty list for any other value, which logs of other programs may
- * hold.
- */
+/** Returns the strings in a list of ids. Returns an empty list for any other value, which logs of other programs may hold. */
 function toIds(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((id): id is string => typeof id === 'string') : []
 }

@@ -1,7 +1,7 @@
 /**
- * Commits a compaction draft: appends its records to the log as one batch, if the log is still at the expected
- * position. Messages appended meanwhile stay after the summary. If another writer rewrote the context, nothing is
- * committed.
+ * Commits a compaction draft: appends its records to the log as one batch. If another writer has appended to the log
+ * meanwhile, the new records are read and the commit is tried again; their messages stay after the summary. If the context
+ * was rewritten meanwhile, nothing is committed.
  */
 
 import { showsWholeFile } from '../clearing/clear-candidates.ts'
@@ -60,6 +60,7 @@ import {
 } from './draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
+/** A compaction that is in the log, or why there is none. */
 export type CompactionResult =
   | { readonly ok: true; readonly compaction: CommittedCompaction }
   | RefusedRewrite
@@ -67,7 +68,7 @@ export type CompactionResult =
 /** Number of attempts before a commit is given up because other writers keep appending. */
 const MAX_TRIES = 8
 
-/** Commits a compaction draft that was prepared earlier, and emits the phase `done`. */
+/** Commits a draft for a caller that has reviewed it, perhaps long after it was prepared. Emits the phase `done` at the end. */
 export function commitCompaction(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -76,7 +77,10 @@ export function commitCompaction(
   return emitDonePhase(commitDraft(turn, compaction, draft))
 }
 
-/** Commits a compaction draft. The caller emits the phase `done`. */
+/**
+ * Commits a draft, and runs the host's cleanups. Refuses it, with the log unchanged, if it is stale, not smaller than the
+ * context is now, or not acceptable to the provider. The caller emits the phase `done`.
+ */
 export async function* commitDraft(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -121,6 +125,7 @@ export async function* commitDraft(
   )
 }
 
+/** Returns how many turns lie between the last compaction and this one, and whether they are too few by policy. */
 export function measureCompactionSpacing(
   { turns, compactedIn }: TurnsSinceCompaction,
   { closeTurns }: AutoCompactPolicy,
@@ -137,6 +142,7 @@ interface PreparedCommit {
   /** The session before the compaction, and as it will be with it. */
   readonly states: { readonly before: SessionState; readonly after: SessionState }
   readonly records: readonly NewRecord[]
+  /** Expected tokens of the context after the compaction. */
   readonly after: number
 }
 
@@ -183,7 +189,7 @@ export function isSummarizedRecordPinned(
   return span.summarised.some(({ record: { uuid } }) => state.pins.has(uuid) && !pins.has(uuid))
 }
 
-/** The receipt made with the draft is reused, unless the summary was edited or messages were appended. */
+/** Returns the receipt made with the draft, or a new one if the summary was edited or messages were appended. */
 function* writeReceipt({ draft, isAsPrepared, states }: PreparedCommit): Steps<Receipt> {
   return isAsPrepared ? draft.receipt : yield* createDraftReceipt(draft, states)
 }
@@ -192,9 +198,8 @@ const PINNED_MESSAGE =
   'A message that the summary already replaces was pinned. Nothing was changed; compact again to keep it.'
 
 /**
- * If the user edited the summary, returns the draft with the edited text, without secrets; otherwise returns the same
- * draft. The edited text replaces the provider's compaction block, and facts missing from the old text are no longer
- * reported.
+ * If the user edited the summary, returns the draft with the edited text, without secrets; otherwise returns the same draft. The
+ * edited text replaces the provider's compaction block, and facts missing from the old text are no longer reported.
  */
 function applyEdit(draft: CompactionDraft): CompactionDraft {
   const { summary, preparedText } = draft
@@ -227,10 +232,7 @@ function withProbePrompt(turn: TurnContext): SessionState {
   )
 }
 
-/**
- * Finds the provider rules that the next API request violates. Without a system prompt and tools, checks only the
- * messages.
- */
+/** Finds the provider rules that the next API request violates. Without a system prompt and tools, checks only the messages. */
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, toNextPrefix(current, host), host).findings

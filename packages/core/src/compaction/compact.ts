@@ -58,7 +58,10 @@ import {
 } from './plan-compaction.ts'
 import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
-/** Compacts the context. The conversation stays unchanged unless the compaction succeeds. */
+/**
+ * Compacts the context. The conversation stays unchanged unless the compaction succeeds. A failure is returned and emitted
+ * (`compact-failed`); that of an automatic compaction is also counted.
+ */
 export async function* compact(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -131,10 +134,11 @@ interface NotesPlan {
   readonly keptTokens: number
 }
 
+/** How far a compaction with the notes came. */
 interface NotesAttempt {
   /** Null if a summary has to be written instead; an event tells why, unless notes are not kept or not used for this cause. */
   readonly end: CompactionResult | null
-  /** The results of the PreCompact hooks; null if they have not run. They run once for a compaction, even if a summary follows. */
+  /** The results of the PreCompact hooks, which run once, even if a summary follows; null if they have not run. */
   readonly hooked: PreCompactResult | null
 }
 
@@ -151,6 +155,7 @@ async function* compactWithNotes(
   return attempt
 }
 
+/** As `compactWithNotes`, without remembering that the notes could not be used. Never throws. */
 async function* tryNotes(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -165,7 +170,7 @@ async function* tryNotes(
     const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
     if (first.ok) return { end: first, hooked }
     if (request.mostTokens !== undefined) return { end: yield* refuseNotes(planned.plan, first), hooked }
-    // If the model's notes lag behind, so much is kept after them that the result is too large. Notes from the log cover everything.
+    // If the model's notes lag behind, so much is kept after them that the result is too large. Notes from the log cover all.
     const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
     const reason = first.reason === 'floor' ? 'threshold' : 'refused'
     const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)
@@ -196,6 +201,7 @@ async function* compactAsPlanned(
   return end
 }
 
+/** Emits why the notes were refused. Returns the refusal if it ends the compaction; null if a summary may still be written. */
 function* refuseNotes(
   { autoCompactTokens }: CompactionPlan,
   end: RefusedRewrite,
@@ -213,9 +219,9 @@ function* refuseNotes(
 }
 
 /**
- * Plans a compaction with the notes, up to the estimate of its result. If the model's notes cannot be used, notes from
- * the log take their place. Returns null if no notes can be used; an event tells why, unless the settings keep no
- * notes.
+ * Plans a compaction with the notes as its summary, if the result is expected to be small enough. If the model's notes
+ * cannot be used, notes from the log take their place. Returns null if no notes can be used; an event tells why, unless
+ * the settings keep no notes.
  */
 export async function* planWithNotes(
   turn: TurnContext,
@@ -279,7 +285,7 @@ export async function planWithLogNotes(
   return planned !== null && 'plan' in planned ? planned.plan : null
 }
 
-/** Returns true if notes are kept of this conversation. Calls that write summaries or notes have no notes themselves. */
+/** Returns true if the settings keep notes of this conversation. Never of the conversations that write summaries or notes. */
 export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
   return findMechanismStates(policy, switches).notes.on && !WHOLE_CONVERSATION_SOURCES.has(source)
 }
@@ -370,6 +376,7 @@ export function hasReadyNotes(state: SessionState, host: TurnHost, { notes }: Co
   return use.coveredUuid !== null && findEntry(state, use.coveredUuid) !== -1
 }
 
+/** Returns the newest rewrite and what the model's notes cover: while both are the same, notes once refused are refused again. */
 function describeNotesUse(
   { view }: SessionState,
   notes: NotesServices,
@@ -387,6 +394,7 @@ interface UsableNotes {
 
 type NotesRefusal = { readonly reason: NotesRefusalReason; readonly message: string }
 
+/** Reads the model's notes, after waiting for an update that is running. */
 async function* readModelNotes(
   turn: TurnContext,
   notes: NotesServices,
@@ -477,6 +485,7 @@ async function* waitForUpdate(turn: TurnContext, { store }: NotesServices): Asyn
   }
 }
 
+/** Finds where in the context the notes end. Refuses notes if that is not known. */
 function findCoverage({ state }: TurnContext, stored: StoredNotes): UsableNotes | NotesRefusal {
   const { text, coveredUuid, writtenBy: by } = stored
   if (coveredUuid === null)
@@ -495,10 +504,9 @@ function findEntry({ view: { entries } }: SessionState, uuid: string): number {
 }
 
 /**
- * Returns the position of the first entry to keep. Everything that the notes do not cover is kept, whatever its size.
- * Older entries are added until there are enough tokens and messages with text, up to the largest size and back to the
- * last compaction at most. The cut then moves backwards, so that calls and results, and the records of a response, stay
- * together.
+ * Returns the position of the first entry to keep. Everything that the notes do not cover is kept, whatever its size. Older
+ * entries are added until there are enough tokens and messages with text, up to the largest size and back to the last compaction
+ * at most. The cut then moves backwards, so that calls and results, and the records of a response, stay together.
  */
 function chooseKeptStart(turn: TurnContext, compaction: CompactionServices, uncovered: number): number {
   const { minimum, maximum } = compaction.scaled.budgets.keptMessages
@@ -559,7 +567,7 @@ function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): Compacti
   return { ...plan, notes: [...plan.notes, note] }
 }
 
-/** Returns the limits of the notes for the model's context window. */
+/** Returns the limits of the notes for the model's context window, in tokens, and the counter by which they are meant. */
 export function createNotesLimits(
   { state, host }: Pick<TurnContext, 'state' | 'host'>,
   compaction: CompactionServices,

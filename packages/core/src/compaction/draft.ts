@@ -1,6 +1,6 @@
 /**
- * A compaction draft is prepared but not yet committed, so that it can be reviewed and edited. This file also creates
- * the log records of a draft.
+ * A compaction draft is prepared but not yet committed, so that it can be reviewed and edited. This file also reads the
+ * history that a draft summarizes, and creates its log records and its receipt.
  */
 import {
   type ContextEntry,
@@ -41,6 +41,7 @@ import { chooseContinuation, createSummaryRecord } from '../summary/summary-prom
 import type { ContextTokens } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
+/** A compaction that can be committed as it is, or with an edited `summary.text`. */
 export interface CompactionDraft extends UnmeasuredDraft {
   readonly ok: true
   /** Estimated tokens of the next API request after the compaction. */
@@ -62,10 +63,7 @@ export interface UnmeasuredDraft {
   /** Attachments from context sources, such as todos or files, placed before the summary; `sourcesAfter`: after it. */
   readonly sourcesBefore: readonly SourceAttachment[]
   readonly sourcesAfter: readonly SourceAttachment[]
-  /**
-   * All attachments from context sources, by kind, then newest first. If the draft is too large, optional ones are
-   * dropped.
-   */
+  /** All attachments from context sources, by kind, then newest first. If the draft is too large, optional ones are dropped. */
   readonly allSources: readonly SourceAttachment[]
   /** uuids of attachments in the messages that stay and are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
@@ -73,16 +71,14 @@ export interface UnmeasuredDraft {
   readonly failedSources: CollectedSources['failed']
   /** Attachments with text that hooks added to the context. */
   readonly hookContext: readonly SourceAttachment[]
-  /**
-   * New prefix snapshot (system prompt, tools, model, parameters) that starts with the compaction; null if unchanged.
-   */
+  /** New prefix snapshot (system prompt, tools, model, parameters) that starts with the compaction; null if unchanged. */
   readonly snapshot: PrefixSnapshot | null
   readonly durationMs: number
 }
 
 /**
- * Creates the log records of a compaction draft for the current session. Returns null if the context was rewritten
- * after the draft was planned.
+ * Creates the log records of a compaction draft for the current session, without appending them. Entries appended after
+ * the draft was planned are kept. Returns null if the context was rewritten since.
  */
 export function createDraftRecords(
   turn: TurnContext,
@@ -169,9 +165,7 @@ export interface KeptContext {
   readonly span: CompactionSpan
   /** uuids of attachments in the kept messages that are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
-  /**
-   * True if the provider wrote the summary as a compaction block. Thinking that directly follows the block stays valid.
-   */
+  /** True if the provider wrote the summary as a compaction block. Thinking that directly follows the block stays valid. */
   readonly isBlock: boolean
   /** Entries appended while the summary was being written. */
   readonly added: readonly ContextEntry[]
@@ -223,8 +217,7 @@ function createSummaryBody(
 }
 
 /**
- * Creates the record of the provider's compaction block. Each request sends the block back byte for byte as the first
- * message.
+ * Creates the record of the provider's compaction block. Each request sends the block back byte for byte as the first message.
  */
 function createBlockBody(block: NonNullable<CompleteSummary['block']>, { at }: CompactionPlan): SummaryBody {
   return {
@@ -275,10 +268,7 @@ export interface CompactionRecordParts {
    * before the summary, otherwise after it.
    */
   readonly kept: readonly string[]
-  /**
-   * uuids of records placed last: user messages without a response, and messages appended while the summary was
-   * written.
-   */
+  /** uuids of records placed last: user messages without a response, and messages appended while the summary was written. */
   readonly last: readonly string[]
   /** Attachments placed before the summary, where unchanged ones stay cached. */
   readonly sourcesBefore: readonly RecordBody[]
@@ -296,9 +286,8 @@ interface RecordLinks {
 }
 
 /**
- * Creates the records of a compaction as one batch: boundary record, attachments before the summary, summary, prefix
- * snapshot, attachments after the summary. The boundary record lists the kept records and names the last record before
- * the compaction.
+ * Creates the records of a compaction as one batch: boundary record, attachments before the summary, summary, prefix snapshot,
+ * attachments after the summary. The boundary record lists the kept records and names the last record before the compaction.
  */
 export function createCompactionRecords(
   parts: CompactionRecordParts,
@@ -364,8 +353,7 @@ export function createDraftReceipt(
   })
 }
 
-// The records that a compaction summarizes, read once for all of its steps: the facts and the names in them.
-
+/** The records that a compaction summarizes, read once for all of its steps. */
 export interface SummarizedHistory {
   readonly facts: SessionFacts
   /** The names in the records, those that are most likely to be needed first. */

@@ -32,10 +32,12 @@ import {
   refuseIrreducible,
 } from './plan-compaction.ts'
 
+/** A draft that may be committed, or why there is none. */
 export type DraftResult = CompactionDraft | RefusedRewrite
 
+/** A draft as far as it could be made to fit, and how far it is from its target. */
 export interface FitResult {
-  /** Creates the draft with its receipt, or the refusal. Takes time in a long session, so only the final draft is created. */
+  /** Creates the draft with its receipt, or the refusal. Takes time in a long session, so call it for the final draft only. */
   readonly createOutcome: () => Promise<DraftResult>
   /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
   readonly over: number
@@ -43,8 +45,9 @@ export interface FitResult {
   readonly smaller: SmallerSummaryLimits | null
   /** Tokens of the summary, without the list of names. */
   readonly summaryTokens: number
-  /** True if the result is too large, so that any smaller one is better and only a last resort is accepted. */
+  /** True if the result is above its limit or saves too little, so that any smaller one is better. */
   readonly isTooLarge: boolean
+  /** True if the summary was written without a model. */
   readonly isLocal: boolean
 }
 
@@ -76,7 +79,10 @@ export function fitDraft(
   }
 }
 
-/** Returns why a result would be refused: it saves too little, or it is above its limit. Null if it is accepted. */
+/**
+ * Returns why a result would be refused: it saves too little, or it is above its limit, or above the limit's `most` if it
+ * has one. Null if it is accepted.
+ */
 function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-limit' | null {
   const { plan } = draft
   if (countMissingGain(plan, after) > 0) return 'not-smaller'
@@ -84,7 +90,10 @@ function findRefusal({ draft, after }: MeasuredDraft): 'not-smaller' | 'above-li
   return limit !== null && after[limit.size] > (limit.most ?? limit.tokens) ? 'above-limit' : null
 }
 
-/** Returns by how many tokens a compaction saves less than it must; 0 or less if it saves enough. Counts what is attached again. */
+/**
+ * Returns by how many tokens a compaction saves less than it must; 0 or less if it saves enough. What is attached again
+ * counts as part of the result.
+ */
 function countMissingGain(plan: CompactionPlan, after: ContextTokens): number {
   return after.expected - findLargestWorthwhileSize(plan)
 }
@@ -168,6 +177,7 @@ function findSmallerLocal(
   return rest <= 0 ? null : { restTokens: Math.max(0, Math.floor(rest - missing)) }
 }
 
+/** Counts the tokens of the summary without its list of names. */
 function countSummaryTokens(
   { state, host }: TurnContext,
   compaction: CompactionServices,
@@ -177,6 +187,7 @@ function countSummaryTokens(
   return Math.max(0, count(summary.text) - count(summary.ledger.join('\n')))
 }
 
+/** Measures the context as it would be with the draft. Returns null if the draft is stale. */
 function measureDraft(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -230,6 +241,7 @@ function listAttachedSources({
 /** Maximum number of times that attachments are dropped and the result is measured, since their sizes are estimates. */
 const MAX_ROUNDS = 3
 
+/** Drops optional attachments until the draft fits, in up to `MAX_ROUNDS` measured steps. Returns the smallest draft measured. */
 function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
   const { sourcesBefore, sourcesAfter } = whole.draft
   const { target, reservedTokens } = whole.draft.plan

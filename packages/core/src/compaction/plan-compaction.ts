@@ -1,6 +1,4 @@
-/**
- * Plans a compaction without changing anything: what it summarizes and keeps, the size now, the target, and the cost.
- */
+/** Plans a compaction without changing anything: what it summarizes and keeps, the size now, the target, and the cost. */
 
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextRewrite } from '../context/context-view.ts'
@@ -44,28 +42,24 @@ import {
   readCalibrationScale,
 } from '../tokens/usage.ts'
 
+/** What is asked for: which compaction, why, and with which limits. */
 export interface CompactionOptions {
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly form?: CompactionForm
-  /**
-   * uuid of the record that the user selected. Form `from` summarizes everything from it on, `up_to` everything before
-   * it.
-   */
+  /** uuid of the record that the user selected. Form `from` summarizes everything from it on, `up_to` everything before it. */
   readonly pivot?: string
+  /** The user's instructions for the summary. */
   readonly instructions?: string
   /** Maximum tokens of the context after the compaction. Default for a full compaction: the policy's target. */
   readonly target?: number
   /** `local`: the summary is written without a model. Default: in the ways that policy allows. */
   readonly summarizer?: 'local' | 'model'
   /**
-   * True if the session cannot continue without the compaction. A hook that blocks the compaction is then overruled and
-   * reported.
+   * True if the session cannot continue without the compaction. A hook that blocks the compaction is then overruled and reported.
    */
   readonly isForced?: boolean
-  /**
-   * Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money.
-   */
+  /** Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money. */
   readonly firedBy?: 'threshold' | 'price'
   /** What the provider said about the size of a prompt that it refused as too long; missing if there is no such refusal. */
   readonly refused?: TokenExcess
@@ -79,14 +73,12 @@ export interface CompactionOptions {
   readonly notesBy?: 'model' | 'local'
 }
 
+/** What a compaction will summarize and keep, and the sizes that its result is judged by. Nothing has been changed yet. */
 export interface CompactionPlan {
   readonly ok: true
   readonly request: CompactionOptions
   readonly span: CompactionSpan
-  /**
-   * The context entries when the compaction was planned; `rewrites`: the compactions and clearings in force at that
-   * time.
-   */
+  /** The context entries when the compaction was planned; `rewrites`: the compactions and clearings in force at that time. */
   readonly entries: AppendList<ContextEntry>
   readonly rewrites: readonly ContextRewrite[]
   /** uuids of the records that were pinned when the compaction was planned. */
@@ -179,11 +171,10 @@ interface WindowSizes {
 }
 
 /**
- * Returns the largest context, in estimated tokens, that the provider may take. Used if what every compaction keeps
- * (`least`) is expected to exceed `window`, since estimates of some texts are far too high. After a refusal, the
- * provider's count shows the error of the estimate, all of which may be in `least`. Without one, the lower bound of
- * `least` counts: a refusal costs nothing. Returns `window` if that does not help, and for a manual compaction: the
- * error then names what fills the window.
+ * Returns the largest context, in estimated tokens, that the provider may take. Used if what every compaction keeps (`least`) is
+ * expected to exceed `window`, since estimates of some texts are far too high. After a refusal, the provider's count shows the
+ * error of the estimate, all of which may be in `least`. Without one, the lower bound of `least` counts: a refusal costs nothing.
+ * Returns `window` if that does not help, and for a manual compaction: the error then names what fills the window.
  */
 function raiseWindow(
   window: number,
@@ -224,6 +215,10 @@ function limitResult(
   return { ...limit, tokens: limit.tokens - Math.ceil(free * UNCERTAIN_SHARE), most: limit.tokens }
 }
 
+/**
+ * Plans a compaction for the session as it is now. Refuses if compaction is switched off, if there is nothing to summarize,
+ * or if what must be kept is already too large.
+ */
 export function planCompaction(
   state: SessionState,
   request: CompactionOptions,
@@ -311,8 +306,9 @@ function measureLeastResult(
 }
 
 /**
- * Returns true if the provider may take the context as it is. With `isLeast`: if it may take what every compaction
- * keeps. The whole context is then sent although it may be refused, because a refusal tells its size.
+ * Returns true if the provider may take the context as it is, by the lower bound of the estimate. With `isLeast`: if it may
+ * take what every compaction keeps. The caller then sends the whole context although it may be refused, because a refusal
+ * tells its size.
  */
 export function mayFitWindow(
   state: SessionState,
@@ -329,6 +325,7 @@ export function mayFitWindow(
   return mayFitLimit(size, texts, findInputLimit(host, compaction.scaled))
 }
 
+/** Estimates the tokens of system prompt and tools, corrected by the usage that the provider reported. */
 export function estimatePrefixTokens(
   state: SessionState,
   { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
@@ -348,11 +345,13 @@ function measureEntries(
   return { ...calibrateSize(calibration, tokens, host.policy.estimate), source: 'estimated' }
 }
 
+/** Returns the tokens, of the expected size, that the limit leaves beside what is kept. */
 function measureRoom(least: ContextTokens, { tokens, size }: SizeLimit): number {
   const ratio = least[size] > 0 ? least.expected / least[size] : 1
   return Math.max(0, Math.floor((tokens - least[size]) * ratio))
 }
 
+/** How many of the largest parts of the context a refusal names. */
 const MAX_PARTS = 5
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Prepares a compaction draft: runs hooks, writes and checks the summary, attaches current todos, plan and files,
- * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
+ * Prepares a compaction draft: runs hooks, writes and checks the summary, attaches current todos, plan and files, measures the
+ * result. Appends nothing to the log but what its model calls cost; if a step fails, the conversation is unchanged.
  */
 
 import { limitSourceTime, readHostPrefix, withChosenTtl } from '../engine/announce-updates.ts'
@@ -47,7 +47,7 @@ import {
   writeSummary,
 } from './write-summary.ts'
 
-/** Prepares a compaction draft to be reviewed and committed later, and emits the phase `done`. */
+/** Prepares a draft for a caller that reviews it before a commit. Emits the phase `done` at the end. */
 export function prepareCompaction(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -57,8 +57,9 @@ export function prepareCompaction(
 }
 
 /**
- * Prepares a compaction draft for a caller that commits it at once and emits the phase `done` itself. `hooked`: the
- * results of the PreCompact hooks, if they have already run for this compaction.
+ * Prepares a draft for a caller that commits it at once and emits the phase `done` itself. `hooked`: the results of the
+ * PreCompact hooks if they have already run for this compaction; null to run them. The draft has the usage of all model
+ * calls, also of failed attempts.
  */
 export async function* prepareDraft(
   turn: TurnContext,
@@ -80,6 +81,7 @@ export async function* prepareDraft(
   }
 }
 
+/** As `prepareDraft`, without adding up the usage. */
 async function* runDraftSteps(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -144,9 +146,13 @@ export async function* refreshDraft(
 
 // Hooks that run before and after the summary is written.
 
+/** The instructions for the summary, null for none; or the refusal, if a hook blocked the compaction or it was aborted. */
 export type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RefusedRewrite
 
-/** Runs the PreCompact hooks. Returns the instructions for the summary: the user's, the policy's, then the hooks'. */
+/**
+ * Runs the PreCompact hooks. Returns the instructions for the summary: the user's, the policy's, then the hooks'. A veto
+ * refuses the compaction, unless the session cannot continue without it (`isForced`); it is then only reported.
+ */
 export async function* runPreCompactHooks(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -177,6 +183,7 @@ export async function* runPreCompactHooks(
   return { ok: true, instructions: composeInstructions(sources, instructionCharacters) }
 }
 
+/** Runs the SessionStart hooks, since the conversation begins anew after a compaction. Returns the context that they add. */
 async function* collectStartContext(
   turn: TurnContext,
   compaction: CompactionServices,

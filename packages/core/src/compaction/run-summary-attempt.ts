@@ -1,6 +1,6 @@
 /**
- * Runs one attempt to write a summary with a model: a fork that shares the conversation's cached prefix, a separate
- * model call, or a request for the provider's compaction block.
+ * Runs one attempt to write a summary with a model, within time limits: a fork that shares the conversation's cached
+ * prefix, a separate model call, or a request for the provider's compaction block.
  */
 import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../cache/cache-model.ts'
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
@@ -41,6 +41,7 @@ import type {
 } from '../summary/attempt-types.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
+/** Query source (label) of calls that write summaries. */
 const COMPACT_SOURCE = 'compact'
 
 /** Runs one attempt to write the summary with a model, and emits progress and keep-alive events meanwhile. */
@@ -125,6 +126,7 @@ function createSideTurn(
 
 type UnavailableAttempt = Extract<AttemptResult, { readonly kind: 'unavailable' }>
 
+/** Returns the request of an attempt; or why it cannot be made, as after a switch of the model. */
 function createAttemptCall(
   { state, host }: TurnContext,
   attempt: Exclude<SummaryAttempt, LocalAttempt>,
@@ -179,9 +181,8 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
 }
 
 /**
- * Builds the API request for the provider's compaction block: the last request, cut after the last message to
- * summarize, with the summary task. Returns null if no request was sent yet, or if no message contains the record
- * `attempt.through`.
+ * Builds the API request for the provider's compaction block: the last request, cut after the last message to summarize, with the
+ * summary task. Returns null if no request was sent yet, or if no message contains the record `attempt.through`.
  */
 function createBlockRequest(
   state: SessionState,

@@ -1,7 +1,4 @@
-/**
- * Writes the summary of a compaction: tries several ways until one succeeds, then checks the text and adds missing
- * facts.
- */
+/** Writes the summary of a compaction: tries several ways until one succeeds, then checks the text and adds missing facts. */
 
 import type { ContextEntry } from '../context/context-entry.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
@@ -47,6 +44,7 @@ import {
   waitWithKeepAlive,
 } from './run-summary-attempt.ts'
 
+/** What is to be summarized, and how. */
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan
   readonly history: SummarizedHistory
@@ -98,7 +96,10 @@ export async function* writeSummary(
   return summary.ok ? { ok: true, summary, attempts: null } : summary
 }
 
-/** Tries to write a smaller summary after one that was too large. Returns null if no attempt is left or succeeds. */
+/**
+ * Tries to write a smaller summary after one that was too large. `why`: the reason, as the model is told it. Returns null
+ * if no attempt is left or succeeds, and for notes and summaries by the host, which cannot be written again.
+ */
 export async function* writeSmallerSummary(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -183,7 +184,7 @@ function countUserWords(
   return Math.min(computeMessageBudget(turn, compaction, plan).total, words)
 }
 
-/** Collects the input for writing a summary: models, tools, policy and token sizes. */
+/** Collects the input of the attempts to write a summary: models, tools, policy and token sizes. */
 export function createAttemptsInput(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -226,6 +227,7 @@ export function createAttemptsInput(
   }
 }
 
+/** Runs one attempt after the other, until one succeeds or none is left. */
 async function* runAttempts(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -73,13 +73,13 @@ interface HiddenMediaItem {
   readonly nth: number
 }
 
-/** True if the model sees any part of the entry. */
+/** True if the model sees any part of the entry. False for system records, errors of the engine, and what is hidden whole. */
 export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
   if (record.type === 'progress' || record.type === 'system' || isSyntheticError(record)) return false
   return cleared?.whole !== true && (record.type !== 'attachment' || record.isScreenOnly !== true)
 }
 
-/** True if the entry ends the turn before it. Visible attachments do, because they are sent as user content. */
+/** True if the entry ends the turn before it: user content other than tool results. Visible attachments are sent as such. */
 export function endsPreviousTurn(entry: ContextEntry): boolean {
   const { record } = entry
   if (record.type === 'attachment') return isVisibleToModel(entry)
@@ -98,7 +98,10 @@ export interface MessagePart {
   readonly raw?: string
 }
 
-/** Returns the blocks that the entry contributes to a message, with placeholders for the cleared parts. */
+/**
+ * Returns the blocks that the entry contributes to a message, with placeholders for the cleared parts; none for other
+ * records.
+ */
 export function toMessageParts({ record, cleared }: ContextEntry): readonly MessagePart[] {
   const origin = record.uuid
   if (record.type === 'attachment')
@@ -144,7 +147,10 @@ function withoutOrigin({ block: { origin: _, ...rest }, ...part }: MessagePart):
 // The functions below apply clearings. An entry that a clearing does not change stays the same object, because token
 // estimates are cached by object identity.
 
-/** Applies the clearing described by one `microcompact_boundary` record to the entries. */
+/**
+ * Returns the entries after the clearing that one `microcompact_boundary` record describes; unchanged ones stay the same
+ * objects.
+ */
 export function applyClearingToEntries(
   entries: AppendList<ContextEntry>,
   metadata: MicrocompactMetadata,
@@ -203,7 +209,7 @@ export function hideInResponses(
   })
 }
 
-/** Types of the attachments that announce a changed section or tool of the prefix to the model. */
+/** Types of the attachments that tell the model of changed sections and tools of the prefix. */
 export const SECTION_DELTA_ATTACHMENT = 'section_delta'
 export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
 
@@ -342,7 +348,7 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
   })
 }
 
-/** Returns the `message.id` of each response with a block that the provider `target` cannot read, in order. */
+/** Returns the `message.id` of each response with a visible block that the provider `target` cannot read, in order. */
 export function findResponsesWithForeignItems(
   entries: readonly ContextEntry[],
   target: ProviderProfile['origin'],
@@ -370,10 +376,7 @@ export function findResponsesWithThinking(entries: readonly ContextEntry[]): rea
 // What the provider holds of the context. If it clears on its side, it gets the messages unchanged and clears them
 // again for each request, so the entries of the context still contain what the model no longer sees.
 
-/**
- * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
- * the cleared tool results are still sent.
- */
+/** True for the record of a clearing that the provider made. Each request must ask for it again while the results are sent. */
 export function isProviderClearing(record: KnownRecord): boolean {
   return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
 }
@@ -424,7 +427,7 @@ function listClearedInputs(
   )
 }
 
-/** Hides the messages that only delete from the provider's cache, once that cache has expired. */
+/** Hides the messages that only delete from the provider's cache. For use once that cache has expired. */
 export function withoutDeletionMessages(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const cleared = { ...NOTHING_CLEARED, whole: true }
   return AppendList.of(

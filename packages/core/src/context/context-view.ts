@@ -45,11 +45,11 @@ export interface ContextRewrite {
   readonly batchId: string | null
   readonly summaryUuid: string | null
   readonly replacedEntries: AppendList<ContextEntry>
-  /** Which reported usage measured `replacedEntries`. */
+  /** For which of `replacedEntries` reported usage was valid; an undo makes it valid again. */
   readonly measured: MeasuredPart
 }
 
-/** Tells which reported usage measured the present context. */
+/** Tells for which entries the token usage that responses reported is still the size of the present context. */
 export interface MeasuredPart {
   /**
    * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
@@ -64,12 +64,14 @@ interface RestoredPart extends MeasuredPart {
   readonly entries: number
 }
 
+/** What the model sees of a session, with what the next record or an undo needs. */
 export interface ContextView extends MeasuredPart {
   /** Indexes of the branch records that this context already includes. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
   /** Compactions and clearings in effect, oldest first. Only the last one can be undone. */
   readonly rewrites: readonly ContextRewrite[]
+  /** Compactions and clearings that were undone, in the order of the undos. */
   readonly undoneRewrites: readonly ContextRewrite[]
   /**
    * A compaction whose boundary record has been read but not its summary. The context does not change until the summary

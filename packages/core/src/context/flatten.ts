@@ -46,6 +46,7 @@ export interface TracedMessage {
   readonly raw?: ReadonlyMap<number, string>
 }
 
+/** The messages of the context, repaired, with the state from which the next update continues. */
 export interface FlattenedContext {
   /** The entries of the context that have been flattened so far. */
   readonly entries: AppendList<ContextEntry>
@@ -69,11 +70,12 @@ export interface FlattenedContext {
   readonly waitingServer: readonly UnansweredCall[]
 }
 
+/** Stands for the first message of the user where the log does not have it, since providers require one. */
 export const MISSING_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
 
 const FIRST_PROMPT: Block = { type: 'text', text: MISSING_PROMPT_TEXT }
 
-/** True for the placeholder that stands for a first message of the user which the log does not have. */
+/** True for the block with `MISSING_PROMPT_TEXT`. */
 export function isMissingPrompt(block: Block): boolean {
   return block.text === MISSING_PROMPT_TEXT
 }
@@ -119,7 +121,10 @@ export function flattenContext(
   return { ...flat, ...tail, entries: view.entries }
 }
 
-/** Returns the index of the compaction that the context starts with, before which all kept records were logged; −1 without one. */
+/**
+ * Returns the log index of the compaction that the context starts with; -1 without one. All kept records were logged before
+ * it.
+ */
 function findBoundaryIndex({ entries }: Pick<ContextView, 'entries'>): number {
   const first = entries.at(0)
   return first !== undefined && isCompactBoundary(first.record) ? first.index : -1
@@ -129,6 +134,7 @@ export function toApiMessages(flat: FlattenedContext): readonly ApiMessage[] {
   return listTracedMessages(flat).map((item) => item.message)
 }
 
+/** Returns all messages in one list: the frozen ones, then the tail. Copies, so not for every update. */
 export function listTracedMessages(
   flat: Pick<FlattenedContext, 'frozen' | 'tail'>,
 ): readonly TracedMessage[] {
@@ -330,7 +336,7 @@ export function fitContextToRoles(flat: FlattenedContext, rules: RoleRules): Fit
   return { frozen: AppendList.of(), tail, calls }
 }
 
-/** As `fitContextToRoles`, for a list of messages. */
+/** As `fitContextToRoles`, for a list of messages. Returns the same list if nothing has to change. */
 export function fitMessagesToRoles(
   messages: readonly TracedMessage[],
   rules: RoleRules,

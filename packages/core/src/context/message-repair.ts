@@ -1,13 +1,13 @@
 /**
- * Defines message drafts, and the repairs that make them messages which a provider takes (`repairMessageDrafts`). The main one
- * pairs tool calls with their results. In the output, every tool call has its
- * result in the user message right after the response, and every result has its call there. A missing result is
- * replaced by an error result, an unpaired result is left out, and each repair is reported.
+ * Message drafts, and the repairs that make them messages which a provider takes (`repairMessageDrafts`). The main one pairs
+ * tool calls with their results: after it, every call has its result in the user message right after the response, and every
+ * result has its call there. A missing result is replaced by an error result, a result without a call is left out, and each
+ * repair is reported.
  *
- * A client tool call waits for its result until a response follows the next user message. A server tool call waits
- * until any user content other than tool results follows. A call that repeats an id, or whose id the provider refuses,
- * gets a new id, and so does its result; the log keeps the id that the model gave. Results of calls with one id belong to
- * them in their order.
+ * A client tool call waits for its result until a response follows the next user message. A server tool call waits until any
+ * user content other than tool results follows. A call that repeats an id, or whose id the provider refuses, gets a new id,
+ * and so does its result; the log keeps the id that the model gave. Results of calls with one id belong to them in their
+ * order.
  */
 
 import { wrapInReminder } from '../facts/host-texts.ts'
@@ -63,6 +63,7 @@ type MessageRepairKind =
   | 'silent-tail' // A last response with only thinking or blank text was left out.
   | 'no-first-prompt' // The conversation began without a user message, so one was added.
 
+/** A repair that was made to a message, as it is reported. */
 export interface MessageRepair {
   readonly kind: MessageRepairKind
   /** uuid of the record that was repaired. */
@@ -131,6 +132,7 @@ function isBlankResponse(draft: MessageDraft): boolean {
 /** Content of the error result for a tool call that never got a result. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
 
+/** Creates the error result for a client tool call that never got one. */
 export function createInterruptedResult(id: string): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: id, content: MISSING_RESULT_TEXT, is_error: true }
 }
@@ -190,8 +192,9 @@ function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unk
 }
 
 /**
- * Called when a new response begins. True if no call in `drafts` can still get a result, so that later records cannot change these
- * messages. Calls of all responses after the last message of another role can still get one, and so can open server tool calls.
+ * Called when a new response begins. True if no call in `drafts` can still get a result, so that later records cannot change
+ * these messages. Calls of all responses after the last message of another role can still get one, and so can open server
+ * tool calls.
  */
 export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   const newest = drafts.slice(drafts.findLastIndex(({ role }) => role !== 'assistant') + 1)
@@ -323,7 +326,7 @@ function pairGroup(
   return { drafts: [...responses, ...insertResults(results, following)], open }
 }
 
-/** Returns a tool result with the id of its call. If the model gave one id to several calls, that is the first call without a result. */
+/** Returns a tool result with the id of its call: of several calls with one id, the first that has no result yet. */
 function withNewCallId(part: MessagePart, callIds: CallIds, unanswered: ReadonlySet<string>): MessagePart {
   const block = part.block as ToolResultBlock
   const ids = callIds.get(block.tool_use_id) ?? []
@@ -446,9 +449,9 @@ function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolea
 }
 
 /**
- * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because
- * the provider would refuse a system message there. The effort that it sets stays in a system message
- * without content, which may be anywhere.
+ * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because the
+ * provider would refuse a system message there. The effort that it sets stays in a system message without content, which may
+ * be anywhere.
  */
 function withSystemReminders(drafts: readonly MessageDraft[], frozen: SentMessages): readonly MessageDraft[] {
   return drafts.flatMap((draft, index) => {
@@ -480,6 +483,7 @@ function toReminder(draft: MessageDraft): MessageDraft {
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
+/** Wraps a text block in a reminder; any other block stays as it is. */
 export function toReminderPart({ block, origin }: MessagePart): MessagePart {
   return { block: isTextBlock(block) ? { type: 'text', text: wrapInReminder(block.text) } : block, origin }
 }
@@ -491,6 +495,7 @@ interface RepairedDrafts {
   readonly repairs: readonly MessageRepair[]
 }
 
+/** Removes blank text blocks, also inside tool results, and reports each. Drafts with nothing left are removed too. */
 export function withoutBlankText(drafts: readonly MessageDraft[]): RepairedDrafts {
   const repairs: MessageRepair[] = []
   const kept = drafts.map((draft) => {

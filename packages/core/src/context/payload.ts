@@ -1,4 +1,4 @@
-/** Defines an API request in the JSON shape of the Messages API. A codec in the `wire` package encodes it for a provider. */
+/** A request in the JSON shape of the Messages API. A codec in the `wire` package encodes it for a provider. */
 import type { Block, MessageContent } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 
@@ -19,10 +19,7 @@ export interface Payload {
   readonly thinking?: JsonObject
   readonly tool_choice?: JsonObject
   readonly stream?: boolean
-  /**
-   * Names of the beta features in use. The encoder for each provider decides where to send them, for example in a
-   * header.
-   */
+  /** Names of the beta features in use. The encoder for each provider decides where to send them, for example in a header. */
   readonly betas?: readonly string[]
   /** Any other field that a provider accepts (`metadata`, limits of the answer, context edits …). */
   readonly [field: string]: unknown

@@ -41,6 +41,7 @@ export interface CallLimits {
   readonly running: Set<RunningCall>
 }
 
+/** A call that was sent and has not been settled. */
 export interface RunningCall {
   /** The most that the call can use. */
   readonly most: Spending
@@ -72,6 +73,7 @@ function sumTokens({ tokens }: CostTotals): number {
   return PRICE_CLASSES.reduce((sum, kind) => sum + tokens[kind], 0)
 }
 
+/** Adds two spendings. What is unknown in one of them is unknown in the sum. */
 export function addSpending(one: Spending, other: Spending): Spending {
   const add = (name: LimitName): number | null => {
     const [a, b] = [one[name], other[name]]

@@ -30,9 +30,8 @@ export interface PriceTier extends TokenRates {
 export interface ModelPrices extends TokenRates {
   readonly tiers?: readonly PriceTier[]
   /**
-   * Factors that multiply every rate, by the name and value of one of the `terms` of usage: `{ speed: { standard: 1, fast: 2 } }`.
-   * Without that term, no factor applies. An unlisted value is priced as standard, and the cost lists that
-   * assumption.
+   * Factors that multiply every rate, by the name and value of one of the `terms` of usage, as in `{ speed: { fast: 2 } }`.
+   * Without that term, no factor applies. An unlisted value is priced as standard, and the cost lists that assumption.
    */
   readonly factors?: Readonly<Record<string, Readonly<Record<string, number | null>>>>
   /** Dollars per use of a tool that the provider runs, by its name in `toolUses` of usage. */
@@ -52,6 +51,7 @@ interface PriceFactor {
   readonly assumed: readonly string[]
 }
 
+/** Returns the product of the factors that apply to a usage. */
 export function findPriceFactor(usage: TokenUsage, prices: ModelPrices): PriceFactor {
   let factor: number | null = 1
   const assumed: string[] = []
@@ -152,6 +152,7 @@ function priceFee(name: string, count: number, each: number | null): Cost {
 
 // The declarations below add costs in dollars, and record what could not be priced.
 
+/** Dollars of one or several calls, with what is unknown in them. */
 export interface Cost {
   /** Total dollars; null if something that was used has no known price. */
   readonly total: number | null
@@ -196,6 +197,7 @@ function addNullable(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : a + b
 }
 
+/** Returns a record with a value for each price class. */
 export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass<T> {
   return {
     input: value('input'),

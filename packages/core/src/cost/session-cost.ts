@@ -47,6 +47,7 @@ export const MISSING_USAGE = 'calls whose usage the log does not have'
 
 export const ZERO_TOKENS: TokensByClass = mapPriceClasses(() => 0)
 
+/** Prices a call at the prices of its day. If its usage or a price is unknown, the total is null and `missing` says why. */
 export function priceCall(call: BilledCall, list: FindModelPrices): PricedCall {
   const { usage, model, at } = call
   if (usage === null) {
@@ -95,6 +96,7 @@ export function readModelCallRecord(
   return { id, source, model, at: record.timestamp, usage: isTokenUsage(tokens) ? tokens : null }
 }
 
+/** The calls of a session, priced so far. `sumSessionCost` gives the totals. */
 export interface SessionCost {
   /** Cost totals of the older model calls, whose usage can no longer change. */
   readonly settled: CostTotals
@@ -202,6 +204,7 @@ interface Amount {
   readonly known: number
 }
 
+/** Totals over all calls of a session. What was lost to breaks or spent on rewrites is part of `spent`. */
 export interface CostTotals {
   readonly calls: number
   /** Number of model calls that have no usage or no known price. `spent.missing` lists what is unknown. */
@@ -235,7 +238,7 @@ const ZERO_TOTALS: CostTotals = {
   spentOnClearing: ZERO_AMOUNT,
 }
 
-/** The `source` of the model calls that write a summary. */
+/** The `source` of model calls that write a summary. */
 export const COMPACTION_SOURCE = 'compact'
 
 function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCall): CostTotals {

@@ -96,6 +96,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
   throw unstablePrefixError()
 }
 
+/** Plans how to tell the model what changed between the prefix that it knows and the one that the host wants now. */
 function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixChange {
   const { state, host } = turn
   const { current } = state.prefix
@@ -206,7 +207,8 @@ type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 
 /**
  * Returns the sections of the system prompt, the tools, the model and the parameters that the host wants now. Section
- * texts computed earlier are reused.
+ * texts computed earlier are reused, except those of volatile sections; new ones are remembered in the state. Returns a
+ * failure if the host cannot supply one of them.
  */
 export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
@@ -288,7 +290,7 @@ async function renderSection(
   }
 }
 
-/** Computes a section within the time limit of hooks, because a section, too, runs code of the host. Throws if it takes longer. */
+/** Computes a section within the time limit of hooks, since a section, too, runs code of the host. Throws if it takes longer. */
 async function computeInTime(
   { host, signal }: TurnContext,
   compute: PlacedSection['compute'],

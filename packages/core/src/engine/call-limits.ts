@@ -1,6 +1,6 @@
 /**
- * Holds model calls to the limits of a run and a session: before each call, the usage in the log is compared with them. Calls
- * that run at the same time, such as one that updates the notes, together exceed a limit by no more than one call would.
+ * Keeps model calls within the limits of a run and a session: before each call, the usage in the log is compared with them.
+ * Calls that run at the same time, such as one that updates the notes, together exceed a limit by no more than one call would.
  */
 import {
   addSpending,
@@ -45,7 +45,10 @@ export async function findLoggedLimitFailure(turn: TurnContext): Promise<TurnFai
   return findCountedLimitFailure(turn)
 }
 
-/** Prices the calls that were logged since the last update. The first update of an opened session prices its whole log, in slices. */
+/**
+ * Prices the calls that were logged since the last update, and stores and returns the sums. The first update of an opened
+ * session prices its whole log, in slices.
+ */
 export async function updateCosts(turn: TurnContext): Promise<SessionCost> {
   const { costs: known, session } = turn.state
   const steps = updateSessionCost(known, session.records, turn.host.pricesOf)
@@ -54,7 +57,7 @@ export async function updateCosts(turn: TurnContext): Promise<SessionCost> {
   return costs
 }
 
-/** As `findLimitFailure`, and counts the call as under way until `end`. */
+/** Waits and checks as `findLimitFailure` does. If the call may begin, counts it as under way until its `end` is called. */
 export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnFailure> {
   const failure = await findLimitFailure(turn)
   if (failure !== null) return failure

@@ -1,7 +1,6 @@
 /**
- * Makes one model call: sends the request, appends the reply to the log while it streams, and compares the cache read
- * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
- * final usage.
+ * Makes one model call: sends the request, appends the reply to the log while it streams, and compares the cache read with the
+ * forecast. A content block is appended when the next block ends; the last block is appended together with the final usage.
  */
 import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { canReachPrefix, findNewestPrefixExpiry, findPrefixSize } from '../cache/cache-model.ts'
@@ -78,7 +77,7 @@ export interface PendingModelCall {
   readonly lastUuid?: string
   /** The call as the limits count it, from `admitCall`: ended together with the model call. Missing for a side call. */
   readonly admitted?: AdmittedCall
-  /** Size of the prompt, to notice if the server drops its beginning. Missing for a side call, and if the provider refuses such prompts. */
+  /** Size of the prompt, to notice if the server drops its beginning. Missing for a side call, and if that cannot happen. */
   readonly promptSize?: PromptSize
 }
 
@@ -138,10 +137,7 @@ function countReadIfWarm({ read, basis }: CacheForecast): number {
   return hit === undefined ? read : Math.max(read, findPrefixSize(sizes, hit.blocks) ?? hit.tokens)
 }
 
-/**
- * Passes the request to the cache monitor. Call this just before sending, because the request must not change
- * afterwards.
- */
+/** Passes the request to the cache monitor. Call this just before sending, because the request must not change afterwards. */
 export function monitorRequest(turn: TurnContext, call: PendingModelCall): PendingModelCall {
   if (!call.isMonitored) return call
   const { state, host } = turn
@@ -250,6 +246,7 @@ function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly Unli
   return { ...halt, unsaved: [...halt.unsaved, ...linkRecords(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
 }
 
+/** Appends what is left of a reply. A reply that broke off is taken out of the context again, except if the turn was aborted. */
 async function* finishReply(
   turn: TurnContext,
   opened: PendingModelCall,
@@ -387,6 +384,7 @@ function judgeCache(turn: TurnContext, call: PendingModelCall, ended: FinishCall
   return outcome
 }
 
+/** Returns the expected content of the provider's cache after a response. After a fork, it keeps the conversation's requests. */
 function learnFromUsage(
   lineage: SessionState['cacheModel'],
   { forecast, forkOf }: PendingModelCall,
@@ -573,6 +571,7 @@ function finalRecords(
   return said.map((record, index) => (index < said.length - 1 ? record : { ...record, isInterrupted: true }))
 }
 
+/** Returns the record of one complete block of a reply that goes on. */
 function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
   const reply = toReply(assembly)
   return reply === null ? [] : [toRecord(reply, block)]

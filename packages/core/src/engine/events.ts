@@ -1,6 +1,4 @@
-/**
- * Events that a turn emits, the ways a turn can end, and the reasons for refusing a compaction, a clearing or an undo.
- */
+/** Events that a turn emits, the ways a turn can end, and the reasons for refusing a compaction, a clearing or an undo. */
 import type { CacheBreak, OwnRewriteCost } from '../cache/cache-break.ts'
 import type { CacheForecast } from '../cache/cache-forecast.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
@@ -42,6 +40,7 @@ export type TurnEvent =
   | { readonly type: 'appended'; readonly records: readonly SessionRecord[] }
   /** Tool calls without a result are about to get a result that says they were interrupted. */
   | { readonly type: 'calls-settled'; readonly calls: readonly UnansweredCall[] }
+  /** The first prefix snapshot of the session is about to be appended. */
   | { readonly type: 'epoch-opened'; readonly epoch: PrefixSnapshot }
   /**
    * A change of system prompt or tools is about to be appended, as an update message or as a new prefix snapshot. If
@@ -60,10 +59,7 @@ export type TurnEvent =
       readonly window: number | null
       readonly message: string
     }
-  /**
-   * Old images and documents are no longer sent, because the request exceeded the provider's limits. Pass `id` to
-   * `undo` to restore them.
-   */
+  /** Old images and documents are no longer sent, since the request exceeded limits. Pass `id` to `undo` to restore them. */
   | {
       readonly type: 'media-dropped'
       readonly id: string
@@ -80,7 +76,7 @@ export type TurnEvent =
   | ({ readonly type: 'retrying' } & RetryInfo)
   /** The output limit ended the answer, and the model is asked to continue it. `part`: 1 for the first continuation. */
   | { readonly type: 'answer-continued'; readonly part: number }
-  /** The complete reply was appended. `usage` has the provider's own fields; null if it reported none. `reply.usage` is neutral. */
+  /** The complete reply was appended. `usage`: in the provider's own fields, unlike `reply.usage`; null if it reported none. */
   | {
       readonly type: 'answered'
       readonly reply: Reply
@@ -123,6 +119,7 @@ export interface ForkCacheRead {
 /** How a turn ended. `state` matches the log, whether the turn succeeded or failed; the next turn starts from it. */
 export type TurnOutcome = (CompletedTurn | TurnFailure) & { readonly state: SessionState }
 
+/** A turn that ended with an answer. `stop`: why the last reply ended, null if that is not known. */
 export interface CompletedTurn {
   readonly ok: true
   readonly stop: ReplyStop | null
@@ -194,6 +191,7 @@ export type RewriteEvent =
   | { readonly type: 'planned'; readonly plan: ContextPlan }
   /** Compacting now would cost less than continuing without. Only advice, emitted with each prompt while it holds. */
   | { readonly type: 'compaction-advised'; readonly advice: CompactionSavings }
+  /** Tool results, tool inputs or thinking were cleared. Pass `id` to `undo` to restore them. */
   | {
       readonly type: 'microcompact'
       readonly id: string
@@ -205,9 +203,7 @@ export type RewriteEvent =
   /** The provider's cache expired, so tool results that were deleted only in the cache are sent again. */
   | { readonly type: 'cache-edits-dropped'; readonly tokens: number }
   | { readonly type: 'phase'; readonly phase: RewritePhase }
-  /**
-   * Number of summary characters received so far. `rung`: number of the attempt, from 0 (first) to 4 (last fallback).
-   */
+  /** Number of summary characters received so far. `rung`: kind of attempt, from 0 (compaction block) to 4 (without a model). */
   | { readonly type: 'summary-progress'; readonly characters: number; readonly rung: number }
   /** The summary has not arrived yet. `waitedMs`: milliseconds since the wait for it began. */
   | { readonly type: 'keep-alive'; readonly waitedMs: number }
@@ -215,12 +211,14 @@ export type RewriteEvent =
   | { readonly type: 'hook-failed'; readonly hook: string; readonly message: string }
   /** A hook tried to block a compaction without which the session cannot continue. The compaction runs anyway. */
   | { readonly type: 'veto-overruled'; readonly hook: string; readonly reason: string }
+  /** Context sources were read again for a compaction. `keys`: those attached; `shed`: keys left out to reach the target. */
   | {
       readonly type: 'context-restored'
       readonly keys: readonly string[]
       readonly skipped: readonly SkippedAttachment[]
       readonly shed: readonly string[]
     }
+  /** A context source failed or took too long. `carrier`: its name. */
   | { readonly type: 'restore-failed'; readonly carrier: string; readonly why: string }
   | { readonly type: 'compact'; readonly compaction: CommittedCompaction }
   /** The tokens of the context could not be counted by kind of content. The compaction has no `metrics`. */
@@ -254,6 +252,7 @@ export type RewriteEvent =
       readonly left: string | null
       readonly before: string | null
     }
+  /** A rewrite or a move is in the log, and the host's cleanups have run. `faults`: those that threw. */
   | {
       readonly type: 'rewritten'
       readonly rewritten: CommittedRewrite
@@ -270,11 +269,9 @@ export interface CommittedCompaction {
   /** Estimated size of the context after the compaction, not the usage of the summary request. */
   readonly tokensAfter: number
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
-  /**
-   * Why the first summary was not used: `no_summary`, `api_error` or `prompt_too_long`, then a colon and a sentence.
-   * Null if it was used.
-   */
+  /** `no_summary`, `api_error` or `prompt_too_long`, a colon and a sentence, if the first summary was not used; else null. */
   readonly fallbackReason: string | null
+  /** Number of records that did not fit the summarizer's window, and are summarized without a model. */
   readonly recordsCoveredLocally: number
   readonly durationMs: number
   readonly receipt: Receipt
@@ -314,9 +311,7 @@ export type RefusalReason =
   | 'no-summary'
   /** The new context would not be smaller than the old one. */
   | 'not-smaller'
-  /**
-   * The compacted context would exceed its limit even without optional attachments; `floor` lists its largest parts.
-   */
+  /** The compacted context would exceed its limit even without optional attachments; `floor` lists its largest parts. */
   | 'floor'
   /** Another writer changed the context in the meantime. */
   | 'superseded'
@@ -332,6 +327,7 @@ export type RefusalReason =
   | 'too-large'
   | 'unknown-record'
 
+/** A compaction, clearing, undo, pin or move that was not made. Nothing has changed. */
 export interface RefusedRewrite {
   readonly ok: false
   readonly reason: RefusalReason
@@ -348,6 +344,7 @@ export interface RefusedRewrite {
   readonly steps?: readonly SummaryAttemptStep[]
 }
 
+/** A part of the context that no compaction can remove. `what`: what it is, as text for the user. */
 export interface ContextPart {
   readonly what: string
   readonly tokens: number
@@ -370,8 +367,7 @@ export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
 )
 
 /**
- * Passes all events on and then emits the phase `done`, even after an exception. Does not emit it if the caller stops
- * reading.
+ * Passes all events on and then emits the phase `done`, even after an exception. Does not emit it if the caller stops reading.
  */
 export async function* emitDonePhase<End>(
   events: AsyncGenerator<TurnEvent, End>,
@@ -387,9 +383,7 @@ export async function* emitDonePhase<End>(
   return end
 }
 
-// Counts the tokens of model calls that write a summary or update the notes.
-
-/** Usage of all summary requests of a compaction, including failed ones, which cost money too. */
+/** Tokens of all model calls that wrote one summary, or updated the notes once, including failed calls, which cost money too. */
 export interface SummaryUsage {
   readonly calls: number
   /** Input tokens that were neither read from the cache nor written to it. */
@@ -489,6 +483,7 @@ export interface CacheRenewal {
 export interface ResumeCost {
   /** Milliseconds since the last response. */
   readonly idleMs: number
+  /** Tokens of the whole request. */
   readonly tokens: number
   /** Tokens of the request that are still expected in the cache. */
   readonly cachedTokens: number
@@ -568,7 +563,7 @@ export type NotesFailureReason =
   /** The notes could not be read or stored. */
   | 'store'
 
-/** `threshold`: with the notes of the model, the context would reach the auto-compact threshold again. */
+/** Why notes from the log replace the model's. `threshold`: with those, the context would reach the auto-compact threshold. */
 export type NotesFallbackReason = NotesRefusalReason | 'threshold'
 
 export type NotesRefusalReason =

@@ -200,6 +200,7 @@ export const HOOK_POINTS: readonly (keyof SessionHooks)[] = [
   'subagentStop',
 ]
 
+/** A function that the host gives for one hook point. Returning nothing lets everything go on as it is. */
 export interface Hook<Input, Output> {
   readonly name: string
   /** Timeout of this hook. Default: the timeout of the policy. */
@@ -226,6 +227,7 @@ export function createHookLimits(
   return { deadlines, timeoutSeconds, outputCharacters: scaled.budgets.hookOutputCharacters, signal }
 }
 
+/** How one hook ended. A hook that failed has no output, and changes nothing. */
 export type HookResult<Output> =
   | { readonly name: string; readonly ok: true; readonly output: Output | undefined }
   | {

@@ -1,4 +1,7 @@
-/** What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction. */
+/**
+ * What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction, such as a summary of
+ * its own, and cleanups that run after a rewrite.
+ */
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
@@ -55,8 +58,9 @@ export interface TurnHost {
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
   /**
-   * The client that sends whole requests (`tide.fetch`, `watch`, `session.take`), if any. The provider judges its parameters, tools
-   * and system prompt. The model can call only the tools that the client offers; a prompt that is too long stays in the client's list.
+   * The client that sends whole requests (`tide.fetch`, `watch`, `session.take`), if any. The provider judges its
+   * parameters, tools and system prompt. The model can call only the tools that the client offers; a prompt that is too
+   * long stays in the client's list.
    */
   readonly client?: DropInClient
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */
@@ -83,17 +87,14 @@ export interface TurnHost {
   readonly canUseTool?: PermissionCheck
   /** Returns how the session began; null once `noteStarted` was called. A turn then runs the SessionStart hooks first. */
   readonly startSource?: () => SessionStartSource | null
-  /** Called when the context of the SessionStart hooks is in the log. If a turn stops before that, the next one runs the hooks again. */
+  /** Called when the context of the SessionStart hooks is in the log. Until then, each further turn runs the hooks again. */
   readonly noteStarted?: () => void
   /**
    * Called after every response of the model (`response`), and after the answer that ends a turn (`turn-end`), to start
    * work in the background. Must return at once.
    */
   readonly startBackgroundWork?: (state: SessionState, moment: 'response' | 'turn-end') => void
-  /**
-   * Lets other waiting work of the program run, then resolves. Called between the slices of long work. If omitted, long
-   * work runs in one piece.
-   */
+  /** Lets other waiting work of the program run, between the slices of long work. If omitted, long work runs in one piece. */
   readonly pause?: () => Promise<void>
   /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionServices
@@ -156,7 +157,7 @@ export type OfferedPrefix = Pick<
 export interface ToolResultContent {
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
-  /** The parts of the result that the user typed: answers, or the words of a refusal. Nothing else in it counts as the user's words. */
+  /** The parts of the result that the user typed: answers, or the words of a refusal. Nothing else counts as the user's words. */
   readonly userInputs?: readonly Omit<RecordedUserInput, 'toolUseId'>[]
 }
 
@@ -185,8 +186,10 @@ export interface CompactionServices {
   readonly retrieval: RetrievalPaths
   /** Stores large tool results. Without it, or if the model has no history tool, tool results are never shortened. */
   readonly blobs?: BlobStore
+  /** State to attach again after a compaction. */
   readonly sources?: readonly ContextSource[]
   readonly hooks?: SessionHooks
+  /** Called after every rewrite, so that the host forgets what the model no longer sees. */
   readonly cleanups?: readonly RewriteCleanup[]
   /** True if no user is watching, so that the model continues without asking. */
   readonly isAutonomous?: boolean
@@ -215,6 +218,7 @@ export function findCurrentRates(host: TurnHost, promptTokens: number): TokenRat
   return prices === null ? null : findTierRates(prices, promptTokens)
 }
 
+/** Another model than the session's, for summaries. `summariser`: its profile, window and limits. */
 export interface SeparateSummaryModel {
   readonly model: Model
   readonly summariser: SummaryModel
@@ -251,18 +255,12 @@ export interface CleanupFailure {
 
 const MAIN_SCOPE = 'main'
 
-/**
- * Returns true if the query source (label of the caller) is the main conversation: `sdk`, empty, or
- * `repl_main_thread…`.
- */
+/** Returns true if the query source (label of the caller) is the main conversation: `sdk`, empty, or `repl_main_thread…`. */
 function isMainThread(source: string): boolean {
   return source === '' || source === 'sdk' || source.startsWith('repl_main_thread')
 }
 
-/**
- * Runs the cleanup callbacks of the conversation or agent whose context was rewritten. Exceptions are returned, not
- * thrown.
- */
+/** Runs the cleanup callbacks of the conversation or agent whose context was rewritten. Exceptions are returned, not thrown. */
 export function runCleanups(
   cleanups: readonly RewriteCleanup[],
   rewritten: CommittedRewrite,
@@ -292,17 +290,17 @@ export interface RawSummary {
   readonly cover: string
   /** Compaction block that the provider wrote, to be sent back byte for byte; null for other summaries. */
   readonly block: Block | null
+  /** Number of records that `cover` is about. */
   readonly recordsCoveredLocally: number
+  /** Why the first attempt was not used, as a code, a colon and a sentence; null if it was used. */
   readonly fallbackReason: string | null
+  /** All attempts in order, made or skipped; empty for a text that the engine did not ask for. */
   readonly steps: readonly SummaryAttemptStep[]
 }
 
 /** A summary that was checked against the user messages, files, errors and todos of the log. */
 export interface CompleteSummary extends RawSummary {
-  /**
-   * Missing facts and names of files that are sent next to the provider's compaction block, since the block must not
-   * change.
-   */
+  /** Missing facts and names of files that are sent next to the provider's compaction block, since the block must not change. */
   readonly besideBlock: string
   /** Tokens of the user's messages in the summary. They are not cut to make the summary smaller. */
   readonly userTokens: number
@@ -320,7 +318,10 @@ export interface HostSummaryInput {
   readonly instructions: string | null
 }
 
-/** Writes a summary on behalf of the engine. If it returns null or throws, the compaction is refused. */
+/**
+ * A function of the host that writes the text of a summary, in place of the engine. If it returns null or blank text,
+ * throws, or takes too long, the compaction is refused.
+ */
 export type SummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
 
 /** Returns the names of tools for files and for the todo list that the policy has. */

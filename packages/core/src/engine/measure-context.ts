@@ -1,4 +1,7 @@
-/** Measures how full the context window is, and gathers the input for planning a clearing or a compaction. */
+/**
+ * Measures how full the context window is, and gathers the input for planning a clearing or a compaction. Also creates the
+ * notice that tells the model of an undo.
+ */
 
 import {
   EMPTY_CACHE_MODEL,
@@ -35,7 +38,10 @@ import {
 } from './session-state.ts'
 import { runTurnSteps, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
 
-/** Returns the estimated number of tokens in the context window now. */
+/**
+ * Returns the tokens of the next request as far as it is known now: expected size and upper bound, from the newest reported
+ * usage and an estimate of what was added since.
+ */
 export function measureContext(
   state: SessionState,
   host: TurnHost,
@@ -52,6 +58,7 @@ interface MeasuredState extends SessionState {
   readonly context: PlanningState
 }
 
+/** Returns the state with its planning data brought up to date. Cheap if little was appended since the last time. */
 export function withPlanningState(state: SessionState, compaction: CompactionServices): MeasuredState {
   return { ...state, context: updatePlanningState(state.context, state.view, compaction) }
 }
@@ -94,8 +101,8 @@ function* updateInSteps(
 }
 
 /**
- * Measures the session in slices, so that the next step finds its planning data ready and does not hold the event loop.
- * What was appended meanwhile is measured, too. Returns false if the turn was aborted.
+ * Updates the planning data of the session in slices, so that the next step finds them ready and does not hold the event
+ * loop. What was appended meanwhile is counted, too. Returns false if the turn was aborted.
  */
 export async function measureContextInSlices(
   turn: TurnContext,
@@ -124,9 +131,7 @@ export function createCalibratedCounter(
   return (text) => calibrateSize(calibration, compaction.estimator.text(text), policy.estimate).expected
 }
 
-/**
- * Gathers the input for planning a clearing or a compaction. Also returns the session state with updated planning data.
- */
+/** Gathers the input for planning a clearing or a compaction. Also returns the session state with updated planning data. */
 export function gatherPlanContext(
   given: SessionState,
   host: TurnHost,
@@ -231,7 +236,7 @@ function findClientLimit(
   const spent = costs === null ? 0 : sumSessionCost(costs).spent.priced
   return {
     tokens,
-    // A prompt that may fit is sent. After a rewrite, or if the server has dropped the beginning of a prompt, only one that surely fits.
+    // A prompt that may fit is sent. After a rewrite, or if the server drops the beginning of prompts, only one that surely fits.
     isPassed: view.rewrites.length > 0 || host.profile.capabilities.tooLong === 'dropped',
     spent,
     ...(freeFrom === null ? {} : { freeFrom }),
@@ -324,8 +329,7 @@ function withCacheModel<State extends SessionState>(
 }
 
 /**
- * Returns true if the newest rewrite is a compaction and no message follows it, so that compacting again would change
- * nothing.
+ * Returns true if the newest rewrite is a compaction and no message follows it, so that compacting again would change nothing.
  */
 export function isJustCompacted({ view, lastResponseIndex }: SessionState): boolean {
   const { entries, rewrittenAt, rewrites } = view
@@ -388,10 +392,7 @@ export function findUnannouncedUndos({
   return found
 }
 
-/**
- * Returns true if a compaction or clearing was undone and no response followed. `answered`: log index of the newest
- * response.
- */
+/** Returns true if a compaction or clearing was undone and no response followed. `answered`: log index of the newest response. */
 export function hasUnansweredUndo(
   { entries, undoneRewrites, rewrittenAt }: ContextView,
   answered: number,

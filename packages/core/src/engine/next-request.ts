@@ -38,11 +38,13 @@ import { startValidation, updateValidation, type ValidationState } from '../vali
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { restoreStateAt, type SessionState, updatePlanningState } from './session-state.ts'
 
+/** A request that can be sent if it has no findings. */
 export interface NextRequest {
   readonly request: AssembledRequest
   readonly forecast: CacheForecast
   /** Violations of the provider's rules; empty if the request is valid. */
   readonly findings: readonly Finding[]
+  /** The session with what was computed for the request, so that the next one needs less work. */
   readonly state: SessionState
 }
 
@@ -77,7 +79,7 @@ export function* buildNextRequestInSteps(
   }
 }
 
-/** Assembles the request with as many cache markers as the engine may pay for. */
+/** Assembles the request with as many cache markers as the engine may pay for. For other hosts than clients: all of them. */
 function assembleAffordable(
   state: SessionState,
   host: TurnHost,
@@ -164,6 +166,7 @@ export function listMessagesToSend({ flat }: Pick<SessionState, 'flat'>, host: T
   return host.client === undefined ? fitContextToRoles(flat, host.profile.roles) : flat
 }
 
+/** Returns the first clearable tool calls, in front of which a cache marker is placed, brought up to date for this request. */
 function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
   const { session, view, lastResponseIndex } = state
   const answeredAt = findResponseStart(session, lastResponseIndex)
@@ -307,7 +310,7 @@ function canAffordCacheWrite(
   const write = rates[findWriteClass(ttl, host.profile.cache)]
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())
-  // Cache reads up to the client's own marker are no saving of the engine. Estimated too low, they would count as one in each call.
+  // Cache reads up to the client's own marker are no saving of the engine. Estimated too low, they would count as one each time.
   const own = request.markers.findLast(({ kind }) => kind === 'client')
   const cached = countTokensToMarker(question, own)
   const mostCached = own?.place.zone === 'messages' ? cached : Math.max(cached, question.mostPrefixTokens)

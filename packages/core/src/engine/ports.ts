@@ -15,12 +15,14 @@ export type Signal = Pick<AbortSignal, 'aborted'>
 export interface Clock {
   /** Returns milliseconds since 1970. */
   now(): number
+  /** Resolves after `ms`, or as soon as `signal` is aborted. */
   sleep(ms: number, signal?: Signal): Promise<void>
   /** Sleeps without keeping the process alive, for work that may be left undone. Default: `sleep`. */
   sleepInBackground?(ms: number, signal?: Signal): Promise<void>
 }
 
 export interface IdGenerator {
+  /** Returns an id that was never given before, and that can stand in a file name. `kind`: what it is for, such as `record`. */
   next(kind: string): string
 }
 
@@ -36,6 +38,7 @@ export interface JournalState {
   readonly damage: readonly Damage[]
 }
 
+/** How an append ended. A storage that fails, as on a full disk, throws instead. */
 export type AppendOutcome =
   | { readonly ok: true; readonly position: number; readonly records: readonly SessionRecord[] }
   /** Another writer appended records, and the log is now at `position`. Read the new records and decide again. */
@@ -46,9 +49,8 @@ export type AppendOutcome =
 /** The append-only store of all session logs. */
 export interface Journal {
   /**
-   * Passes every valid record to `visit`, in order and in chunks, then returns the state of the whole log. With `from`,
-   * visits only the records after that position. A line without `seq`, written by another program, takes the next
-   * position.
+   * Passes every valid record to `visit`, in order and in chunks, then returns the state of the whole log. With `from`, visits
+   * only the records after that position. A line without `seq`, written by another program, takes the next position.
    */
   read(
     session: string,
@@ -89,6 +91,7 @@ export interface ModelCall {
   readonly request?: AssembledRequest
 }
 
+/** Access to a model: sends requests and streams replies. */
 export interface Model {
   /**
    * Streams the reply, ending with exactly one `reply-ended` or `reply-failed`. Provider and network errors are
@@ -101,6 +104,7 @@ export interface Model {
 // Time limits are a port, because core creates neither timers nor signals. Every wait for a hook, a file or a model
 // uses this port, so that an abort takes effect at once.
 
+/** The value of work that ended in time, or why it did not. */
 export type DeadlineResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly why: 'timeout' | 'aborted' }

@@ -1,6 +1,6 @@
 /**
  * Provider-neutral events of a streamed reply, and their assembly into a message. Every stream ends with exactly one
- * `reply-ended` or `reply-failed`.
+ * `reply-ended` or `reply-failed`. Also the kinds of failures of a call, and when a failed call is retried.
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
@@ -60,10 +60,7 @@ export interface BlockEnded {
   readonly block: Block
   /** Exact JSON of the block, set only if parsing and stringifying would change it. */
   readonly raw?: string
-  /**
-   * The part of a tool call's input that arrived before the reply was cut off. `input` is then empty; the tool must not
-   * run.
-   */
+  /** The part of a tool call's input that arrived before the reply was cut off. `input` is then empty; the tool must not run. */
   readonly cutInput?: string
 }
 
@@ -138,6 +135,7 @@ export const emptyReplyAssembly: ReplyAssembly = {
   others: [],
 }
 
+/** Returns the assembly with one event of the stream. Events without content, and the last one, change nothing. */
 export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): ReplyAssembly {
   switch (event.type) {
     case 'reply-started':
@@ -161,6 +159,7 @@ export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): Reply
   }
 }
 
+/** Returns the reply as far as it has arrived; null before `reply-started`. */
 export function toReply(assembly: ReplyAssembly): Reply | null {
   if (assembly.message === null) return null
   const ended = assembly.ended.toSorted((a, b) => a.index - b.index)
@@ -299,6 +298,7 @@ export interface ModelFailure {
   readonly status?: number
   /** Milliseconds to wait before a retry, from the provider's `retry-after` header. */
   readonly retryAfterMs?: number
+  /** For a prompt that is too long: its size and the limit, as far as the provider reported them. */
   readonly gap?: TokenExcess
   /** The provider's own error type; `errorCode`: its error code, if any. */
   readonly errorType?: string

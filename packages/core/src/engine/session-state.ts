@@ -1,4 +1,7 @@
-/** State of an open session, as immutable values: its log, and what the engine learned since it was opened. */
+/**
+ * State of an open session, as immutable values: its log, and what the engine learned since it was opened (pins, failed
+ * compactions, how the last answer ended). Updates process only the records that were added.
+ */
 
 import type { RewriteAnnouncement } from '../cache/cache-break.ts'
 import { type CacheModel, type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-model.ts'
@@ -68,6 +71,7 @@ export interface SessionState {
   readonly position: number
   readonly damage: readonly Damage[]
   readonly session: SessionLog
+  /** The context as entries; `flat`: as messages of a request. */
   readonly view: ContextView
   readonly flat: FlattenedContext
   /** System prompt and tools that the model knows: the prefix snapshot and the updates appended since. */
@@ -85,9 +89,11 @@ export interface SessionState {
    * meanwhile, or is dropped again, the computation continues from here.
    */
   readonly whenRequested: Pick<SessionState, 'flat' | 'prefix'> | null
+  /** The first tool calls that a clearing would change, in front of which requests have a cache marker. */
   readonly clearingEdge: FirstClearableMarker
   /** Expected content of the provider's cache; null until the first request, when it is rebuilt from the log. */
   readonly cacheModel: CacheModel | null
+  /** The messages validated so far, so that only new ones are checked; null until the first request. */
   readonly checkedMessages: ValidationState | null
   /** Names of the tools that the frozen messages (which no later record can change) call; null until a request needs them. */
   readonly calledTools: CalledTools | null
@@ -221,9 +227,7 @@ interface CalledTools {
   readonly names: ReadonlySet<string>
 }
 
-/**
- * Data for planning a clearing or a compaction: tool results, context size, earlier attempts. Updated incrementally.
- */
+/** Data for planning a clearing or a compaction: tool results, context size, earlier attempts. Updated incrementally. */
 export interface PlanningState {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
@@ -259,7 +263,9 @@ export function updatePlanningState(
   }
 }
 
-/** Number of turns since the last compaction, used to detect compactions in quick succession. */
+/**
+ * Number of turns since the last compaction, used to detect compactions in quick succession. Each model response counts as one.
+ */
 export interface TurnsSinceCompaction {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
@@ -270,12 +276,12 @@ export interface TurnsSinceCompaction {
 
 export const NO_COMPACTION_YET: TurnsSinceCompaction = { turns: 0, turnId: 'start', compactedIn: null }
 
-/** Counts one turn. Called after each model response. */
+/** Counts one turn. Call it after each model response. */
 export function addTurnToTracking(tracking: TurnsSinceCompaction, turnId: string): TurnsSinceCompaction {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
 
-/** Starts counting turns again. Called after a compaction. */
+/** Starts counting turns again. Call it after a compaction. */
 export function resetCompactionTracking(
   tracking: TurnsSinceCompaction,
   turnId: string,
@@ -285,8 +291,10 @@ export function resetCompactionTracking(
 
 /** How many turns lie between a compaction and the previous one. */
 export interface CompactionSpacing {
+  /** True if no more turns lie between them than policy has as `closeTurns`. */
   readonly isClose: boolean
   readonly turnsBetween: number
+  /** Id of the turn in which the previous compaction ran; null if there was none. */
   readonly previousTurn: string | null
 }
 
@@ -334,7 +342,7 @@ function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetada
   return parts.join(', ')
 }
 
-/** uuids of the pinned records, in the order of pinning. */
+/** uuids of the pinned records, oldest pin first. */
 export type PinnedUuids = ReadonlySet<string>
 
 export const NO_PINS: PinnedUuids = new Set()
@@ -365,8 +373,8 @@ function isPinRecord(record: SessionRecord): record is SystemRecord & Required<P
 }
 
 /**
- * Counts failed compactions in a row and stops automatic compaction after several. A success resets the count. A new
- * prompt after the last failure allows one more attempt.
+ * Count of failed compactions in a row. After several, automatic compaction stops. A success resets the count. A new prompt
+ * after the last failure allows one more attempt.
  */
 export interface CompactionBreaker {
   readonly failures: number
@@ -378,6 +386,7 @@ export interface CompactionBreaker {
 
 export const NO_COMPACTION_FAILURES: CompactionBreaker = { failures: 0, lastReason: null, at: -1 }
 
+/** Returns true if so many compactions failed in a row that automatic ones stop. */
 export function isBreakerOpen(
   { failures }: CompactionBreaker,
   { breakerFailures }: AutoCompactPolicy,
@@ -432,10 +441,7 @@ export function findLastAnswer(state: SessionState): LastAnswer | null {
   return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop), isInterrupted }
 }
 
-/**
- * Returns true if the newest rewrite is a compaction, no message or attachment follows it, and the last message before it
- * is a finished answer.
- */
+/** True if the newest rewrite is a compaction, nothing follows it, and the last message before it is a finished answer. */
 function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
   const newest = view.rewrites.at(-1)
   if (newest?.kind !== 'compact') return false

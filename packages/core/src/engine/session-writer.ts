@@ -46,6 +46,7 @@ export interface PreparedSummary {
   swapIn(turn: TurnContext, cause: CompactCause): AsyncGenerator<TurnEvent, boolean>
 }
 
+/** Runs `work` once all work that was given before has ended. */
 export type WriteLock = <T>(work: () => Promise<T>) => Promise<T>
 
 /** Runs `work` while no other turn that shares the session state can write. */
@@ -60,10 +61,7 @@ type WithoutLinks<R extends RecordBase> = R extends unknown
   ? Omit<R, 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'seq' | 'batch'>
   : never
 
-/**
- * Appends records as one batch after the last record of the conversation. Returns null on success, otherwise the
- * failure.
- */
+/** Appends records as one batch after the last record of the conversation. Returns null on success, otherwise the failure. */
 export async function* appendUnlinkedRecords(
   turn: TurnContext,
   bodies: readonly UnlinkedRecord[],
@@ -163,7 +161,7 @@ async function appendOrExplain(
   }
 }
 
-/** Reads the records that other writers appended. Called after a conflict. */
+/** Reads the records that other writers appended into the turn's state. Call it after a conflict. */
 export function refreshSession(turn: TurnContext): Promise<void> {
   return withWriteLock(turn, async () => {
     for (;;) {
@@ -176,9 +174,7 @@ export function refreshSession(turn: TurnContext): Promise<void> {
   })
 }
 
-/**
- * Links the records to each other, and the first one to `parent`. Default parent: the last record of the conversation.
- */
+/** Links the records to each other, and the first one to `parent`. Default parent: the last record of the conversation. */
 export function linkRecords(
   { state, host }: TurnContext,
   bodies: readonly UnlinkedRecord[],
@@ -206,7 +202,7 @@ export function isTurnAborted({ signal }: TurnContext): boolean {
   return signal?.aborted === true
 }
 
-/** Lets the host run other work; messages may be appended meanwhile. Returns false if the turn was aborted. */
+/** Lets the host run other work for a moment; messages may be appended meanwhile. Returns false if the turn was aborted. */
 export async function pauseTurn({ host, signal }: Pick<TurnContext, 'host' | 'signal'>): Promise<boolean> {
   await host.pause?.()
   return signal?.aborted !== true

@@ -60,6 +60,7 @@ import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import { pauseTurn, type TurnContext } from './session-writer.ts'
 
+/** A request to send as a side call. With `forkOf`, it is a fork of that conversation. */
 export type SideCallRequest = Pick<PendingModelCall, 'request' | 'source' | 'forkOf'>
 
 export interface SideCallResult {
@@ -69,6 +70,7 @@ export interface SideCallResult {
   readonly outcome: CacheCheckOutcome
 }
 
+/** Sends one side call, unless a limit is reached or the request breaks a rule of the provider. Appends what it cost. */
 export async function* runSideCall(
   turn: TurnContext,
   call: SideCallRequest,
@@ -147,6 +149,7 @@ async function* finishSideCall(
 
 // A fork continues from the last request of the conversation and reads the cached prefix of that request.
 
+/** What a fork adds to the conversation, and how much of the conversation it continues. */
 export interface ForkRequestOptions {
   /** Query source of the fork, such as `compact`, `session_memory` or `prompt_suggestion`. */
   readonly source: string
@@ -163,10 +166,7 @@ export interface ForkRequestOptions {
   readonly overrides?: Readonly<Record<string, unknown>>
 }
 
-/**
- * The fork has no cached prefix to share: no request was sent yet, or the conversation was rewritten since the last
- * request.
- */
+/** The fork has no cached prefix to share: no request was sent yet, or the conversation was rewritten since the last request. */
 interface NothingToFork {
   readonly ok: false
   readonly reason: 'nothing-sent' | 'rewritten'
@@ -302,7 +302,7 @@ function chooseForkTtl(
     .name
 }
 
-/** Describes how much of the conversation's cached prefix a fork read. */
+/** Returns how much of the conversation's cached prefix a fork read, compared with what was expected. */
 export function measureForkCacheRead(
   source: string,
   { usage }: Reply,

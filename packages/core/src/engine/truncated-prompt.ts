@@ -30,8 +30,8 @@ export interface PromptSize extends TokenEstimate {
 }
 
 /**
- * Measures the prompt that is about to be sent; null if the provider refuses prompts that are too long. `isSamePrefix`:
- * true if the previous prompt had the same system prompt and tools.
+ * Estimates the prompt that is about to be sent; null if its count would show nothing: the provider refuses prompts that
+ * are too long, or edits the context. `isSamePrefix`: true if the previous prompt had the same system prompt and tools.
  */
 export function measurePrompt(
   state: SessionState,
@@ -100,6 +100,7 @@ const CHARACTERS_PER_TOKEN = 7
 /** Runs of one character, such as blanks or lines of dashes, have few tokens however long they are. */
 const LONG_RUN = /(.)\1{3,}/gs
 
+/** Returns fewer tokens than the block has with any tokenizer; 0 for blocks without text. */
 function countLeastTokens(block: Block): number {
   if (isTextBlock(block)) return countLeastOfText(block.text)
   if (isToolUse(block)) return countLeastOfText(JSON.stringify(block.input))

@@ -40,7 +40,7 @@ const ADDED_ELEMENT = new RegExp(`^<(${ADDED_ELEMENTS.join('|')})(?=[\\s>/])`)
 const ANY_ELEMENT = new RegExp(`^<(${[...ADDED_ELEMENTS, ...WHOLE_ELEMENTS].join('|')})(?=[\\s>/])`)
 const EMPTY_ELEMENT = /^<[^<>]*\/>/
 
-/** The beginning of a notice that the user interrupted the model. */
+/** Matches the beginning of a notice that the user interrupted the model. */
 export const INTERRUPTION_START: RegExp = /^\s*(?:\[Request interrupted|<turn_aborted>)/
 /**
  * Notices that are no elements: that the user interrupted the model, a caution before local commands, and the line before
@@ -193,7 +193,7 @@ const REFUSED_THING =
 /** The refusal of a command in newer versions of Codex. */
 const EXEC_REFUSAL = 'exec_command failed for [^\\n]*\\bRejected\\(\\\\*"rejected by user'
 
-/** Begins the result of every call that this engine did not run because it was not permitted. */
+/** The first words of the result of every call that was not permitted and that this engine therefore did not run. */
 export const REFUSED_CALL_TEXT = 'The call was not permitted, and nothing was run.'
 
 /** How the error result of a refused tool call begins, by the program that writes it. */

@@ -17,9 +17,10 @@ export interface AssistantText {
   readonly text: string
 }
 
-/** A text of the model with its situation: before which change, after which failure, or at the end of which turn. */
+/** A text of the model that counts as a decision or a finding, because of where it stands. */
 export interface PlacedText {
   readonly text: string
+  /** Words for where it stands: before which change, after which failure, or at the end of which turn. */
   readonly where: string
   /** True if the user corrected the model in the turn of the text. */
   isCorrected: boolean
@@ -27,7 +28,7 @@ export interface PlacedText {
 
 /** Decisions and findings by segments of the session. A segment ends at a compaction, or when it is full. */
 export interface PlacedTexts {
-  /** The segments, newest first, each with its newest text first. A text that occurs in several segments is listed in the newest. */
+  /** The segments, newest first, each with its newest text first. A text of several segments is listed in the newest. */
   readonly segments: readonly (readonly PlacedText[])[]
   /** Number of texts that there have been, also of those that are no longer kept. */
   readonly added: number
@@ -97,7 +98,10 @@ export class ModelTextTracker {
     this.#failure = null
   }
 
-  /** Begins a turn with a message of the user. If it is a correction, the model's texts of the turn before are marked as corrected. */
+  /**
+   * Begins a turn with a message of the user. If it is a correction, the kept texts of the turn before are marked as
+   * corrected.
+   */
   beginTurn(isCorrection: boolean): void {
     if (isCorrection) for (const one of this.#turnTexts) one.isCorrected = true
     this.#turnTexts = []
@@ -157,7 +161,10 @@ function readAssistantTexts(record: KnownRecord, clean: (text: string) => string
   })
 }
 
-/** Returns a text as it is kept among decisions and findings: without code and blank lines. */
+/**
+ * Returns a text as it is kept among decisions and findings: without code and blank lines, and with sentences cut from its
+ * middle if it is longer than 4,000 characters.
+ */
 export function toKeptText(text: string): string {
   const lines = removeCodeBlocks(text).split('\n')
   const kept = lines.filter((line) => line.trim() !== '').join('\n')
@@ -210,7 +217,9 @@ function createSegments() {
   }
 }
 
-/** If there are too many segments, joins the two neighbours that had the fewest texts. If both are full, every second text stays. */
+/**
+ * If there are too many segments, joins the two neighbours with the fewest texts. If both are full, every second text stays.
+ */
 function joinSmallest(segments: readonly Segment[]): readonly Segment[] {
   if (segments.length < MOST_SEGMENTS) return segments
   const sizes = segments.slice(1).map(({ added }, index) => added + (segments[index]?.added ?? 0))
@@ -226,8 +235,8 @@ const SENTENCE = /[^\n]*?(?:[.!?](?=\s)|[。！？]+|(?=\n)|$)\s*/gu
 const CUT_MARK = '[…]'
 
 /**
- * Returns a text of at most about `most` by `measure`: sentences from its beginning, a mark of the cut, and sentences
- * from its end. Only a sentence longer than half of `most` is cut itself.
+ * Returns a text that is at most about `most` by `measure`: sentences from its beginning, `[…]`, and sentences from its end.
+ * A sentence longer than half of `most` is cut itself.
  */
 export function cutSentences(text: string, most: number, measure: TokenCounter): string {
   const size = measure(text)
@@ -243,6 +252,7 @@ export function cutSentences(text: string, most: number, measure: TokenCounter):
   return parts.filter((part) => part !== '').join('\n')
 }
 
+/** Returns the first sentences that together measure at most `most`. */
 function takeWhole(sentences: readonly string[], most: number, measure: TokenCounter): readonly string[] {
   let room = most
   const end = sentences.findIndex((sentence) => {

@@ -1,6 +1,6 @@
 /**
  * Reads what the user answered to questions that the model asked through a tool. Hosts name such tools and write their
- * results as they like, so every known shape is read. A result of an unknown shape counts as a whole as the answer.
+ * results as they like, so every known shape is read. A result of an unknown shape counts as one answer.
  */
 import type { ToolUseBlock } from '../log/block.ts'
 import { isObject, parseJson } from '../log/json.ts'
@@ -26,7 +26,7 @@ interface ResultOfQuestion {
   readonly logged: unknown
 }
 
-/** Returns the answers in a tool result; none if its tool does not ask the user. */
+/** Returns the user's answers in a tool result; none if its tool does not ask the user, or failed before the user answered. */
 export function readAnswers({ call, result, isError, logged }: ResultOfQuestion): readonly UserAnswer[] {
   const apart = isObject(logged) && isContainer(logged.answers) ? logged : null
   if (apart === null && (call === undefined || !isAskingCall(call))) return []
@@ -59,7 +59,7 @@ function isAskingCall({ name, input }: ToolUseBlock): boolean {
   )
 }
 
-/** Checks by its name whether a tool asks the user. */
+/** Checks by a tool's name alone whether its result is the user's answer. */
 export function isAskingTool(name: string): boolean {
   return ASKING_NAME.test(toToolNameWords(name))
 }

@@ -1,7 +1,7 @@
 /**
- * What happened in a session, kept record by record and answered once: what was said, files, commands, todos, plans, the
- * model's own texts. Notes and summaries are written from these facts. An earlier summary is a fact only if the records
- * that it stands for are missing from the log. Every text is without credentials and control characters.
+ * What happened in a session, collected record by record: what was said, files, commands, todos, plans, the model's texts.
+ * Notes and summaries are written from these facts. An earlier summary is a fact only if the records that it replaced are
+ * missing from the log. Every text is without credentials and control characters.
  */
 
 import { isTextBlock, isToolResult, joinTexts, toBlocks } from '../log/block.ts'
@@ -27,6 +27,7 @@ import {
 
 // The work in steps. A step begins with a message of the user, a finished todo item or a commit.
 
+/** A step of the work: what was done since a message of the user, a finished todo item or a commit. */
 export interface WorklogStep {
   readonly time: string
   /** What the user typed, or another agent sent, if such a message began the step. */
@@ -110,7 +111,7 @@ export interface SessionFacts {
   readonly messages: readonly UserPrompt[]
   /** The newest message with an instruction; null if there is none. */
   readonly latest: UserPrompt | null
-  /** Index of the model's latest text, if it ended the turn; -1 if a call followed the text, or if there is none. */
+  /** Index of the record with the model's latest text; -1 if there is none, or if a tool call followed it. */
   readonly replyPlace: number
   /** The model's calls since the latest instruction. */
   readonly turn: TurnProgress
@@ -137,7 +138,7 @@ export interface SessionFacts {
   readonly texts: readonly AssistantText[]
   /** Those of the texts that count as decisions or findings because of their place. */
   readonly decisions: PlacedTexts
-  /** The newest answer at the end of a turn; `hasAnswered`: the user has typed nothing since. */
+  /** The newest answer at the end of a turn. `hasAnswered`: true if the user has typed nothing since it. */
   readonly answer: string | null
   readonly hasAnswered: boolean
   readonly steps: readonly WorklogStep[]
@@ -162,19 +163,20 @@ interface TurnProgress {
 }
 
 export interface FactsKeeper {
-  /** Adds the next record of the branch. The cost does not depend on how many came before. */
+  /** Adds the next record of the branch. The cost does not grow with the number of records before it. */
   add(record: KnownRecord): void
+  /** Returns the facts so far. More records may be added afterwards. */
   read(): SessionFacts
 }
 
-/** Returns the facts of a history. */
+/** Returns the facts of a whole history at once. For a long one use `addRecords`. */
 export function extractSessionFacts(history: readonly KnownRecord[]): SessionFacts {
   const keeper = createFactsKeeper()
   for (const record of history) keeper.add(record)
   return keeper.read()
 }
 
-/** Adds records one by one, so that a long history can be read in slices. */
+/** Adds records in steps of one record. Nothing is added until the steps are run. */
 export function* addRecords(keeper: FactsKeeper, records: Iterable<KnownRecord>): Steps<void> {
   for (const record of records) {
     keeper.add(record)
@@ -182,7 +184,7 @@ export function* addRecords(keeper: FactsKeeper, records: Iterable<KnownRecord>)
   }
 }
 
-/** Work of adding a record, besides reading its texts, expressed as a number of characters to read. */
+/** Cost of adding a record besides reading its texts, as a number of characters. */
 const RECORD_WORK = 1_000
 
 function measureWork(record: KnownRecord): number {
@@ -205,7 +207,7 @@ export interface FactsOptions {
   readonly tools?: FileToolNames & { readonly todoTools?: readonly string[] }
 }
 
-/** Creates a keeper for one branch. After a rewind a new one is needed. */
+/** Creates a keeper for one branch of the log. After a rewind, a new one must be filled from the start. */
 export function createFactsKeeper(options: FactsOptions = {}): FactsKeeper {
   return new BranchFacts(options)
 }
@@ -383,6 +385,7 @@ class BranchFacts implements FactsKeeper {
   }
 }
 
+/** Sets a run in a map that keeps its `most` newest runs. */
 function setNewest(runs: Map<string, ToolRun>, run: ToolRun, most: number): void {
   runs.set(run.key, run)
   const [oldest] = runs.keys()

@@ -8,7 +8,9 @@ import { normalizePath } from './tool-calls.ts'
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
 const OUTPUT_LIMIT = /^\|\s*(?:head|tail)\b[^&;\n]*$/
 
-/** Removes a leading `cd … &&` and a trailing `| head` or `| tail`, so that commands which differ only in these count as the same. */
+/**
+ * Removes leading `cd … &&` and trailing `| head` or `| tail`, so that commands which differ only in these count as the same.
+ */
 export function normalizeCommand(command: string): string {
   let start = 0
   LEADING_CD.lastIndex = 0
@@ -37,26 +39,29 @@ const STREAMS = /[&\d]?>(?:&\d|\s*\/dev\/null)/g
 /** Signs that a command changes something although all its parts only read. */
 const CHANGE = />|`|\$\(|\s-(?:delete|exec|execdir)\b/
 
-/** Checks whether a command only reads. Its output may then be the log of other failures. */
+/**
+ * Checks whether every part of a command is known to only read; unknown programs count as changing something. Errors in the
+ * output of such a command may be those of another one, as in a log that it prints.
+ */
 export function isReadOnlyCommand(command: string): boolean {
   const plain = command.replace(QUOTED, '""').replace(STREAMS, '')
   const parts = plain.split(/\|\|?|&&|[;\n]/).map((part) => part.trim())
   return !CHANGE.test(plain) && parts.every((part) => part === '' || LOOKING_PART.test(part))
 }
 
-/** Matches what is useful in one place only: variables, temporary folders, waits. */
+/** Matches commands that are of no use elsewhere: with variables or temporary folders, or that only wait. */
 const PASSING_COMMAND = /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^sleep\b[^&;|]*$/
 
-/** Checks whether a command says nothing about a project: it only reads, or works on temporary files. */
+/** Checks whether a command is not worth a place in a summary: it only reads, waits, or uses variables or temporary files. */
 export function isIncidentalCommand(command: string): boolean {
   return PASSING_COMMAND.test(command) || isReadOnlyCommand(command)
 }
 
-/** Longer commands are compared by their ends and their length, so that the list of commands does not hold whole scripts. */
+/** A longer command is known by its ends and its length, so that the list of commands does not hold whole scripts. */
 const KEY_CHARACTERS = 1_000
 const SHELL_PREFIX = /^bash -lc /
 
-/** Returns a command on one line, without the shell that runs it. */
+/** Returns a command on one line, without a leading `bash -lc`. */
 export function toCommandLine(command: string): string {
   return command.replace(SHELL_PREFIX, '').replace(/\s+/g, ' ').trim()
 }
@@ -79,8 +84,9 @@ export function toCommandKey(command: string): string {
 
 /**
  * What a command did to a known file. `removed`; `moved` to another path; `undone`: changes of a named file were taken back;
- * `perhaps-undone`: by a command on the whole tree; `stashed`, `perhaps-stashed`: the same with `git stash`; `returned`: changes came back
- * from the stash; `committed`: a commit may contain the changes, so that they can no longer be taken back by name alone.
+ * `perhaps-undone`: by a command on the whole tree; `stashed`, `perhaps-stashed`: the same with `git stash`; `returned`:
+ * changes came back from the stash; `committed`: a commit may contain the changes, so that naming the file no longer takes
+ * them back.
  */
 export interface FileChange {
   readonly kind:
@@ -100,7 +106,10 @@ export interface FileChange {
   readonly by: string
 }
 
-/** Returns what a command that succeeded did to known files. `cwd`: the folder in which it ran, if that is known. */
+/**
+ * Returns what a command did to the files `known`, provided that it succeeded. `cwd`: the folder in which it ran; null if
+ * unknown.
+ */
 export function listFileChanges(
   command: string,
   known: Iterable<string>,
@@ -227,10 +236,9 @@ const ALL_LINES: PrintedLines = { from: 1, to: null, isNumbered: false }
 const EXPANDED = /[<>*?$`~{]/
 
 /**
- * Returns the files whose lines are all that a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and `sed
- * -n A,Bp` with a file, also piped into one of the latter. Also returns several such files if it is clear where each
- * begins: after a line that `echo` or `printf` prints, or by line numbers. None for any other command. `folder`: where
- * it runs.
+ * Returns the line ranges of files that are all a command prints: `cat FILE`, `nl -ba FILE`, `head`, `tail -n +N` and `sed -n
+ * A,Bp` with a file, also piped into one of the latter. Several files count if it is clear where each begins: after a line
+ * that `echo` or `printf` prints, or by line numbers. Empty for any other command. `folder`: where it runs.
  */
 export function listPrintedFiles(command: string, folder: string | null): readonly PrintedFile[] {
   const parts = toCommandLines(command.replace(SHELL_PREFIX, '').replace(STREAMS, ''))
@@ -274,6 +282,7 @@ function readHeading({ words: [program, text = '', ...others] }: ShellPart): str
   return line.trim() === '' || /[\\\n]/.test(line) ? null : line.trim()
 }
 
+/** Returns the folder after all `cd` of a command. */
 function findFolder(command: string, folder: string | null): string | null {
   const moves = toCommandLines(command).filter(({ words: [program] }) => program === 'cd')
   return moves.reduce((place: string | null, { words }) => normalizePath(words[1] ?? '', place), folder)

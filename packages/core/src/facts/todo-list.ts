@@ -74,7 +74,7 @@ const LIST_TOOL_NAME = /todo|task|plan/i
 /** Matches names of tools that create or update single tasks. */
 const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
 
-/** Checks by its name whether a tool holds the todo list or the plan. */
+/** Checks by a tool's name whether it writes or reads the todo list or the plan. */
 export function isTodoOrPlanTool(name: string): boolean {
   return isListTool(name) || (!name.startsWith('mcp__') && PLAN_NAME.test(toToolNameWords(name)))
 }
@@ -103,6 +103,7 @@ interface TodoTracker {
   read(): TodoList | null
 }
 
+/** Creates a tracker of the todo list for one branch. `todoTools`: names of tools whose input is always a whole list. */
 export function createTodoTracker(todoTools: readonly string[] = TODO_TOOLS): TodoTracker {
   let todos = new Map<string, TodoItem>()
   let made = 0
@@ -147,6 +148,7 @@ function addItems(todos: ReadonlyMap<string, TodoItem>, list: readonly ListedIte
   return all
 }
 
+/** True unless the status says that the item is done, cancelled or deleted. Unknown statuses are open. */
 export function isOpenTodo({ status }: TodoItem): boolean {
   return !/^(?:completed?|done|cancell?ed|deleted|finished)$/i.test(status)
 }
@@ -197,10 +199,7 @@ function isCheckLine(line: string): boolean {
   return CHECK_LINE.test(line.trim())
 }
 
-/**
- * Reads one todo item; null if it is not one. `status` is the default status; if it is null, the item must state its
- * own.
- */
+/** Reads one todo item; null if it is not one. `status` is the default status; if it is null, the item must state its own. */
 function readItem(value: unknown, status: string | null): ListedItem | null {
   if (typeof value === 'string') return status === null ? null : { id: null, text: value, status }
   if (!isObject(value)) return null

@@ -45,7 +45,10 @@ export interface TextReplacement {
   readonly replaceAll: boolean
 }
 
-/** Default tool names of the policy field `rehydrate.files.readTools` and of both `writeTools` fields. */
+/**
+ * Names of tools that read or write files: defaults of `rehydrate.files.readTools` and of both `writeTools` fields of the
+ * policy.
+ */
 export const READ_TOOLS: readonly string[] = ['Read']
 export const WRITE_TOOLS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
 
@@ -287,21 +290,22 @@ export function readToolName({ name }: Block): string {
   return typeof name === 'string' ? name : 'unknown'
 }
 
+/** Returns the text blocks of a tool result's content, joined; empty if it has none. */
 export function readToolResultText(content: unknown): string {
   return typeof content === 'string' || Array.isArray(content) ? joinTexts(content) : ''
 }
 
 /**
- * Returns true if the name of a tool begins with that of a server, as in `mcp__ui__ask_user`. The results of such a
- * tool count as texts of the server, whatever they say.
+ * Checks whether the name of a tool begins with that of a server, as in `mcp__ui__ask_user`: such a result counts as a text
+ * of the server, whatever it says. Tools that the provider runs are another thing (`isServerToolUse`).
  */
 export function isServerTool(name: string): boolean {
   return /__|[./:]/.test(name)
 }
 
 /**
- * Returns what the user typed when refusing a tool call; see `readRefusalText`. Null if the result is no refusal. Reads
- * the form of the result, which a tool can imitate: only for records without `userInputs`.
+ * Returns what the user typed when refusing a tool call, empty for no words; null if the result is no refusal. Reads the form
+ * of the result, which a tool can imitate: use it only for records without `userInputs`.
  */
 export function readRefusal({ content, is_error }: ToolResultBlock): string | null {
   return readRefusalText(readToolResultText(content), is_error === true)
@@ -313,10 +317,12 @@ export function readRefusal({ content, is_error }: ToolResultBlock): string | nu
  */
 const UNCHANGED_NOTICE = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
 
+/** True for a result that only says that the file is as when it was last read. */
 export function isFileUnchangedNotice(result: string): boolean {
   return UNCHANGED_NOTICE.test(result)
 }
 
+/** A string field of a tool call's input with many tokens. */
 export interface LargeInput {
   readonly field: string
   /** Estimated tokens of the field's value. */

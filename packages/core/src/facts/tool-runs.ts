@@ -1,4 +1,4 @@
-/** Pairs tool calls with their results, record by record or for a whole history, and tells how each call ended. */
+/** Pairs tool calls with their results, record by record or for a whole history, and determines how each call ended. */
 
 import { isToolResult, isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
@@ -37,6 +37,7 @@ export interface ToolRun extends ToolCallFacts {
   readonly resultUuid: string | null
   /** The working directory of the record with the tool call; null if it is not known. */
   readonly cwd: string | null
+  /** Text of the result; empty while there is none. */
   readonly result: string
   readonly status: RunStatus
   /** True if the tool call did not do its work: it failed, or the user refused or stopped it. */
@@ -70,7 +71,7 @@ export function listFilesPrintedByCall({
  * calls without a result, and those of the newest response.
  */
 interface ToolRunTracker {
-  /** Returns the tool calls that begin in the record, and the calls whose result is in it. `place`: index of the record in the history. */
+  /** Adds a record. Returns the calls that begin in it, and those whose result is in it. `place`: its index in the history. */
   add(record: KnownRecord, place: number): ToolRunChanges
 }
 
@@ -235,12 +236,12 @@ export type RunStatus =
   | 'background'
   | 'running'
 
-/** Checks whether a call failed by itself. A call that the user refused or interrupted has not. */
+/** Checks whether a call failed by itself or at a time limit. One that the user refused or interrupted has not failed. */
 export function isFailure(status: RunStatus): boolean {
   return status === 'failed' || status === 'stopped'
 }
 
-/** Checks whether a call did not do its work, for whatever reason. */
+/** Checks whether a call did not do its work: it failed, or the user refused or interrupted it. */
 export function isUnsuccessful(status: RunStatus): boolean {
   return isFailure(status) || status === 'refused' || status === 'interrupted'
 }
@@ -307,7 +308,7 @@ function readUnfinished({ input }: CallWithInput, { result, ends, record }: Comm
   return STILL_RUNNING.test(ends) ? 'running' : null
 }
 
-/** Reads a result marked neither as error nor as success: by the lines above its output, else by the output's first and last lines. */
+/** Judges a result that is marked neither as error nor as success, by the lines above its output, else by the output's ends. */
 function readUnmarkedStatus(result: string, ends: string): RunStatus {
   const head = OUTPUT_HEAD.exec(result)?.[0]
   const json = JSON_RESULT.exec(result)
@@ -331,7 +332,7 @@ function readRunningSession(result: string): string | null {
   return STILL_RUNNING.exec(readOuterLines(result))?.[1] || null
 }
 
-/** Splits a result into what the program that ran the call put before the output, and the output. */
+/** Splits a result into the lines about the call that the agent program put before the output, and the output. */
 export function splitOutputHead(result: string): readonly [head: string, output: string] {
   const head = OUTPUT_HEAD.exec(result)?.[0] ?? ''
   return [head, result.slice(head.length)]

@@ -53,8 +53,10 @@ export interface InputAuthor {
   readonly name: string
 }
 
+/** The author of all inputs that are the user's. */
 export const THE_USER: InputAuthor = { kind: 'user', name: '' }
 
+/** One text of the user, or of an agent or tool in the user's place, as read from a record. */
 export interface UserInput {
   readonly kind: UserInputKind
   readonly author: InputAuthor
@@ -106,8 +108,8 @@ function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInpu
 }
 
 /**
- * Creates the field `userInputs` of a message that the user sends. `typed`: the texts that the user typed, if a host
- * has put its own texts beside them. Without it, every text of the message is the user's, whatever it looks like; only
+ * Creates the field `userInputs` for the record of a message that the user sends. `typed`: the texts that the user typed, if
+ * a host has put its own texts beside them. Without it, every text of the message is the user's, whatever it looks like; only
  * a slash command, which the engine wrote out, and texts beside tool results are recognised by their form.
  */
 export function createUserInputs(
@@ -124,7 +126,7 @@ export function createUserInputs(
   return isMixed ? [] : [{ kind: 'prompt' }]
 }
 
-/** Finds tool calls by id. `nth`: of several with this id, which one, counted from 0 among the results in a record. */
+/** Finds tool calls by id. `nth`: which of several calls with this id, counted from 0 by their results in a record. */
 export interface CallLookup {
   get(id: string, nth?: number): ToolUseBlock | undefined
 }
@@ -132,8 +134,8 @@ export interface CallLookup {
 const NO_CALLS: CallLookup = new Map()
 
 /**
- * Returns the text that the user typed in a record, or null if there is none. A record with a tool result can contain
- * such text too: the user may type a reason when rejecting a tool call.
+ * Returns the text that the user typed in a record, or null if there is none. A record with a tool result can have such text
+ * too: the reason that the user typed when refusing the call.
  */
 export function readUserTypedText(record: SessionRecord): string | null {
   const texts = readUserInputs(record).flatMap(({ text, author }) =>

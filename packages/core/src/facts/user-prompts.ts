@@ -47,7 +47,9 @@ export interface UserPromptText {
   readonly instructions: readonly UserInput[]
   /** The end of the model's text that a short reply answers; empty for any other message. */
   readonly answers: string
-  /** What a correction follows: the call that was refused, or the model's text or call before it; empty for no correction. */
+  /**
+   * What a correction refers to: the call that was refused, else the model's text or call before it; empty for no correction.
+   */
   readonly corrects: string
 }
 
@@ -74,6 +76,7 @@ interface UserPromptReader {
   read(record: KnownRecord, place: number): UserPromptText | null
 }
 
+/** Creates a reader for one branch. `clean` removes credentials from every text. */
 export function createUserPromptReader(clean: (text: string) => string): UserPromptReader {
   const calls = createOpenCalls()
   /** True after the user stopped the model, until the next message or until the model calls a tool again. */
@@ -172,6 +175,7 @@ function isRefusal({ kind, author }: UserInput): boolean {
   return kind === 'refusal' && author.kind === 'user'
 }
 
+/** Returns the author of a message with inputs of several: the user, else an agent, else a tool. */
 function pickAuthor(inputs: readonly UserInput[]): InputAuthor {
   const authors = inputs.map(({ author }) => author)
   const kinds = ['user', 'agent', 'tool'] as const
@@ -249,7 +253,7 @@ function nameSender(inputs: readonly UserInput[]): string {
   return [...new Set(agents)].join(' and ')
 }
 
-/** Describes whose words a text has that is not the user's. */
+/** Describes, for the model, whose words a text has. Only for authors other than the user. */
 export function describeAuthor(author: InputAuthor): string {
   const name = formatAuthorName(author)
   return author.kind === 'agent'

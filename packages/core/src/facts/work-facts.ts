@@ -38,7 +38,10 @@ export interface TouchedFile {
   readonly linesRead: number | null
   /** What a shell command did to the file since the last call that read or edited it, in words; empty if nothing. */
   readonly fate: string
-  /** If `fate` says that edits were (or may have been) undone or stashed: which of both. Stashed edits may come back. Otherwise null. */
+  /**
+   * Which of both, if `fate` says that edits were (or may have been) undone or stashed; stashed edits may come back. Else
+   * null.
+   */
   readonly editsLost: 'undone' | 'stashed' | null
   /** True if a commit since the last edit may contain it. */
   readonly isCommitted: boolean
@@ -128,6 +131,7 @@ export function createFileTracker(clean: (text: string) => string): FileTracker 
   }
 }
 
+/** Checks whether a file was edited or moved, or an edit of it was refused. */
 export function hasEditAttempt({ edits, refusedEdits, movedFrom }: TouchedFile): boolean {
   return edits + refusedEdits > 0 || movedFrom !== null
 }
@@ -488,7 +492,7 @@ const FAILED_TEST_LINES: readonly RegExp[] = [
 ]
 /** A failed test in a line where a time may follow the name: tests and packages of Go, files of vitest and jest. */
 const TIMED_TEST_LINE = /^(?:--- FAIL:|FAIL)\s+(.+)$/
-/** A test of vitest or jest. Linters begin lines with a cross too, so such a line counts only if the output has a number of tests. */
+/** A test of vitest or jest. Linters begin lines with a cross too, so it counts only if the output has a number of tests. */
 const CROSSED_TEST_LINE = /^[✕✗×]\s+(.+)$/
 const TEST_COUNT = /\b\d+ (?:passed|failed)\b/
 /** Matches what a test runner prints whether or not a test failed. The last form is a package of Go that passed. */

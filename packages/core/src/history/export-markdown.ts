@@ -28,13 +28,11 @@ interface ExportOptions {
   readonly title?: string
   /** Removes credentials from the texts of messages and tool results. Ids of records and tool calls stay unchanged. */
   readonly redact?: (text: string) => string
-  /**
-   * Reads the full text of tool results that were stored as blobs. Without it, only their beginning and end are
-   * exported.
-   */
+  /** Reads tool results that were stored as blobs. Without it, only their beginning and end are exported. */
   readonly blobs?: BlobReader | null
 }
 
+/** Returns the whole conversation as one Markdown text. */
 export async function exportMarkdown(session: SessionLog, options: ExportOptions = {}): Promise<string> {
   const pieces: string[] = []
   for await (const piece of streamMarkdown(session, options)) pieces.push(piece)
@@ -101,6 +99,7 @@ function formatOverview({ records }: SessionLog, { rewrites }: ContextView): str
   return lines.join('\n')
 }
 
+/** Adds the names of the tools that a record calls to `tools`. */
 function recordToolNames(record: SessionRecord, tools: Map<string, string>): void {
   if (!isKnownRecord(record) || record.type !== 'assistant') return
   for (const block of toBlocks(record.message.content)) if (isToolUse(block)) tools.set(block.id, block.name)

@@ -1,4 +1,7 @@
-/** Finds a record, tool call, response or blob of one session by its id. Ids of other sessions find nothing. */
+/**
+ * Finds a record, tool call, response or blob of one session by its id, and formats records as the text that the history
+ * tool shows and searches. Ids of other sessions find nothing.
+ */
 
 import { formatAttachmentText } from '../context/context-entry.ts'
 import {
@@ -22,6 +25,7 @@ import {
   restoreSpilledResults,
 } from './spill-results.ts'
 
+/** What was found under an id: a record, a tool call with its result, a response or a blob. */
 export interface HistoryItem {
   /** One line that describes the found item. */
   readonly heading: string
@@ -38,10 +42,7 @@ interface HistoryStore {
   readonly blobs: BlobReader | null
 }
 
-/**
- * Finds an item by a record's uuid, a tool call's id, a response's `message.id` or a blob's id. Returns null if this
- * session has no such id.
- */
+/** Finds an item by the id of a record, tool call, response (`message.id`) or blob. Null if this session has no such id. */
 export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<HistoryItem | null> {
   const { session } = shelf
   const place = findRecordIndex(session, id)
@@ -163,7 +164,7 @@ function describeAuthor(record: SessionRecord): string {
   return record.isMeta === true ? 'user (written by the program)' : 'user'
 }
 
-/** Returns the full text of a record; empty if the record has none. */
+/** Returns the text of a record as it is in the log, with every block; empty if it has none. Blobs are not read. */
 export function formatRecordBody(record: SessionRecord): string {
   if (!isKnownRecord(record)) return ''
   if (record.type === 'attachment') return formatAttachmentText(record.attachment)
@@ -178,6 +179,7 @@ function formatSystemRecord(record: KnownRecord & { readonly type: 'system' }): 
   return metadata === undefined ? content : `${content}\n${JSON.stringify(metadata)}`
 }
 
+/** Returns a content block as text. Images and documents are shown by their media type only. */
 export function formatBlock(block: Block): string {
   if (isTextBlock(block)) return block.text
   if (isThinkingBlock(block))

@@ -62,23 +62,18 @@ export function isHistoryTool({ input_schema: schema }: JsonObject): boolean {
 
 const HISTORY_FIELDS: readonly string[] = ['id', 'lines', 'text', 'from', 'to', 'last', 'cursor']
 
+/** The result of one call of the history tool. */
 export interface HistoryAnswer {
   /** The `content` of the tool result. */
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
-  /**
-   * The requested text without heading and cursor. If the text has several pages, their bodies joined give the whole
-   * text.
-   */
+  /** The requested text without heading and cursor; if it has several pages, the bodies joined give the whole. */
   readonly body: string
   /** The cursor of the next page; null if this is the last one. */
   readonly next: string | null
 }
 
-/**
- * Runs one call of the history tool. After bad input or an unreadable blob, returns the error message instead of
- * throwing.
- */
+/** Runs one call of the history tool. Never throws: bad input or an unreadable blob gives an error message as the result. */
 export async function runHistoryTool(input: unknown, source: HistorySource): Promise<HistoryAnswer> {
   const query = parseHistoryQuery(input)
   if (typeof query === 'string') return createErrorAnswer(query)
@@ -101,6 +96,7 @@ function createPageAnswer({ heading, body, next, media = [] }: HistoryPage): His
   return { content, body, next: next === null ? null : String(next) }
 }
 
+/** Returns the page that a query asks for, or an error message. */
 async function findPage(query: HistoryQuery, source: HistorySource): Promise<HistoryPage | string> {
   if (query.id !== null) return createItemPage(query, query.id, source)
   return query.matcher === null
@@ -129,6 +125,7 @@ function selectLines(
   return { heading, text: lines.slice(from - 1, to).join('\n'), media: [] }
 }
 
+/** Returns the page of a text that begins at character `start`. Images and documents are on the first page. */
 function cutPage(found: HistoryItem, start: number, { pageTokens, measure }: HistorySource): HistoryPage {
   const left = sliceText(found.text, start)
   const body = takeHead(left, pageTokens, measure)

@@ -1,6 +1,6 @@
 /**
- * Searches the conversation, newest record first, or the lines of one record, and lists ranges of records. Each search
- * stops after a limited number of steps.
+ * The queries of the history tool: searches the conversation, newest record first, or the lines of one record, and lists
+ * ranges of records. Each search stops after a limited number of steps.
  */
 
 import type { Block } from '../log/block.ts'
@@ -71,6 +71,7 @@ interface SearchedRecord {
   readonly work: number
 }
 
+/** Searches one record, as far into it as the steps of one search reach. */
 async function searchRecord(
   index: number,
   finder: TextMatcher,
@@ -196,6 +197,7 @@ function selectRange({ from, to, last }: HistoryQuery, session: SessionLog): rea
   return last === null ? within : within.slice(-last)
 }
 
+/** Returns the log index of an end of a range, null if it is not given, or an error message if there is no such record. */
 function findRangeEnd(session: SessionLog, id: string | null, field: string): number | null | string {
   if (id === null) return null
   const place = findRecordIndex(session, id) ?? session.callRecords.get(id) ?? session.responseStarts.get(id)
@@ -216,7 +218,9 @@ function formatShortRecord(record: SessionRecord, { measure, pageTokens }: Histo
 
 // Parsing of the input that the model passes to the history tool.
 
+/** One call of the history tool, checked. */
 export interface HistoryQuery {
+  /** Id of the record, tool call, response or blob to read or search; null for the conversation. */
   readonly id: string | null
   /** Lines to read of the item `id`, counted from 1; null for all lines. */
   readonly lines: { readonly from: number; readonly to: number } | null
@@ -224,6 +228,7 @@ export interface HistoryQuery {
   /** Id of the first record of a range; null for the start of the conversation. `to`: id of the last record; null for its end. */
   readonly from: string | null
   readonly to: string | null
+  /** How many of the newest records of the range to list; null for all. */
   readonly last: number | null
   /** Position at which the previous page ended; null for the first page. */
   readonly cursor: number | null
@@ -258,6 +263,7 @@ function readCount(value: unknown): number | null | undefined {
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined
 }
 
+/** Reads a range such as `120-180` or `120`. Returns null if the value is absent, undefined if it is not a range. */
 function readLineRange(value: unknown): HistoryQuery['lines'] | undefined {
   if (value === undefined || value === null || value === '') return null
   const found = /^\s*(\d{1,9})\s*(?:[-–:,]\s*(\d{1,9}))?\s*$/.exec(String(value))
@@ -267,8 +273,7 @@ function readLineRange(value: unknown): HistoryQuery['lines'] | undefined {
   return to < from ? undefined : { from, to }
 }
 
-// The data that the history tool reads, and the pages it returns.
-
+/** What the history tool reads from, and the limits of its pages. */
 export interface HistorySource {
   readonly session: SessionLog
   /** Reads tool results that were stored as blobs; null if the session has none. */

@@ -1,7 +1,7 @@
 /**
  * Stores a large tool result as a blob when it arrives. The record keeps the beginning and end of the text and says how
  * to read the rest. This happens before the record is written, so that nothing already sent changes, and only if the
- * model has the history tool.
+ * model has the history tool. Also restores stored results, for readers of the log.
  */
 import { formatRetrievalHint, type RetrievalPaths } from '../clearing/clear-candidates.ts'
 import { describeThrown } from '../errors.ts'
@@ -25,6 +25,7 @@ interface BlobWriter {
   put(bytes: Uint8Array): Promise<string>
 }
 
+/** A tool result that has just arrived, and where and when its large parts are stored. */
 export interface SpillInput {
   readonly result: ToolResultBlock
   /** Name of the tool that returned `result`. */
@@ -33,6 +34,7 @@ export interface SpillInput {
   readonly budgets: SpillBudgets
   readonly measure: TokenCounter
   readonly blobs: BlobWriter
+  /** How the model can read the blob, which the shortened result tells it. */
   readonly paths: RetrievalPaths
 }
 
@@ -45,6 +47,10 @@ interface SpillOutcome {
   readonly failed: readonly string[]
 }
 
+/**
+ * Stores the large parts of a tool result as blobs, and returns the result with their beginning and end only. Parts that
+ * cannot be stored stay whole. Never throws for a storage that fails.
+ */
 export async function spillResult(question: SpillInput): Promise<SpillOutcome> {
   const { result } = question
   const { content } = result
@@ -60,6 +66,7 @@ export async function spillResult(question: SpillInput): Promise<SpillOutcome> {
   return { result: { ...result, content: toContent(content, blocks) }, spilled, failed }
 }
 
+/** Returns false if the policy excludes the tool, or if the model has no history tool with which to read the blobs. */
 function canSpill({ policy, paths, tool }: SpillInput): boolean {
   if (!policy.enabled || paths.historyTool === null) return false
   return tool !== paths.historyTool && !policy.exceptTools.includes(tool)
@@ -105,10 +112,7 @@ interface LargePart {
   /** The text to store as a blob. */
   readonly text: string
   readonly holds: SpilledContent['holds']
-  /**
-   * Returns the text that replaces the part in the tool result. `how`: a sentence that tells the model how to read the
-   * rest.
-   */
+  /** Returns the text that replaces the part. `how`: a sentence that tells the model how to read the rest. */
   readonly replacementText: (how: string) => string
 }
 
@@ -172,15 +176,13 @@ export async function restoreSpilledResults(
   return unread.length === 0 ? { ...whole, message } : { ...whole, message, spilled: unread }
 }
 
-/**
- * Reads a record's field `spilled`, which lists the blobs of its tool results. Ignores invalid items, since a log may
- * contain any JSON.
- */
+/** Reads a record's field `spilled`, which lists the blobs of its results. Ignores invalid items: a log may contain any JSON. */
 export function readSpilledParts(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
   const { spilled } = record
   return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []
 }
 
+/** Returns a tool result with the full text of its parts, read from blobs. Parts whose blob is missing stay as they are. */
 export async function restoreResult(
   result: ToolResultBlock,
   spilled: readonly SpilledContent[],
@@ -212,6 +214,7 @@ export function parseBlobBlock(text: string): Block | null {
   }
 }
 
+/** Reads a blob as text; null if it is missing or is not UTF-8. */
 export async function readBlobText(id: string, blobs: BlobReader): Promise<string | null> {
   const bytes = await blobs.get(id)
   return bytes === null ? null : decodeText(bytes)

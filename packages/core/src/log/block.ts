@@ -1,7 +1,7 @@
 /**
- * Content blocks in the JSON shape of the Messages API, and the few fields of messages whose names in the log are that
- * API's. Providers keep adding block types, so a block of an unknown type is passed through unchanged. The functions of this
- * file tell the known types apart. No other file of core has a word of one provider's protocol.
+ * Content blocks in the JSON shape of the Messages API, tests that tell their types apart, and the few message fields whose
+ * names in the log are that API's. A block of an unknown type is passed through unchanged, since providers keep adding types.
+ * The architecture test keeps words of one provider's protocol out of the other files of core.
  */
 import { isObject, type Json, type JsonObject } from './json.ts'
 
@@ -39,6 +39,7 @@ function blockGuard<B extends Block>(type: string, field: string): BlockGuard<B>
   return (block): block is B => block.type === type && typeof block[field] === 'string'
 }
 
+/** True for a block of the type that has its required string (`text`, `id`, `tool_use_id`). */
 export const isTextBlock: BlockGuard<TextBlock> = blockGuard('text', 'text')
 export const isToolUse: BlockGuard<ToolUseBlock> = blockGuard('tool_use', 'id')
 export const isToolResult: BlockGuard<ToolResultBlock> = blockGuard('tool_result', 'tool_use_id')
@@ -112,14 +113,17 @@ function isSameOrigin(one: ItemMaker, other: ItemMaker): boolean {
 
 type BlockTest = (block: Block) => boolean
 
+/** Returns a test for blocks of these types. */
 function ofType(...types: readonly string[]): BlockTest {
   return ({ type }) => types.includes(type)
 }
 
 /** True for thinking in any form: with text, with only a signature, or redacted. */
 export const isThinkingBlock: BlockTest = ofType('thinking', 'redacted_thinking')
+/** True for an image or a document. */
 export const isMediaBlock: BlockTest = ofType('image', 'document')
-/** Returns true for a block that counts as an image: every image, and every paged document such as a PDF. */
+
+/** True for a block that counts towards a provider's image limit: every image, and every paged document such as a PDF. */
 export function countsAsImage({ type, source }: Block): boolean {
   if (type === 'image') return true
   if (type !== 'document' || !isObject(source)) return false
@@ -132,30 +136,30 @@ export const isCompactionBlock: BlockTest = ofType('compaction')
 /** True for a block of a system message that tells the provider to add or remove a tool. */
 export const isToolChangeBlock: BlockTest = ofType('tool_addition', 'tool_removal')
 
-/** Type of a block with deletions; the subtype of the record that ends them begins with it. */
+/** Type of a block that deletes tool results from the provider's cache. `DELETIONS_END` is derived from it. */
 export const DELETION_TYPE = 'cache_edits'
 /**
- * True for a block with deletions of cached clearing (`clearing/cached-clearing.ts`). It is an instruction to the cache and
- * not part of the prompt.
+ * True for a block of cached clearing (`clearing/cached-clearing.ts`): an instruction to the provider's cache, and no part of
+ * the prompt.
  */
 export const isDeletionBlock: BlockTest = ofType(DELETION_TYPE)
 
-/** True for the content of a message that only deletes. */
+/** True for content of nothing but deletions from the provider's cache. */
 export function isDeletionContent(content: MessageContent): boolean {
   const blocks = toBlocks(content)
   return blocks.length > 0 && blocks.every(isDeletionBlock)
 }
 
-/** The field of a block, tool or request that marks the end of a cached prefix. Its value belongs to the provider. */
+/** The field with the cache marker of a block, tool or request: what precedes it is cached. The provider defines its value. */
 export const MARKER_FIELD = 'cache_control'
 
-/** The field of a system message among the messages that sets the effort from there on. Its value belongs to the provider. */
+/** The field with which a system message among the messages sets the effort from there on. The provider defines its value. */
 export const EFFORT_FIELD = 'output_config'
 
-/** The field of such a message that says how long it applies. */
+/** The field that limits a system message among the messages to one turn. */
 export const TURN_SCOPE_FIELD = 'clear_at'
 
-/** Returns the provider's own word for why a reply ended; null if there is none. It is passed on and never interpreted. */
+/** Returns the provider's own word for why a reply ended, which is passed on and never interpreted; null if there is none. */
 export function readStopWord(message: object): string | null {
   const { stop_reason: word } = message as { readonly stop_reason?: unknown }
   return typeof word === 'string' ? word : null
@@ -180,7 +184,7 @@ export function toBlocks(content: MessageContent): readonly Block[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-/** Joins the texts of a message; each text begins on a line of its own. */
+/** Joins the text blocks of a message, each on a line of its own. Other blocks are left out. */
 export function joinTexts(content: MessageContent): string {
   return toBlocks(content)
     .flatMap((block) => (isTextBlock(block) ? [block.text] : []))

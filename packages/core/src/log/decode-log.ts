@@ -152,6 +152,7 @@ interface ReaderState {
 
 const NO_RECORDS: readonly PositionedRecord[] = []
 
+/** Creates a reader that is given one log line by line. `readLine` throws `newer-format` at the header of a newer version. */
 export function createLogLineReader(options: LogReaderOptions = {}): LogLineReader {
   const { upcasts = UPCASTS, start, from = 0, keepsRawBlocks = true, readReport } = options
   const reading: ReaderState = {
@@ -283,10 +284,7 @@ function reportDamage(reading: ReaderState, kind: DamageKind, why: string): void
 // Batches: log records that were appended together. A batch is valid only if all of its records are present, so a log
 // that was cut off at any byte never yields half a batch. An incomplete batch is left out and reported as damage.
 
-/**
- * State of reading a log: the damage found so far, the current position, and the incomplete batch. Each log line
- * updates it in place.
- */
+/** State of reading a log: the damage so far, the position, and the incomplete batch. Updated in place with each record. */
 export interface BatchState {
   readonly damage: Damage[]
   /** Position in the log of the last valid record. */
@@ -302,14 +300,12 @@ export interface PositionedRecord extends NumberedRecord {
   readonly position: number
 }
 
+/** Starts reading after `position`, the position of the last record that was read before. */
 export function createBatchState(position: number): BatchState {
   return { damage: [], position, openBatch: null }
 }
 
-/**
- * Returns why a record's `seq` or `batch` field is invalid, or null if both are valid. Without `seq`, `batch` is
- * ignored.
- */
+/** Returns why a record's `seq` or `batch` is invalid, or null if both are valid. Without `seq`, `batch` is not checked. */
 export function findBatchStampProblem({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'

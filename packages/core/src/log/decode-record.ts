@@ -1,6 +1,6 @@
 /**
- * Decodes a parsed log line into a record. With a wrong required field the line is no record; a wrong optional part is left
- * out, with a note. `withModelReport` adds the neutral form of what the provider reported.
+ * Decodes a parsed log line into a record. A line with an invalid required field is no record; an invalid optional field or
+ * part is left out, with a note. `withModelReport` then adds the neutral form of what the provider reported.
  */
 import { isBlock } from './block.ts'
 import { isObject, omitUndefined } from './json.ts'
@@ -111,6 +111,7 @@ const OPTIONAL_RESPONSE_FIELDS: typeof OPTIONAL_FIELDS = [
   ['stop', isReplyStop],
 ]
 
+/** Checks a value of the field `userInputs`: a list of user inputs of known kinds. */
 export function isUserInputs(value: unknown): boolean {
   return Array.isArray(value) && value.every(isUserInput)
 }

@@ -8,20 +8,14 @@ interface ImageSize {
   readonly height: number
 }
 
-/**
- * Returns the longer side of an image in pixels. Returns 0 if the block does not contain the image data, or if the size
- * cannot be read from it.
- */
+/** Returns the longer side of an image in pixels; 0 if the block has no image data, or the size cannot be read from it. */
 export function measureLongestSide({ type, source }: Block): number {
   if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
   const size = readImageSize(source.data)
   return size === null ? 0 : Math.max(size.width, size.height)
 }
 
-/**
- * Returns the width and height of a base64 image. Returns null if the data is not PNG, JPEG, GIF or WebP, or is cut off
- * too early.
- */
+/** Returns width and height of a base64 image in pixels; null if it is no PNG, JPEG, GIF or WebP, or is cut off too early. */
 export function readImageSize(base64: string): ImageSize | null {
   const byte = createByteReader(base64)
   const size = readPngSize(byte) ?? readGifSize(byte) ?? readWebpSize(byte) ?? readJpegSize(byte)

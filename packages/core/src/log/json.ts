@@ -2,6 +2,8 @@
  * JSON values and JSON text: type checks, the depth limit, and functions that keep the exact spelling of JSON text
  * (the order of integer-like keys, integers over 2^53, `1.0`, duplicate keys).
  */
+
+/** Any value that JSON can represent. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 export interface JsonObject {
   readonly [key: string]: Json
@@ -14,6 +16,7 @@ export interface JsonObject {
  */
 export const MAX_JSON_DEPTH = 1000
 
+/** True for an object that is no array. */
 export function isObject(value: unknown): value is { readonly [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -57,7 +60,7 @@ function isPlainValue(value: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
-/** Returns the number of characters in all texts of a value, which says how long it takes to read them. */
+/** Returns the number of characters in all strings of a value at any depth, which says how long it takes to read them. */
 export function countTextCharacters(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
@@ -72,8 +75,7 @@ const encoder = new TextEncoder()
 const buffer = new Uint8Array(65_536)
 
 /**
- * Returns the size of `value` as JSON in UTF-8 bytes. Returns null if JSON cannot represent it (a cycle, a bigint,
- * nested too deep).
+ * Returns the size of `value` as JSON in UTF-8 bytes; null if JSON cannot represent it (a cycle, a bigint, nested too deep).
  */
 export function countJsonBytes(value: unknown): number | null {
   try {
@@ -92,7 +94,7 @@ export function countJsonBytes(value: unknown): number | null {
 
 const countedValues = new WeakMap<object, number | null>()
 
-/** As `countJsonBytes`, for a value that does not change, such as a block of the log: it is counted once. */
+/** As `countJsonBytes`, for a value that never changes, such as a block of the log: counted once and remembered by identity. */
 export function countUnchangingBytes(value: object): number | null {
   const known = countedValues.get(value)
   if (known !== undefined) return known
@@ -136,7 +138,9 @@ export function survivesJsonRoundTrip(text: string): boolean {
   }
 }
 
-/** Returns the JSON text if `JSON.parse` and `JSON.stringify` would change it, otherwise undefined. */
+/**
+ * Returns the JSON text itself if `JSON.parse` and `JSON.stringify` would change it, so that it must be kept; else undefined.
+ */
 export function findUnstableJsonText(text: string): string | undefined {
   return survivesJsonRoundTrip(text) ? undefined : text
 }
@@ -179,6 +183,7 @@ export function findJsonMember(text: string, key: string): string | undefined {
   return splitJsonObject(text).findLast((member) => member.key === key)?.text
 }
 
+/** Joins members to the text of a JSON object; the text of each value stays as it is. */
 export function formatJsonObject(members: readonly JsonMember[]): string {
   return `{${members.map(({ key, text }) => `${JSON.stringify(key)}:${text}`).join(',')}}`
 }

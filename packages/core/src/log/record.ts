@@ -114,7 +114,7 @@ export interface AssistantRecord extends RecordBase {
   readonly afterUuid?: string
   /** The tokens of the call. The log has them only if they cannot be read from `message.usage`. */
   readonly usage?: TokenUsage
-  /** Why the reply ended; missing if it had not when the record was written. In the log only if the message does not tell it. */
+  /** Why the reply ended; missing if it had not ended yet. In the log only if it cannot be read from the message. */
   readonly stop?: ReplyStop
   /**
    * The usage that was billed, if `message.usage` is not that: the program whose log was copied logs other figures, the
@@ -232,6 +232,7 @@ export function isKnownRecord(record: SessionRecord): record is KnownRecord {
   return KNOWN_TYPES.has(record.type)
 }
 
+/** The model name of records that no model wrote. */
 export const SYNTHETIC_MODEL = '<synthetic>'
 
 /** Returns true for an error that the engine wrote as an assistant record; false for every real response. */
@@ -321,6 +322,7 @@ export interface PreservedSegment {
 export interface CompactMetadata {
   readonly trigger: CompactTrigger
   readonly cause?: CompactCause
+  /** Tokens of the context before and after the compaction. */
   readonly preTokens: number
   readonly postTokens?: number
   readonly durationMs?: number
@@ -414,12 +416,12 @@ export interface CacheLoss {
 // The end of a turn. A turn ends when a user message contains anything other than tool results: text, an image, or a
 // reminder next to a tool result. Some models then drop the thinking of the finished turn.
 
-/** Returns true for any block except a tool result and one with deletions (an instruction to the cache). */
+/** True for a block of a user message that ends the turn before it: any but a tool result or a deletion from the cache. */
 export function isTurnEndingBlock(block: Block): boolean {
   return block.type !== 'tool_result' && !isDeletionBlock(block)
 }
 
-/** Returns true for a user message with content other than tool results. Such a message ends the turn before it. */
+/** True for a user message with content other than tool results, which ends the turn before it. */
 export function isTurnEndingMessage({
   role,
   content,
@@ -460,7 +462,7 @@ export function canStartBranch(record: SessionRecord): boolean {
   return isPrompt(record) || isBranchSwitch(record)
 }
 
-/** Subtype of the notice that deletions are no longer sent, because the provider's cache has expired. */
+/** Ends deletions: a notice with this subtype says that they are no longer sent, because the provider's cache has expired. */
 export const DELETIONS_END: { readonly subtype: string } = { subtype: `${DELETION_TYPE}_dropped` }
 
 /** Returns true for the notice that deletions in the provider's cache are no longer sent (`DELETIONS_END`). */

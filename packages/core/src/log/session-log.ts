@@ -67,6 +67,7 @@ export function emptySessionLog(): SessionLog {
   }
 }
 
+/** Builds the log of a session from all its records, in the order of the file. */
 export function buildSessionLog(records: Iterable<SessionRecord>): SessionLog {
   let session = emptySessionLog()
   for (const record of records) session = appendRecord(session, record)
@@ -88,6 +89,7 @@ export function listBranchRecords({ branch, records }: SessionLog, before?: stri
   return history
 }
 
+/** Returns the record at an index. Throws a `RangeError` if there is none. */
 export function readRecordAt({ records }: SessionLog, index: number): SessionRecord {
   const record = records.at(index)
   if (record === undefined) throw new RangeError(`no record at ${index} of ${records.length}`)
@@ -99,7 +101,10 @@ export function findRecordIndex(session: SessionLog, uuid: string): number | und
   return session.indexByUuid.get(uuid)
 }
 
-/** Returns the session log with `record` appended. `line` is the line number in the log file, for damage reports. */
+/**
+ * Returns the log with `record` appended, whose lone surrogates are repaired. `line`: its line in the file, for damage
+ * reports.
+ */
 export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
   return appendRecordAsIs(session, repairRecordText(record), line)
 }
@@ -127,6 +132,7 @@ function isConversationRecord(record: SessionRecord): record is ConversationReco
   return typeof record.uuid === 'string' && record.isSidechain !== true
 }
 
+/** Returns a text that is equal for two records with the same content, whatever their links and times. */
 function toContentKey(record: SessionRecord): string {
   const { type, message, attachment, subtype, content } = record as SessionRecord & {
     readonly [field: string]: unknown

@@ -1,13 +1,13 @@
 /**
- * Long work in steps, so that a long session does not hold the event loop: between two slices of steps the host runs
- * other work. The work is cut by what is read, not by time, so that it is cut in the same places in every run.
+ * Long work in steps, so that a long session does not block the event loop: the host runs other work between two slices of
+ * steps. Slices are cut by the characters read and not by time, so that every run is cut in the same places.
  *
  * Steps read only what they were given, since messages may be appended during a pause.
  */
 
 /**
- * Work that can be interrupted. Each `yield` tells how many characters were read since the last one, or as many as would
- * have taken the same time.
+ * Work that can be interrupted at each `yield`, which tells its cost: the characters read since the last one, or as many as
+ * would have taken the same time. Nothing happens until it is run.
  */
 export type Steps<Result> = Generator<number, Result, void>
 
@@ -22,7 +22,7 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
 /** Characters that are read in one slice: a few milliseconds of work. */
 const SLICE_CHARACTERS = 80_000
 
-/** Runs work in slices, with a pause after each. Returns null if `pause` returns false: the work is then given up. */
+/** Runs work in slices, with a pause after each. If `pause` returns false, the work is given up and null is returned. */
 export async function runInSlices<Result>(
   steps: Steps<Result>,
   pause: () => Promise<boolean>,

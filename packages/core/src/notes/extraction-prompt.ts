@@ -16,7 +16,7 @@ interface ExtractionPromptInput {
   readonly instructions?: string
 }
 
-/** Returns the message that asks for an update of the notes. The notes themselves, and their limits, are always part of it. */
+/** Returns the message that asks a model to update the notes. It always has the notes, and says what is too long in them. */
 export function writeExtractionPrompt(input: ExtractionPromptInput): string {
   const { notes, path, limits, titleWords, instructions } = input
   const excess = findNotesExcess(notes, limits)
@@ -62,7 +62,7 @@ type NotesEdit =
   | { readonly ok: true; readonly notes: string }
   | { readonly ok: false; readonly refused: boolean; readonly message: string }
 
-/** Applies a tool call to the notes in memory, if it edits or writes the notes file. No tool is run. */
+/** Applies a tool call to the text of the notes, if it edits or writes the notes file; refuses any other. No tool is run. */
 export function applyNotesCall(
   notes: string,
   { name, input }: Pick<ToolUseBlock, 'name' | 'input'>,
@@ -96,7 +96,7 @@ function failEdit(message: string): NotesEdit {
   return { ok: false, refused: false, message }
 }
 
-/** Applies an answer in text: the whole notes or single sections between tags. Null if it has neither. */
+/** Applies an answer in text: the whole notes or single sections between tags. Null if it has neither. No file is written. */
 export function applyNotesAnswer(notes: string, answer: string): NotesEdit | null {
   const whole = /<notes>\n?([\s\S]*)\n?<\/notes>/.exec(answer)?.[1]
   if (whole !== undefined) return { ok: true, notes: whole }

@@ -1,7 +1,8 @@
 /**
- * The notes of a session as a Markdown file: ten sections, each with a heading and an italic line that says what belongs there.
- * The file stays readable after any edit by a user or a model: text outside the known sections is kept. This file also has the
- * limits of notes: what an update must condense, which new notes may replace the old ones, and how notes are cut for the context.
+ * The notes of a session as a Markdown file: ten sections, each with a heading and an italic line that says what belongs
+ * there. The file stays readable after any edit by a user or a model: text outside the known sections is kept. Also the
+ * limits of notes: what an update must condense, which new notes may replace the old ones, how notes are cut for the
+ * context, and how many items of a section are shown.
  */
 import { closeCodeBlock } from '../text/code-in-text.ts'
 import { fitItems, sliceText, type TextForms, type TokenCounter } from '../text/truncate-text.ts'
@@ -63,6 +64,7 @@ export const NOTES_SECTIONS: Readonly<Record<NotesSectionName, Omit<NotesSection
   worklog: { heading: 'Worklog', hint: 'What was done, one terse line per step.' },
 }
 
+/** The names of all sections, in the order of the file. */
 export const NOTES_SECTION_NAMES: readonly NotesSectionName[] = [
   'title',
   'state',
@@ -81,6 +83,7 @@ export const NOTES_TEMPLATE: string = formatNotes(
   NOTES_SECTION_NAMES.map((name) => ({ ...NOTES_SECTIONS[name], body: '' })),
 )
 
+/** Writes sections as the text of the file, the inverse of `parseNotes`. */
 export function formatNotes(sections: readonly NotesSection[]): string {
   const parts = sections.map(({ heading, hint, body }) =>
     [
@@ -261,7 +264,7 @@ export function isNotesClaimExpired(startedAt: number, now: number, deadAfterMs:
 
 // Items of the notes below titles, as many as fit. A line says how many were left out.
 
-/** Items with rank 0 are left out only if the whole file has no room for them. */
+/** One item of the notes, in a full and perhaps a shorter form. One with rank 0 is left out only if there is no room at all. */
 export type NoteItem = TextForms
 
 /** Items below one title. */
@@ -278,7 +281,9 @@ export interface NoteGroup {
   readonly dropped?: number
 }
 
+/** How long one section may become. */
 export interface SectionBudget {
+  /** Maximum tokens of the section. */
   readonly tokens: number
   readonly countTokens: TokenCounter
   /** True if items of rank 0 may be left out too. */

@@ -1,4 +1,7 @@
-/** Writes the notes from the facts of a session: each section within its budget, and all of them within theirs. */
+/**
+ * Writes the notes from the facts of a session, without a model: each section within its budget, and all of them within
+ * theirs. Also keeps the notes of a session up to date from its log.
+ */
 
 import type { ContextView } from '../context/context-view.ts'
 import {
@@ -44,10 +47,11 @@ import {
   writeFilesSection,
 } from './work-sections.ts'
 
+/** Limits of the notes, and what they are for. */
 export interface NotesRenderOptions {
   /** Maximum tokens of one section. Only open todos, the latest instruction and commands that still fail may exceed it. */
   readonly sectionTokens: number
-  /** Tokens only for the decisions and findings of the model, in addition to `sectionTokens` of the section that contains them. */
+  /** Tokens for the decisions and findings of the model, in addition to `sectionTokens` of the section that has them. */
   readonly decisionTokens: number
   readonly totalTokens: number
   readonly countTokens: (text: string) => number
@@ -126,6 +130,7 @@ export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): 
   return format()
 }
 
+/** Returns what each section has to say. Nothing is cut yet. */
 function collectSections(
   facts: SessionFacts,
   { use, title: given = '' }: NotesRenderOptions,
@@ -195,9 +200,10 @@ function toKey(heading: string): string {
   return heading.trim().toLowerCase()
 }
 
-// The notes of a session that are kept from its log without a model. Each call reads only the records that are new; after
-// a rewind to another branch, the notes are made again from that branch.
-
+/**
+ * Keeps the notes of a session from its log, without a model. Each update reads only the records that are new; after a
+ * rewind to another branch, the notes are made again from that branch.
+ */
 export interface BranchNotes {
   /**
    * Reads the new records of the branch. Returns the notes, and the uuid of the last record that they cover. That may
@@ -230,6 +236,7 @@ interface BranchReading {
   covered: string | null
 }
 
+/** Creates a keeper that has read nothing yet. */
 export function createBranchNotes(options: FactsOptions = {}): BranchNotes {
   let newest: BranchReading | null = null
 

@@ -58,6 +58,7 @@ interface UserSections {
   readonly corrections: readonly NoteGroup[]
 }
 
+/** Creates what the notes say of the user, for the section where each part belongs. Nothing is cut to a budget yet. */
 export function createUserSections({ messages }: SessionFacts): UserSections {
   const requests = messages.flatMap((message) => listRequests(message))
   const inputs = messages.flatMap(({ inputs: own }) => own)
@@ -100,6 +101,7 @@ function listNewest<Fact>(
   return [{ title, items, isOldestFirst: true, dropped: facts.length - items.length }]
 }
 
+/** Lists what one message asks for: one instruction for each author, joined from all their texts, and other input. */
 function listRequests(message: UserPrompt): readonly UserRequest[] {
   const { inputs, instructions } = message
   // What the user typed comes before what an agent sent in the same message.
@@ -126,6 +128,7 @@ function listRequests(message: UserPrompt): readonly UserRequest[] {
   ]
 }
 
+/** Lists the latest instruction in full, what it answers, and what was typed around it. */
 function listInstruction(requests: readonly UserRequest[]): readonly NoteGroup[] {
   const at = requests.findLastIndex(({ isInstruction }) => isInstruction)
   const latest = requests[at]
@@ -146,6 +149,7 @@ function listInstruction(requests: readonly UserRequest[]): readonly NoteGroup[]
   ]
 }
 
+/** Lists the first request at length, and the others but the latest in one line each. */
 function listEarlierRequests(requests: readonly UserRequest[]): readonly NoteGroup[] {
   const instructions = requests.filter(({ isInstruction }) => isInstruction)
   const [first] = instructions

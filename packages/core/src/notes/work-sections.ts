@@ -60,6 +60,7 @@ function formatRun({ name, command, path }: ToolRun, clean: (text: string) => st
   return path === null ? name : `${name} ${toOneLine(clean(path))}`
 }
 
+/** Lists the open items of the todo list, and says how many are done. */
 export function createTodoGroups({ todos, areTodosOlder }: SessionFacts): readonly NoteGroup[] {
   const open = todos.filter(isOpenTodo)
   if (todos.length === 0) return []
@@ -72,6 +73,7 @@ export function createTodoGroups({ todos, areTodosOlder }: SessionFacts): readon
   return [toNoteGroup(`Todo list, ${count}:`, lines, 0)]
 }
 
+/** Lists the model's latest text about the latest instruction, unless that is answered. */
 export function createLatestTextGroups({ texts, latest, hasAnswered }: SessionFacts): readonly NoteGroup[] {
   const text = texts.at(-1)
   // An answer is shown in the section of key results instead.
@@ -109,6 +111,7 @@ export function createNewestAnswerGroups({ answer }: SessionFacts): readonly Not
   return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
 }
 
+/** Lists the summary with which the log begins, if its records before that are elsewhere. */
 export function createEarlierSummaryGroups({ earlierSummary }: SessionFacts): readonly NoteGroup[] {
   const title = 'Summary of an earlier part, which is not in this log:'
   const limits = { rank: 2, most: SUMMARY_CHARACTERS, least: SHORT_SUMMARY_CHARACTERS }
@@ -136,7 +139,10 @@ const LEAST_TOKENS = 40
 /** Tokens reserved for the line above a text. */
 const LABEL_TOKENS = 16
 
-/** Writes decisions and findings, oldest first. Each segment gives one text in turn, so that new ones never push out all old ones. */
+/**
+ * Writes decisions and findings, oldest first. Each segment of the session gives one text in turn, so that new ones never
+ * push out all old ones.
+ */
 export function writeDecisionsSection(
   { decisions, answer }: SessionFacts,
   { tokens, countTokens }: SectionBudget,
@@ -243,7 +249,7 @@ function formatList(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : [title, ...lines].join('\n')
 }
 
-/** Returns lines with the working directory, the folders with most changed files, the project documents read or changed, and the Git branch. */
+/** Returns lines with the working directory, the folders with most changes, the project documents in use, and the Git branch. */
 export function describeProject({ files, project, gitBranch }: SessionFacts): readonly string[] {
   const show = createPathFormat(project)
   const folders = groupByFolder(files.filter(isFileChanged).toReversed().map(show))
@@ -262,7 +268,10 @@ export function describeProject({ files, project, gitBranch }: SessionFacts): re
 
 type PathFormat = (file: Pick<TouchedFile, 'key' | 'isOutside'>) => string
 
-/** Creates a function that writes a path relative to the folder of the project if it is below it, with the separators of the log. */
+/**
+ * Creates a function that writes a path relative to the folder of the project if it is below it, with the separators of
+ * the log.
+ */
 function createPathFormat({ base, start }: SessionFacts['project']): PathFormat {
   return ({ key, isOutside }) => {
     const folder = isOutside && base !== start ? null : base
@@ -381,6 +390,7 @@ function toCommandItem(
   return detail === '' ? { full: line, rank } : { full: `${line} (${detail})`, short: line, rank }
 }
 
+/** Lists the failing tests of the newest run that names its tests. */
 export function createFailingTestGroups({
   tests: { failed, by, passedSince },
 }: SessionFacts): readonly NoteGroup[] {
@@ -470,6 +480,7 @@ const STEP_TEXT_CHARACTERS = 60
 const MOST_STEP_FILES = 4
 const MESSAGE_CHARACTERS = 90
 
+/** Lists the steps of the worklog, oldest first. */
 export function createStepGroups({ steps }: SessionFacts): readonly NoteGroup[] {
   const items = steps.slice(0, MOST_STEPS).map((step) => ({ full: formatStep(step), rank: 3 }))
   return [{ title: '', items, isOldestFirst: true, dropped: steps.length - items.length }]

@@ -23,11 +23,15 @@ import {
   readContextSize,
 } from './plan-input.ts'
 
+/** What to do before the next API request, and why. */
 export interface ContextPlan {
   readonly act: 'wait' | 'clear' | 'compact'
+  /** The clearing to append; given if `act` is `clear`. */
   readonly clear?: ClearProposal
+  /** The compaction to make; given if `act` is `compact`. */
   readonly compact?: {
     readonly cause: CompactCause
+    /** True at the auto-compact threshold: a summary is written if needed. Else only a prepared one, or the notes, is used. */
     readonly hard: boolean
     /** The compaction is made only if it leaves at most this many tokens after system prompt and tools. Default: no limit. */
     readonly mostTokens?: number
@@ -48,9 +52,7 @@ export interface ContextPlan {
   readonly context: ContextTokens
   /** The thresholds that the context has reached; null if the context window is unknown. */
   readonly ladder: ThresholdState | null
-  /**
-   * Thresholds and budgets with which the plan was made. A clearing or compaction of this plan must use the same ones.
-   */
+  /** Thresholds and budgets with which the plan was made. A clearing or compaction of this plan must use the same ones. */
   readonly scaled: ScaledPolicy
   readonly trace: readonly TraceStep[]
 }
@@ -79,6 +81,7 @@ export interface CompactionSavings {
   readonly sentence: string
 }
 
+/** Makes the plan for the next API request. Pure: nothing is sent or appended. */
 export function makeContextPlan(context: PlanContext): ContextPlan {
   const { scaled, prefixTokens } = context
   const tokens = readContextSize({ ...context, prefix: () => prefixTokens })
@@ -108,7 +111,8 @@ function toCompactOrder({ act, mostTokens }: CompactionVerdict): NonNullable<Con
 }
 
 /**
- * Callers that write summaries or notes. They need the whole conversation, so nothing is cleared or compacted for them.
+ * Query sources (labels of callers) of the calls that write summaries or notes. They need the whole conversation, so
+ * nothing is cleared or compacted for them.
  */
 export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
@@ -210,10 +214,7 @@ function canPrepare(
   return findReasonAgainstAuto(context) === null && findReasonToWait(context, tokens) === null
 }
 
-/**
- * Explains why a new user message must be refused; null if it is accepted. Callers that write summaries or notes are
- * never refused.
- */
+/** Explains why a new user message must be refused; null if it is accepted. Calls that write summaries or notes always are. */
 function describeRefusal(context: PlanContext, used: number, act: ContextPlan['act']): string | null {
   const { scaled, source } = context
   if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
@@ -264,6 +265,7 @@ function listTraceSteps(
   ]
 }
 
+/** Whether a compaction is due, and why or why not. */
 interface CompactionVerdict {
   /**
    * `hard`: the auto-compact threshold is reached. `notes`: `notesLine` is reached, from which a compaction with the
@@ -353,7 +355,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
       )
 }
 
-/** Average token counts from real compactions, used until this session has had its first one. */
+/** Average tokens in real compactions, used until this session has had its first one. `carried`: what is attached again. */
 const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
 
 /**
@@ -395,7 +397,7 @@ export function findNotesThreshold(
   const scale = window / LINE_WINDOW
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
   const isExpired = hasCacheExpired(cache)
-  // Below the threshold, a compaction saves the tokens that the next calls read from the cache, or write if the cache has expired.
+  // Below the threshold, a compaction saves what the next calls read from the cache, or write if the cache has expired.
   if ((isExpired ? written : read) === 0) return autoCompact
   if (isExpired) return Math.min(autoCompact, Math.round(after + coldTokens * scale))
   const rewritten = Math.max(0, after - prefixTokens)

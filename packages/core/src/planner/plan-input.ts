@@ -22,6 +22,7 @@ import type { Calibration, ContextTokens } from '../tokens/usage.ts'
  */
 export type TurnMoment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
 
+/** Everything that a plan depends on. */
 export interface PlanContext {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
@@ -38,7 +39,9 @@ export interface PlanContext {
   readonly source: string
   readonly moment: TurnMoment
   readonly cache: CacheTemperature
+  /** Dollars per million tokens; null if prices are unknown. */
   readonly rates: TokenRates | null
+  /** Which of the two cache-write prices applies; it depends on the cache lifetime in use. */
   readonly write: 'writeShort' | 'writeLong'
   /** Milliseconds since the newest response; null if there is no response yet. */
   readonly idleMs: number | null
@@ -64,7 +67,10 @@ export interface PlanContext {
   readonly clientLimit?: {
     /** Largest prompt, in tokens, that the provider takes. Up to it, nothing is cleared or compacted. */
     readonly tokens: number
-    /** True to compare the upper bound of the size: the context was rewritten before, or the server drops the beginning of long prompts. */
+    /**
+     * True to compare the upper bound of the size, else the lower one: the context was rewritten before, or the server
+     * drops the beginning of long prompts.
+     */
     readonly isPassed: boolean
     /** Context size, in tokens, from which a compaction that costs nothing may be tried (again). Default: the threshold. */
     readonly freeFrom?: number
@@ -83,10 +89,7 @@ interface PlanTracking {
   readonly openCalls: number
   /** True if the user undid a clearing or compaction. No automatic one starts before the user's next prompt. */
   readonly waitsForPrompt: boolean
-  /**
-   * True if the user undid a clearing or compaction and the model has not responded since. Another one starts only if
-   * the context is nearly full.
-   */
+  /** True if the user undid a rewrite and the model has not responded since. Another one starts only in a nearly full context. */
   readonly justUndone: boolean
   /** True if nothing was appended since the last compaction, so another one would change nothing. */
   readonly justCompacted: boolean
@@ -104,10 +107,12 @@ export interface ExpectedCompactionResult {
   readonly reattached: number
 }
 
+/** What the size from which a compaction saves money depends on. */
 export interface OptimalCompactionSizeInput {
   /** Tokens in the context now. */
   readonly context: number
   readonly expectedResult: ExpectedCompactionResult
+  /** Tokens that each model call adds to the context. */
   readonly growthPerCall: number
   readonly rates: TokenRates
   readonly write: 'writeShort' | 'writeLong'
@@ -117,6 +122,7 @@ export interface OptimalCompactionSizeInput {
   readonly usesModel?: boolean
 }
 
+/** From which size a compaction saves money, what it costs now, and what it saves. */
 export interface OptimalCompactionSize {
   /** Context size, in tokens, from which compacting costs less than continuing. */
   readonly tokens: number
@@ -166,6 +172,7 @@ interface NewContextInput {
   readonly isWarm: boolean
 }
 
+/** What a rewrite that is ready costs to commit, and what it saves. */
 export interface NewContextPrice {
   /** Dollars for writing what is new in the context to the cache. */
   readonly cost: number
@@ -175,7 +182,10 @@ export interface NewContextPrice {
   readonly breakEvenCalls: number | null
 }
 
-/** Prices a context that is ready to be used, by its own size. What it cost to write the summary in it is not counted. */
+/**
+ * Prices a rewritten context that is ready to be used, by its own size. What it cost to write the summary in it is not
+ * counted. Null if a price is unknown.
+ */
 export function priceNewContext(input: NewContextInput): NewContextPrice | null {
   const { before, after, unchanged, rates, isWarm } = input
   const write = rates[input.write]
@@ -196,7 +206,10 @@ interface SizeInput {
   readonly prefix: () => number
 }
 
-/** Returns the size of the context in tokens. Plans, status displays and receipts all use this number. */
+/**
+ * Returns the size of the context in tokens, without what the provider has removed from it. Plans, status displays and
+ * receipts all use this number.
+ */
 export function readContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
   return measureContextTokens(meter, {

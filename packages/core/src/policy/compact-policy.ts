@@ -1,4 +1,4 @@
-/** Settings of compactions, of what is attached again after one, and of the facts added to a summary: types, defaults and checks. */
+/** Settings of compactions, of what is attached again after one, and of the facts in a summary: types, defaults, checks. */
 import { TODO_TOOLS } from '../facts/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../facts/tool-calls.ts'
 import {
@@ -17,6 +17,7 @@ import {
 
 // Settings of tier 2: compaction, in which a summary replaces the conversation.
 
+/** Kinds of re-attached content that may be dropped to make a compaction smaller. */
 export type DroppableSource = 'skills' | 'files' | 'agents'
 
 /**
@@ -32,8 +33,8 @@ export interface NotesLinePolicy {
   /** Tokens that must have been added since the last compaction. */
   readonly growthTokens: number
   /**
-   * Factor of the growth at which the cost per call is least: the square root of 2 · growth per call · (write − read price) ·
-   * what a compaction writes again / read price.
+   * Multiplies the growth at which the average cost per call is least: √(2 · growth per call · tokens that a compaction
+   * writes again · (write − read price) / read price). 0: cost does not count.
    */
   readonly rootFactor: number
   /** If the cache has expired, a compaction is due once this many tokens were added since the last one. */

@@ -39,6 +39,7 @@ interface PolicyRule {
   describeAllowed(policy: Policy): string
 }
 
+/** Creates the rule that the number at `low` is at most, or less than, the number at `high`. */
 function requireOrder(low: string, order: 'at most' | 'less than', high: string): PolicyRule {
   return {
     fields: [low, high],
@@ -117,4 +118,5 @@ function findBrokenRules(policy: Policy, invalid: readonly FieldProblem[]): read
   })
 }
 
+/** The policy without overrides. */
 export const DEFAULT_POLICY: Policy = createPolicy()

@@ -36,8 +36,9 @@ export interface NotesPolicy {
    */
   readonly sectionTokens: number
   /**
-   * Maximum tokens for decisions and findings in the words of the model, in notes kept from the log. They stand in the section
-   * about the task, in addition to its `sectionTokens`, and nothing else may use them. Each segment of the session, between two compactions, has an equal share of them.
+   * Maximum tokens for decisions and findings in the words of the model, in notes kept from the log. They stand in the
+   * section about the task, in addition to its `sectionTokens`; nothing else may use them. Each segment of the session,
+   * between two compactions, has an equal share.
    */
   readonly decisionTokens: number
   /** Maximum tokens of the notes file. If it is larger, the next update is instructed to shorten the file. */

@@ -55,11 +55,13 @@ export function uniqueListCheck<T>(item: FieldCheck<T>): FieldCheck<readonly T[]
   return { allowed: `a list without repeats, each item ${item.allowed}`, accepts }
 }
 
+/** Accepts null, and what `check` accepts. */
 export function nullableCheck<T>(check: FieldCheck<T>): FieldCheck<T | null> {
   const accepts = (value: unknown): value is T | null => value === null || check.accepts(value)
   return { allowed: `${check.allowed}, or null`, accepts }
 }
 
+/** Accepts what one of two checks accepts. */
 export function eitherCheck<A, B>(one: FieldCheck<A>, other: FieldCheck<B>): FieldCheck<A | B> {
   const accepts = (value: unknown): value is A | B => one.accepts(value) || other.accepts(value)
   return { allowed: `${one.allowed}, or ${other.allowed}`, accepts }
@@ -114,6 +116,7 @@ function joinPath(path: string, key: string): string {
 
 // Reads an object against a table of fields. All problems are collected, not only the first.
 
+/** An invalid or unknown field, with what would be allowed. */
 export interface FieldProblem {
   /** Dotted path of the field, as in `clear.idle.keep`; empty for the whole object. */
   readonly path: string
@@ -137,8 +140,8 @@ export function createFieldProblem(path: string, given: unknown, allowed: string
 }
 
 /**
- * Reads and checks the object `given` against the table `tree`. When reading a nested group, `root` is the whole table
- * and `path` the dotted path of the group.
+ * Reads and checks the object `given` against the table `tree`. Never throws: invalid fields get their default and are listed
+ * as problems, with all others. For a nested group, `root` is the whole table and `path` the dotted path of the group.
  */
 export function readFields(
   tree: FieldSpecTree,

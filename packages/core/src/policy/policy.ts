@@ -40,6 +40,7 @@ import {
   windowFields,
 } from './window-policy.ts'
 
+/** All settings, checked and frozen (`createPolicy`). */
 export interface Policy {
   readonly switches: SwitchPolicy
   readonly window: WindowPolicy

@@ -6,8 +6,8 @@ export type PresetName = 'default' | 'economy' | 'claude-code-like' | 'nothing'
 
 /**
  * - `default`: the defaults.
- * - `economy`: compacts earlier (under a client, before its window is full where that costs nothing), brings back less of the
- *   files and keeps fewer messages. Cheaper; more edits have to read their lines again.
+ * - `economy`: compacts earlier (under a client, before its window is full where that costs nothing), attaches less of
+ *   the files again and keeps fewer messages. Cheaper; more edits have to read their lines again.
  * - `claude-code-like`: compacts at the auto-compact threshold only, with five files of 5,000 tokens, notes of 2,000
  *   tokens a section and 12,000 in all, 10,000 to 40,000 tokens of kept messages, half of the threshold as its target, and one
  *   cache lifetime for all.

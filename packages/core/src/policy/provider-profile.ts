@@ -89,12 +89,14 @@ interface ToolRules {
   readonly forcedChoice: 'allowed' | 'refused'
 }
 
+/** Modes of thinking, in the neutral form; a model has some of them. */
 export type ThinkingMode = 'enabled' | 'adaptive' | 'between_tools' | 'disabled'
 
 interface ThinkingRules {
   readonly modes: readonly ThinkingMode[]
   /** Thinking mode that applies if an API request has no `thinking` field. */
   readonly whenAbsent: ThinkingMode
+  /** Fewest tokens that may be set as a thinking budget. */
   readonly minimumBudget: number
   /** Names of betas that allow a thinking budget above the limit of output tokens. */
   readonly budgetOverBetas: readonly string[]
@@ -373,6 +375,7 @@ const profileFields: FieldSpecs<ProviderRules> = {
   ),
 }
 
+/** Fields of a profile that differ from the strictest one, at any depth. */
 export type ProviderProfileOverrides = DeepPartial<ProviderRules>
 
 /**

@@ -6,7 +6,10 @@
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 
-/** `Profile`: the provider profile, whose rules and names the spelling follows. All functions are pure. */
+/**
+ * Writes and reads the request fields of one provider. `Profile`: its profile, whose rules and names the spelling follows.
+ * All functions are pure.
+ */
 export interface ProviderSpelling<Profile> {
   /** Returns the request parameters for these settings. A setting that the profile refuses is left out. */
   settings(settings: AnswerSettings, profile: Profile): JsonObject
@@ -24,7 +27,10 @@ export interface ProviderSpelling<Profile> {
   readonly editsParameter: string
   /** Returns the request fields that ask for context edits. Edits that the profile does not have are left out. */
   requestEdits(edits: readonly ProviderEdit[], profile: Profile): JsonObject
-  /** Returns the field of `fields` that asks for context edits, with other numbers of kept results and turns; empty without one. */
+  /**
+   * Returns the field of `fields` that asks for context edits, with other numbers of kept results and turns; empty if it has
+   * none.
+   */
   changeKept(fields: JsonObject, change: ChangeKept, profile: Profile): JsonObject
   /** Reads from a response which context edits the provider made; null if it reports none. */
   readEdits(response: ResponseFields, profile: Profile): AppliedEdits | null
@@ -61,7 +67,9 @@ interface ResponseFields {
 
 // Settings of an answer.
 
+/** The output limit, thinking and effort that the engine asks of a response. */
 export interface AnswerSettings {
+  /** Maximum output tokens, thinking included. */
   readonly maxOutput: number
   /** How much the model thinks. Default: as the provider does without a setting. */
   readonly thinking?: { readonly mode: 'disabled' } | { readonly mode: 'enabled'; readonly budget: number }
@@ -101,6 +109,7 @@ interface CacheMarker {
 
 // Context edits: what the provider is asked to clear from a request, and what it cleared.
 
+/** A context edit that the provider is asked to make. */
 export type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
 
 interface ClearThinkingEdit {
@@ -114,6 +123,7 @@ export interface ClearResultsEdit {
   readonly triggerTokens: number
   /** Number of newest tool calls whose results are not cleared. */
   readonly keep: number
+  /** The provider clears nothing if it would clear fewer tokens than this. */
   readonly clearAtLeastTokens: number
   readonly excludedTools: readonly string[]
   readonly clearedInputs: readonly string[]
@@ -139,6 +149,7 @@ export interface AppliedEdits {
 /** The part of the API request in which the provider saw a difference. */
 export type ProviderZone = 'model' | CacheLevel | 'other'
 
+/** What the provider reports as the cause of a cache miss. */
 export interface ProviderMissReport {
   readonly zone: ProviderZone
   /** The provider's estimate of the tokens that missed the cache; null if it gives none. */
@@ -154,6 +165,7 @@ export interface ProviderMissReport {
 
 // Summaries that the provider writes.
 
+/** The parameters of the conversation that may stay in such a request, and the fields that ask for the summary (`extra`). */
 interface SummaryRequest {
   readonly parameters: JsonObject
   readonly extra: JsonObject
@@ -211,6 +223,7 @@ export interface ParsedRequestFields {
   readonly asksSummary: boolean
 }
 
+/** A well-formed block of the request, with its path for findings. */
 export interface ParsedBlock {
   readonly path: string
   readonly block: Block

@@ -39,6 +39,7 @@ export interface ThresholdInput {
   readonly targetPercent: number
 }
 
+/** Computes the thresholds for one context window, in whole tokens. Does not check that the window is large enough for them. */
 export function computeThresholds(ladder: ThresholdPolicy, question: ThresholdInput): Thresholds {
   const { window, maxOutput, autoCompactOn, percentOfEffective, targetPercent } = question
   const exactEffective = window - computeReserve(ladder, window, maxOutput)
@@ -125,6 +126,7 @@ function scaleOffset({ tokens, maximumPercent }: WindowCappedTokens, window: num
 
 // All limits of one model, computed from the policy.
 
+/** What is known of a model's window and output. */
 export interface ModelLimits {
   /** Size of the model's context window in tokens; null if unknown. */
   readonly window: number | null
@@ -140,6 +142,7 @@ interface CommonLimits {
 
 export interface KnownWindowLimits extends CommonLimits {
   readonly known: true
+  /** The thresholds for this window. */
   readonly lines: Thresholds
   /** Tokens of the context window that are reserved for output. */
   readonly reserve: number
@@ -246,6 +249,7 @@ export interface ContentBudgets {
   }
   readonly keptMessages: { readonly minimum: number; readonly maximum: number }
   readonly clear: ClearBudgets
+  /** Tokens of the reminder with memory files. */
   readonly ambient: number
   readonly ledger: { readonly files: number; readonly names: number }
   readonly hookOutputCharacters: number
@@ -349,6 +353,7 @@ function scaleFiles(files: Policy['rehydrate']['files'], share: number): FileBud
   return { each, middle, last: Math.min(files.lastTokens, middle), total }
 }
 
+/** Multiplies all budgets by `scale` and rounds them down. */
 function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number }>(
   budgets: Budgets,
   scale: number,
@@ -367,10 +372,10 @@ function shrinkTokens<Budgets extends { readonly [Name in keyof Budgets]: number
 const ROOM_SHARES = { notes: 1 / 6, all: 1 / 2 }
 
 /**
- * Limits what a compaction brings back to half of the tokens between system prompt and tools and the auto-compact threshold; the
- * other half stays free for the work that follows. Notes come first, with the lists that are added to them; kept messages and
- * files share the rest in proportion to their budgets. The user's messages have their own share of that half. Skills and what a host
- * attaches are rare, so they take nothing from files, and become smaller in the same proportion.
+ * Limits what a compaction brings back to half of the tokens between the prefix (system prompt and tools) and the
+ * auto-compact threshold; the other half stays free for the work that follows. Notes come first, with the lists added to
+ * them; kept messages and files share the rest in proportion to their budgets. The user's messages have their own share of
+ * that half. Skills and what a host attaches are rare: they take nothing from files, and shrink in the same proportion.
  */
 export function limitBudgetsToRoom(
   budgets: ContentBudgets,
@@ -395,7 +400,7 @@ export function limitBudgetsToRoom(
   }
 }
 
-/** Returns the most tokens of notes and of the lists of files and names that are added to them. */
+/** Returns the most tokens of notes together with the lists of files and names that are added to them. */
 export function computeNotesBudget({ notes, ledger }: ContentBudgets): number {
   return notes.total + ledger.files + ledger.names
 }
@@ -467,6 +472,7 @@ export interface ThresholdState {
   readonly isAtBlockingLimit: boolean
 }
 
+/** Compares a context of `used` tokens with the thresholds. */
 export function computeThresholdState(lines: Thresholds, used: number): ThresholdState {
   const autoCompactOn = lines.limit === lines.autoCompact
   return {

@@ -23,6 +23,7 @@ export type SwitchName = (typeof SWITCH_NAMES)[number]
 const PERCENT_NAMES = ['TIDEMARK_AUTOCOMPACT_PCT', 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'] as const
 type PercentName = (typeof PERCENT_NAMES)[number]
 
+/** What environment variables turn on or set. */
 export interface Switches {
   /** Names of the switches that are turned on. */
   readonly set: readonly SwitchName[]
@@ -42,6 +43,7 @@ interface ReadSwitchesResult {
   readonly notices: readonly SwitchNotice[]
 }
 
+/** No variable is set. */
 export const NO_SWITCHES: Switches = { set: [], autoCompactPercent: null }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -49,6 +51,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 const ON_VALUES: readonly string[] = ['1', 'true', 'yes', 'on']
 const OFF_VALUES: readonly string[] = ['', '0', 'false', 'no', 'off']
 
+/** Reads the switches. An invalid value is ignored and gives a notice for the user. */
 export function readSwitches(environment: Environment): ReadSwitchesResult {
   const percents = PERCENT_NAMES.map((name) => parsePercent(environment[name]))
   const switches: Switches = {

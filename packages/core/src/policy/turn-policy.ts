@@ -1,4 +1,7 @@
-/** Settings of a turn, the switches, stored tool results, the history tool and clients with their own list: types, defaults and checks. */
+/**
+ * Settings of a turn, the switches, stored tool results, the history tool, and clients with their own list: types, defaults,
+ * checks.
+ */
 
 import type { NotesLinePolicy } from './compact-policy.ts'
 import {
@@ -159,14 +162,14 @@ export interface DropInPolicy {
    */
   readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
   /**
-   * With `when-full`: from the auto-compact threshold on, a compaction with the notes is made although the request fits,
-   * if the next request costs no more with it than without it. However soon the client then ends, it has paid at most half a percent more.
+   * With `when-full`: from the auto-compact threshold on, a compaction with the notes is made although the request fits, if
+   * the next request costs no more with it than without it. However soon the client then ends, it has paid at most half a
+   * percent more.
    */
   readonly freeRewrites: boolean
   /**
-   * Files are attached after a compaction only if the model is expected to use at least this percentage of them: to come
-   * back to them before the next compaction, without reading them again. What is attached is written and read for nothing
-   * otherwise.
+   * Files are attached after a compaction only if the model is expected to use at least this percentage of them before the
+   * next compaction without reading them again. Otherwise they would be written and read for nothing.
    */
   readonly leastUsePercent: number
   /**

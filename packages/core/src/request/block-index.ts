@@ -44,17 +44,14 @@ interface BlockTotals {
    * messages are estimated from it.
    */
   readonly bytes: number | null
-  /**
-   * Set if the last block was a tool call or tool result: its type. A next block of the same type then adds no
-   * position.
-   */
+  /** Set if the last block was a tool call or tool result: its type. A next block of the same type then adds no position. */
   readonly openRun: string | null
   /** Number of blocks before the newest user prompt. */
   readonly blocksBeforePrompt: number
   readonly traits: MessageTraits
 }
 
-/** The messages of an API request, with the block counts before each message. */
+/** The messages of an API request, with the block counts before each message. Extended from request to request. */
 export interface BlockIndex {
   readonly messages: MessageList
   readonly starts: AppendList<BlockTotals>
@@ -111,6 +108,7 @@ export function countMessages({ frozen, tail }: MessageList): number {
   return frozen.length + tail.length
 }
 
+/** Returns the message at an index over frozen messages and tail; undefined past the end. */
 export function findMessageAt({ frozen, tail }: MessageList, index: number): TracedMessage | undefined {
   return index < frozen.length ? frozen.at(Math.max(0, index)) : tail[index - frozen.length]
 }
@@ -120,9 +118,7 @@ export function toMessageBlocks({ message: { content } }: TracedMessage): readon
   return content === '' ? [] : toBlocks(content)
 }
 
-/**
- * Returns the block counts before the message at `index`. Past the last message, returns the counts of all messages.
- */
+/** Returns the block counts before the message at `index`. Past the last message, returns the counts of all messages. */
 export function readTotalsBeforeMessage(counted: BlockIndex, index: number): BlockTotals {
   const { starts, tailStarts, end } = counted
   return starts.at(index) ?? tailStarts[index - starts.length] ?? end

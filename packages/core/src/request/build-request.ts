@@ -37,21 +37,18 @@ import {
 } from './cache-markers.ts'
 import type { RequestPrefix } from './prefix-snapshot.ts'
 
+/** An API request before it is encoded. Shares its messages with the requests before it. */
 export interface AssembledRequest {
   readonly front: RequestPrefix
   readonly messages: MessageList
-  /**
-   * The unchangeable (frozen) messages as the host supplied them, with its own cache markers. Absent if caching is off.
-   */
+  /** The unchangeable (frozen) messages as the host supplied them, with its own cache markers. Absent if caching is off. */
   readonly given?: AppendList<TracedMessage>
   readonly blockIndex: BlockIndex
   /** Cache markers in the order in which they appear in the API request. */
   readonly markers: readonly PlannedMarker[]
   /** Lifetime of the cache markers; null if caching is off. */
   readonly ttl: string | null
-  /**
-   * Fields of this API request only, such as context edits. They are sent after the parameters of the prefix snapshot.
-   */
+  /** Fields of this API request only, such as context edits. They are sent after the parameters of the prefix snapshot. */
   readonly extra: JsonObject
   /**
    * Adds to a tool result before the last cache marker the reference by which a later request can delete it from the
@@ -236,6 +233,7 @@ interface ModelCallInput {
   readonly raw: readonly TracedMessage['raw'][]
 }
 
+/** Returns the request as the `Model` port takes it. */
 export function toModelCallInput(request: AssembledRequest): ModelCallInput {
   let payload: Payload | undefined
   let raw: ModelCallInput['raw'] | undefined
@@ -252,9 +250,7 @@ export function toModelCallInput(request: AssembledRequest): ModelCallInput {
   }
 }
 
-/**
- * Returns, for each message, the original JSON texts of blocks that would change if they were parsed and stringified.
- */
+/** Returns, for each message, the original JSON texts of blocks that would change if they were parsed and stringified. */
 export function listRawTexts(request: AssembledRequest): readonly TracedMessage['raw'][] {
   return listTracedMessages(request.messages).map(({ raw }) => raw)
 }
@@ -294,6 +290,7 @@ function withMessageMarkers(
 
 const NO_MESSAGES = AppendList.of<TracedMessage>()
 
+/** Messages without cache markers, and the frozen ones as they were given. */
 export interface UnmarkedMessages extends MessageList {
   /** The unchangeable (frozen) messages as the host supplied them, with its own cache markers. */
   readonly given: AppendList<TracedMessage>
@@ -325,6 +322,7 @@ export function stripMarkers(
   return { given, frozen, tail: tail.some(hasMessageMarker) ? tail.map(stripMessageMarkers) : tail }
 }
 
+/** Returns a message without the cache markers of its blocks; the same object if it has none. */
 export function stripMessageMarkers(message: TracedMessage): TracedMessage {
   if (!hasMessageMarker(message)) return message
   const blocks = toMessageBlocks(message)

@@ -1,7 +1,7 @@
 /**
- * Plans the cache markers of an API request. A provider caches a prefix only where a marker was, and
- * a marker finds a cached prefix only within 20 positions before it. By default markers are placed in this order of
- * preference, up to the provider's limit of four:
+ * Plans the cache markers of an API request. A provider caches a prefix only where a marker was, and a marker finds a cached
+ * prefix only within a number of positions before it (`CacheRules.lookBack`, usually 20). Markers are placed in this order of
+ * preference, up to the provider's limit, usually four:
  *
  * 1. The last message block that the next request will repeat, so that it reads everything before it.
  * 2. The block before the first tool result that may be cleared, so that a clearing keeps the cached prefix before it.
@@ -43,6 +43,7 @@ type MarkerKind =
   | 'static-system'
   | 'last-tool'
 
+/** A cache marker, the block that it will be set on, and why there. */
 export interface PlannedMarker {
   readonly kind: MarkerKind
   readonly place: MarkerPlace
@@ -72,9 +73,7 @@ export interface PlanMarkersInput {
    * gets cache markers before both the old and the new one.
    */
   readonly leftClearable?: BlockPlace | null
-  /**
-   * After a compaction: the last block at the start of the context that comes from a context source and did not change.
-   */
+  /** After a compaction: the last block at the start of the context that comes from a context source and did not change. */
   readonly carriersEnd?: BlockPlace | null
   /**
    * The last block that the next request is expected to repeat; null if it is expected to repeat no message. Default: all
@@ -95,6 +94,7 @@ export interface PlanMarkersInput {
   readonly isRewritten?: boolean
 }
 
+/** Which parts of a client's request get markers of the engine. */
 export type OwnMarkers = 'all' | 'prefix' | 'none'
 
 type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> | PlannedMarker
@@ -165,7 +165,7 @@ function findTailPlaces({
 }
 
 /**
- * Returns true for places up to the client's last marker. After that, only if `ownMarkers` permits it and the next request should
+ * True for places up to the client's last marker. After that, only if `ownMarkers` permits it and the next request should
  * repeat the block, but not if the client marks the end of messages that were not rewritten. False for `ownMarkers: 'none'`.
  */
 function canMark(place: MarkerPlace, question: PlanMarkersInput): boolean {
@@ -262,6 +262,7 @@ export function toMarkerTtl(ttl: string, { defaultTtl, ttls }: CacheRules): stri
 // remaining prefix was cached up to the old place. Both places follow from the log: a session that is opened again
 // marks the same blocks.
 
+/** The first clearable tool result, now and before the last rewrite, from which the markers before them follow. */
 export interface FirstClearableMarker {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
@@ -302,6 +303,7 @@ export interface ClearableMarkerInput {
   readonly restore: () => string | null
 }
 
+/** Returns the first clearable results for the request that is being assembled. */
 export function updateFirstClearable(
   held: FirstClearableMarker,
   { firstClearable: result, position, answeredAt, isAnswered, restore }: ClearableMarkerInput,
@@ -420,7 +422,10 @@ export type ClientMarker = Pick<PlannedMarker, 'ttl' | 'scope' | 'control'> &
     | { readonly zone: 'end' }
   )
 
-/** Returns the markers in request order, at most as many as the provider allows. */
+/**
+ * Finds the places of a client's markers in the request. If there are more than the provider allows, the last ones count.
+ * Returns them in request order.
+ */
 export function placeClientMarkers(
   markers: readonly ClientMarker[],
   request: { readonly front: RequestPrefix; readonly messages: MessageList; readonly cache: CacheRules },

@@ -12,6 +12,7 @@ import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'
 import { countContextTokens } from '../tokens/usage.ts'
 
+/** What the account may use of the 1-hour lifetime. */
 export interface TtlEntitlement {
   /** True if the account gets the 1-hour lifetime at no extra price. */
   readonly isEntitled: boolean
@@ -112,7 +113,10 @@ function readSavings({ readGaps, rates }: ChooseTtlInput): TtlSavings | null {
   return byLong === null || byLongTail === null ? null : { byLong, byShortTail: -byLongTail }
 }
 
-/** Adds the shorter lifetime for the newest messages if that saves money or, before there were pauses, if its writes cost less. */
+/**
+ * Adds the shorter lifetime for the newest messages if that saves money, or, before there were pauses, if its writes cost
+ * less.
+ */
 function withTail(ttl: SnapshotTtl, question: ChooseTtlInput, savings: TtlSavings | null): SnapshotTtl {
   const { writeShort, writeLong } = question.rates ?? { writeShort: null, writeLong: null }
   const isCheaper = writeShort !== null && writeLong !== null && writeShort < writeLong
@@ -180,6 +184,7 @@ export interface GapTally extends GapSums {
 const NO_SUMS: GapSums = { added: 0, lapsed: 0, lost: 0 }
 export const EMPTY_GAP_TALLY: GapTally = { calls: 0, ...NO_SUMS, tail: NO_SUMS }
 
+/** A model call, with the pause before it and the tokens that it could have read from the cache. */
 export interface TimedCall {
   /** Milliseconds from the start of the previous model call to the start of this one; null for the first call. */
   readonly gapMs: number | null
@@ -189,10 +194,11 @@ export interface TimedCall {
   readonly added: number
   /** Tokens of the prefix that came after the last rewrite of the conversation. */
   readonly tail: number
-  /** True for the first call, and for the first one after a rewrite. The tokens that such a call adds do not belong to the tail. */
+  /** True for the first call, and for the first after a rewrite: the tokens that it adds do not belong to the tail. */
   readonly isFirst: boolean
 }
 
+/** Adds a model call to the sums. */
 export function addCallGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
   const { long, short } = findCacheLifetimes(cache)
   const gap = call.gapMs ?? 0
@@ -222,7 +228,10 @@ export function findWriteClass(ttl: string | null, cache: CacheRules): 'writeSho
   return seconds > findCacheLifetimes(cache).short.seconds ? 'writeLong' : 'writeShort'
 }
 
-/** Returns what the provider's longer cache lifetime would have saved, in millionths of a dollar: negative if it costs more, null if a price is unknown. */
+/**
+ * Returns what the longer lifetime would have saved, in millionths of a dollar: negative if it costs more, null if a price is
+ * unknown.
+ */
 export function computeLongTtlSavings(tally: GapSums, rates: TokenRates): number | null {
   const { cacheRead, writeShort, writeLong } = rates
   if (cacheRead === null || writeShort === null || writeLong === null) return null
@@ -246,6 +255,7 @@ interface GapWalkState {
   readonly floor: number
 }
 
+/** Sums the pauses between the calls of the active branch of a log. Reads the whole branch. */
 export function tallyLoggedGaps(session: SessionLog, cache: CacheRules): GapTally {
   let walk: GapWalkState = {
     tally: EMPTY_GAP_TALLY,

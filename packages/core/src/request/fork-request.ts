@@ -35,7 +35,7 @@ interface ForkParent {
   readonly profile: ProviderProfile
 }
 
-/** Stores what a cache-sharing fork copies. `sent` must be the API request that was actually sent, not the next one. */
+/** Returns what a fork copies. `sent` must be the request that was actually sent, not the next one. */
 export function captureForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
   return { sent, profile }
 }
@@ -64,6 +64,7 @@ interface ForkSuccess {
   readonly tools: 'denied-locally'
 }
 
+/** The request of the fork, or why it was refused. */
 export type ForkOutcome = ForkSuccess | ForkRefusal
 
 /** A new message that the fork adds, or a message of the conversation together with the log records it comes from. */

@@ -57,8 +57,8 @@ export interface DesiredPrefix {
 }
 
 /**
- * Creates a prefix snapshot. It already names the beta features that are required to add tools later, because naming
- * them only then would break the cache.
+ * Creates a prefix snapshot. Unless `keepsBetas` is set, it names the beta features that adding tools later requires, because
+ * naming them only then would break the cache.
  */
 export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
   const { sections, model, isUserTool, ttl, keepsToolOrder = false } = present
@@ -109,11 +109,12 @@ function withToolChangeBetas(parameters: JsonObject, profile: ProviderProfile): 
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...missing] }
 }
 
+/** Returns the names of the beta features in request parameters. */
 export function readBetas({ betas }: JsonObject): readonly string[] {
   return Array.isArray(betas) ? betas.filter((beta) => typeof beta === 'string') : []
 }
 
-/** Adds the betas that context edits need. */
+/** Returns the parameters with the betas that context edits need. */
 export function withContextEditBetas(parameters: JsonObject, profile: ProviderProfile): JsonObject {
   const given = readBetas(parameters)
   const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
@@ -144,6 +145,7 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
   return [...new Set(betas.filter(isAbout).flatMap((rule) => rule.betas))]
 }
 
+/** The new snapshot, or why the current one stays in use. */
 export type ReplaceSnapshotResult =
   | { readonly isReplaced: true; readonly epoch: PrefixSnapshot }
   /**
@@ -153,8 +155,8 @@ export type ReplaceSnapshotResult =
   | { readonly isReplaced: false; readonly because: 'bound-thinking' | 'unchanged' | 'other-provider' }
 
 /**
- * Creates the prefix snapshot that starts with a compaction. Some providers accept a thinking block only with an
- * unchanged prefix. If the compaction keeps such a block, the current snapshot stays in use.
+ * Creates the prefix snapshot that begins with a compaction, or returns why there is none: the compaction keeps thinking that
+ * is valid only with the current prefix, the provider is another one, or nothing would change.
  */
 export function replacePrefixSnapshot(
   current: PrefixSnapshot,
@@ -200,6 +202,7 @@ interface SystemPromptBlock {
   readonly block: Block
 }
 
+/** All of a request that comes before its messages. */
 export interface RequestPrefix {
   readonly model: string
   readonly parameters: JsonObject
@@ -239,7 +242,7 @@ export function buildRequestPrefix(
   }
 }
 
-/** True if the tool definition is loaded at the start of the API request, which is false for deferred loading. */
+/** True unless the tool definition has deferred loading: it is then loaded only when the model searches for it. */
 export function isLoadedUpfront(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }
@@ -274,6 +277,7 @@ const CONNECTED_TOOL_PREFIX = 'mcp__'
 const isConnectedTool: UserToolPredicate = (tool) =>
   readToolOrTypeName(tool).startsWith(CONNECTED_TOOL_PREFIX)
 
+/** Sorts tools by name, with the tools of the user's own setup last. */
 export function orderTools(
   tools: readonly JsonObject[],
   isUserTool: UserToolPredicate = isConnectedTool,
@@ -303,6 +307,7 @@ function compareCodeUnits(one: string, other: string): number {
 //
 // The result is updated as records are added. Records of an undone compaction or clearing do not count.
 
+/** The prefix snapshot in use: the newest one in the log that was not undone. */
 export interface CurrentPrefix {
   readonly uuid: string
   readonly epoch: PrefixSnapshot
@@ -325,6 +330,7 @@ interface AnnouncedTool {
   readonly isCallable: boolean
 }
 
+/** What the model knows of the prefix: the current snapshot, and changes since then that the context announces. */
 export interface AnnouncedPrefix {
   readonly current: CurrentPrefix | null
   /**

@@ -60,11 +60,13 @@ export interface PrefixUpdateRules {
   readonly holds: boolean
 }
 
+/** Why a new prefix snapshot is needed; shown to the user. */
 export type PrefixChangeCause =
   | { readonly kind: 'model'; readonly from: string; readonly to: string }
   | { readonly kind: 'account' }
   | { readonly kind: 'parameters' | 'sections' | 'tools'; readonly names: readonly string[] }
 
+/** What to append to the log before the next request. */
 export type PrefixChange =
   | { readonly kind: 'none' }
   /**
@@ -88,6 +90,10 @@ interface ActivePrefix extends AnnouncedPrefix {
   readonly current: CurrentPrefix
 }
 
+/**
+ * Compares the prefix that the host wants with the one that the model knows. Returns what to append before the next request:
+ * nothing, an announcement of the change, or a new prefix snapshot.
+ */
 export function planPrefixChange(
   told: ActivePrefix,
   present: DesiredPrefix,
@@ -367,8 +373,8 @@ export type RecordBody =
   | Omit<UserRecord, RecordLinks>
 
 /**
- * `clearedThinking`: ids of responses whose thinking is not valid with the new prefix, and leaves the context.
- * `clearedItems`: ids of responses with items that the provider cannot read.
+ * Creates an `epoch` record. `clearedThinking`: ids of responses whose thinking is not valid with the new prefix and leaves
+ * the context. `clearedItems`: ids of responses with items that the provider cannot read.
  */
 export function createSnapshotRecord(
   epoch: PrefixSnapshot,
@@ -395,10 +401,7 @@ function sectionUpdateRecords(
   return [{ type: 'attachment', isMeta: true, attachment }]
 }
 
-/**
- * Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the prefix
- * snapshot.
- */
+/** Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the prefix snapshot. */
 function createToolUpdateRecords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,

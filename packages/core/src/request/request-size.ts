@@ -24,6 +24,7 @@ export interface RequestSize {
   readonly images: number
 }
 
+/** Images and documents to replace by placeholders, with the size of the request before and after. */
 export interface MediaDropProposal {
   readonly before: RequestSize
   readonly after: RequestSize
@@ -96,8 +97,8 @@ export function measureNonMessageBytes(
 }
 
 /**
- * True if the API request exceeds the byte or image limit. `tally`: counts of the frozen messages, so that only the
- * messages after them are counted now.
+ * True if the request exceeds the byte limit, or has more images than the policy allows or than the provider takes at full
+ * size. A proposal then shows whether anything must go. `tally`: counts of the frozen messages, which are not counted again.
  */
 export function isRequestTooLarge(
   sized: RequestSizeInput,
@@ -110,6 +111,10 @@ export function isRequestTooLarge(
   return sized.around + bytes > limits.bytes || filterImages(items.toArray()).length > few
 }
 
+/**
+ * Proposes to drop the oldest images and documents until each exceeded limit is well kept. Pinned ones and those after the
+ * last response stay.
+ */
 export function proposeMediaDrop(
   sized: RequestSizeInput,
   tally: MediaTally,
@@ -189,6 +194,7 @@ function isUserMedia(
   return findMessageAt(messages, index)?.message.role === 'user'
 }
 
+/** Returns the limits of a request: of provider and policy, the smaller ones. */
 export function findRequestSizeLimits(
   { sizes, window }: ProviderProfile,
   policy: RequestLimitsPolicy,
@@ -210,9 +216,7 @@ function measureFreedBytes(items: readonly MediaItem[]): number {
   )
 }
 
-/**
- * Selects the oldest images and documents to drop, until each exceeded limit is down to the share `LOW_WATER_SHARE`.
- */
+/** Selects the oldest images and documents to drop, until each exceeded limit is down to the share `LOW_WATER_SHARE`. */
 function selectOldestMedia(
   items: readonly MediaItem[],
   { before, limits }: Pick<MediaDropProposal, 'before' | 'limits'>,
@@ -261,6 +265,7 @@ function withLargeImages(
 // The declarations below count the images and documents in the messages, and the bytes of all messages. Frozen messages
 // are counted once.
 
+/** An image or document in a request, and where it is. */
 export interface MediaItem {
   /** uuid of the record that contains the image or document. */
   readonly origin: string

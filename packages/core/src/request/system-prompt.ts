@@ -22,13 +22,11 @@ export type SectionText = string | null
 /** Computes the text of a section. Null or blank text leaves the section out. */
 type SectionComputation = () => SectionText | Promise<SectionText>
 
+/** A named part of the system prompt. */
 export interface Section {
   readonly name: string
   readonly compute: SectionComputation
-  /**
-   * The reason why the section is computed each turn; null if its text is kept until the session is cleared or
-   * compacted.
-   */
+  /** The reason why the section is computed each turn; null if its text is kept until the session is cleared or compacted. */
   readonly volatileBecause: string | null
 }
 
@@ -83,6 +81,7 @@ export type SectionTexts = ReadonlyMap<string, SectionText>
 // The boundary separates static sections, which are the same for all users, from dynamic ones, which belong to the
 // session. A system prompt from the caller replaces all sections.
 
+/** Names of the engine's own sections. */
 export const ATTRIBUTION_SECTION = '@attribution'
 export const IDENTITY_SECTION = '@identity'
 const CALLER_STATIC_SECTION = '@system-static'
@@ -214,7 +213,7 @@ export function toHostSections(texts: readonly string[]): readonly PlacedSection
   return texts.flatMap((text, index) => toFixedSection(`${HOST_BLOCK_SECTION}${index + 1}`, 'volatile', text))
 }
 
-/** True for a section that is a block of a host's system prompt. */
+/** True for the name of a section that is one block of a host's system prompt. */
 export function isHostSection(name: string): boolean {
   return name.startsWith(HOST_BLOCK_SECTION)
 }

@@ -97,6 +97,7 @@ export function planModeSource(read: () => ValueOrPromise<boolean | string | nul
 
 // The context source of the todo list. The host supplies the list, or it is read from the tool calls that wrote it.
 
+/** An item of the host's todo list. */
 export interface Todo {
   readonly content: string
   readonly status: string
@@ -112,6 +113,7 @@ interface TodosSourceOptions {
   readonly tellsChanges?: boolean
 }
 
+/** Creates the context source of the todo list. */
 export function todosSource({ read, tellsChanges = false }: TodosSourceOptions = {}): ContextSource {
   return createListSource({
     name: 'todos',
@@ -122,6 +124,7 @@ export function todosSource({ read, tellsChanges = false }: TodosSourceOptions =
   })
 }
 
+/** Returns the newest todo list that a tool call wrote, unless kept messages show that call. */
 function readFromRecords(context: SourceContext): readonly SourceItem[] {
   const { session, policy, kept } = context
   const list = readTodoList(listToolRuns(listBranchRecords(session)), policy.rehydrate.todoTools)
@@ -146,10 +149,7 @@ function toTodoItems(
   return [{ id: '', attachment: { type: 'todo', content, itemCount: todos.length, ...context }, source }]
 }
 
-/**
- * Returns true if the kept messages contain the tool call with its input. A call whose input was cleared does not
- * count.
- */
+/** Returns true if the kept messages contain the tool call with its input. A call whose input was cleared does not count. */
 function isCallKept(
   kept: Iterable<ContextEntry>,
   { callId, callUuid }: { readonly callId: string; readonly callUuid: string },
@@ -162,6 +162,7 @@ function isCallKept(
 
 // The context source of skills in use, newest first. A long skill is cut, with a note on where to read the full text.
 
+/** A skill in use. `text`: its instructions as the model has read them. */
 export interface InvokedSkill {
   readonly name: string
   readonly text: string
@@ -198,6 +199,7 @@ export function skillsSource(
 // The context source of background agents that still run, or whose result was not collected yet, so that the model does
 // not start them twice.
 
+/** An agent that the host runs beside the conversation. */
 export interface BackgroundAgent {
   readonly id: string
   /** The task for which the agent was started. */
@@ -212,6 +214,7 @@ export interface BackgroundAgent {
   readonly output?: string
 }
 
+/** Creates the context source of background agents, with one item for each agent that the model should know of. */
 export function agentsSource(read: () => ValueOrPromise<readonly BackgroundAgent[]>): ContextSource {
   return createListSource({
     name: 'agents',
@@ -226,9 +229,7 @@ function isListed({ status, isCollected = false, isAskable = false }: Background
   return status === 'running' || !isCollected || isAskable
 }
 
-/**
- * Converts an agent to an item of the context source. If tokens are short, only agents that have ended may be dropped.
- */
+/** Converts an agent to an item of the context source. If tokens are short, only agents that have ended may be dropped. */
 function toAgentItem({ id, purpose, status, output, isCollected = false }: BackgroundAgent): SourceItem {
   const line = `${id} (${status}): ${purpose}`
   const content = output === undefined ? line : `${line}\nOutput: ${output}`
@@ -251,9 +252,7 @@ interface HostSourceOptions {
   readonly type?: string
   /** Returns the current items, newest first; the list may be empty. */
   readonly read: () => ValueOrPromise<readonly HostSourceItem[]>
-  /**
-   * True to cut an item that exceeds the token budget and add a note. Otherwise such an item is left out and reported.
-   */
+  /** True to cut an item that exceeds the token budget and add a note. Otherwise such an item is left out and reported. */
   readonly mayCut?: boolean
   /** True to append changed items when they change, not only after a compaction. Default: true. */
   readonly tellsChanges?: boolean
@@ -264,6 +263,7 @@ interface HostSourceOptions {
   readonly sheddable?: DroppableSource
 }
 
+/** Creates a context source for any other state of the host, within the budget for such sources. */
 export function hostSource({
   name,
   type = name,
@@ -294,6 +294,7 @@ function formatCutNote(shown: string, whole: string): string {
 
 // Output of hooks after a compaction: one attachment for each hook, limited in length, never dropped.
 
+/** Text that a hook adds to the context. `hook`: the name of the hook. */
 export interface HookOutput {
   readonly hook: string
   readonly text: string

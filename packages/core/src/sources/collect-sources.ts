@@ -1,7 +1,7 @@
 /**
  * Collects the attachments to append after a compaction: the current items of every context source (todos, plan,
  * files), within its budget, in a fixed order, each once. Items that kept messages already show are left out; outdated
- * attachments are reported.
+ * attachments are reported. Between compactions, collects only what changed.
  */
 
 import { formatAttachmentText } from '../context/context-entry.ts'
@@ -41,6 +41,10 @@ const NO_LIMIT: SourceLimit = {
   count: Number.POSITIVE_INFINITY,
 }
 
+/**
+ * Collects the attachments of all context sources for a compaction. `pause` is called before each source is read. A source
+ * that fails is reported, not thrown; a source with an invalid name throws.
+ */
 export async function collectSources(
   carriers: readonly ContextSource[],
   question: CollectSourcesInput,
@@ -68,6 +72,7 @@ function sortAttachmentsByKind(carried: readonly SourceAttachment[]): readonly S
   return SOURCE_KINDS.flatMap((kind) => carried.filter((one) => one.kind === kind))
 }
 
+/** Returns which items of a source must be attached, and which attachments that stay in the context are out of date. */
 function compareWithShown(
   one: SourceRendering,
   shown: ShownAttachments,
@@ -110,9 +115,8 @@ interface SourceRendering {
 }
 
 /**
- * Reads the items of all enabled context sources concurrently and returns the results in the order of the sources.
- * `pause` is called before each begins, since several read the whole log. Throws if the name of a source is invalid or
- * not unique.
+ * Reads the items of all enabled context sources concurrently and returns the results in the order of the sources. `pause` is
+ * called before each begins, since several read the whole log. Throws if the name of a source is invalid or not unique.
  */
 async function renderSources(
   carriers: readonly ContextSource[],
@@ -151,6 +155,7 @@ function isSourceEnabled(kind: SourceKind, { rehydrate }: Policy): boolean {
   return switches[kind] ?? true
 }
 
+/** Reads one source until a limit is reached. Items that do not fit are listed as skipped, with the reason. */
 async function renderSource(carrier: ContextSource, context: SourceContext): Promise<SourceRendering> {
   const renderings: SourceRendering['renderings'][number][] = []
   const skipped: SkippedAttachment[] = []
@@ -218,6 +223,7 @@ function fitRenderedItem(
   return fitted.tokens <= total ? fitted : `takes ${fitted.tokens} tokens, and ${total} are left`
 }
 
+/** Cuts the text of an item to `each` tokens, its note included; null if the item must not be cut, or nothing would be left. */
 function cutItem(
   { attachment, cutNote }: RenderedItem,
   each: number,
@@ -257,9 +263,7 @@ export function dropOptionalAttachments(
   return carried.filter((one) => !gone.has(one))
 }
 
-/**
- * Lists the attachments of one kind that may be dropped, oldest first. The newest `keptSkills` skills are not listed.
- */
+/** Lists the attachments of one kind that may be dropped, oldest first. The newest `keptSkills` skills are not listed. */
 function listDroppable(
   carried: readonly SourceAttachment[],
   kind: CompactTargetPolicy['shed'][number],
@@ -287,6 +291,7 @@ interface AttachmentOrder {
   readonly behind: readonly SourceAttachment[]
 }
 
+/** Returns the attachments of the newest compaction in effect. */
 export function findPreviousAttachments({ rewrites, entries }: ContextView): PreviousAttachments {
   const act = rewrites.findLast(({ kind }) => kind === 'compact')
   if (act === undefined || act.batchId === null) return { front: [], behind: [] }
@@ -302,8 +307,9 @@ export function findPreviousAttachments({ rewrites, entries }: ContextView): Pre
 }
 
 /**
- * Decides which attachments go before the summary: the reminder in front of the conversation, then those that already were before the
- * summary in the last compaction, in their old order, then unchanged ones that were after it. All others go after the summary.
+ * Decides which attachments go before the summary: the reminder in front of the conversation, then unchanged ones that were
+ * before the summary of the last compaction, in their old order, then unchanged ones that were after it. All others go
+ * after the summary.
  */
 export function arrangeAttachments(
   carried: readonly SourceAttachment[],
@@ -332,6 +338,7 @@ function isSameAttachment({ key, attachment }: SourceAttachment, other: Attachme
 
 type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
 
+/** Collects what changed in the sources that tell their changes: new items, changed ones, and notices of those that ended. */
 export async function collectSourceUpdates(
   carriers: readonly ContextSource[],
   question: CollectUpdatesInput,
@@ -348,6 +355,7 @@ export async function collectSourceUpdates(
   }
 }
 
+/** Returns the items that the context does not show, or shows with another text. */
 function findChanged(
   { renderings }: SourceRendering,
   { shown, measure }: SourceContext,
@@ -361,6 +369,7 @@ function findChanged(
   })
 }
 
+/** Returns a notice for each item that has ended since the context showed it. */
 function findEnded(one: SourceRendering, { shown, measure }: SourceContext): readonly SourceAttachment[] {
   const { name, kind } = one.carrier
   return findEndedItems(one, shown).flatMap(([key, attachments]) => {

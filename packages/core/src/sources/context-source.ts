@@ -30,6 +30,7 @@ export const SOURCE_KINDS = [
 
 export type SourceKind = (typeof SOURCE_KINDS)[number]
 
+/** What a context source may read when its items are asked for. */
 export interface SourceContext {
   readonly session: SessionLog
   /** Entries that stay in the context; after a compaction, the kept, unanswered and pinned ones. */
@@ -62,16 +63,12 @@ export interface RenderedItem {
   /** Origin of the item's text, for display, such as a path, an id or `host`. */
   readonly source: string
   /**
-   * Group with which the item may be dropped if the compacted context is above its target size. If omitted, it is never
-   * dropped.
+   * Group with which the item may be dropped if the compacted context is above its target size. If omitted, it is never dropped.
    */
   readonly sheddable?: DroppableSource
   /** True if the item adds to earlier attachments of its source instead of replacing them. */
   readonly isDelta?: boolean
-  /**
-   * Returns the note that replaces the cut-off end of a long item. If omitted, the item is attached whole or not at
-   * all.
-   */
+  /** Returns the note that replaces the cut-off end of a long item. If omitted, the item is attached whole or not at all. */
   readonly cutNote?: (shown: string, whole: string) => string
 }
 
@@ -81,28 +78,26 @@ interface SkippedItem {
   readonly why: string
 }
 
+/** What a context source yields: an item to attach, or one that it leaves out. */
 export type SourceItem = RenderedItem | SkippedItem
 
-/**
- * Limits of a context source: maximum tokens of one item (`each`) and of all items (`total`), and maximum number of
- * items.
- */
+/** Limits of a context source: maximum tokens of one item (`each`) and of all items (`total`), and maximum number of items. */
 export interface SourceLimit {
   readonly each: number
   readonly total: number
   readonly count: number
 }
 
+/**
+ * A source of state that is attached again after a compaction and, with `tellsChanges`, also between compactions when it changes.
+ */
 export interface ContextSource {
   /** Unique name of the source, without a colon. Attachment keys begin with it, as in `files:/src/a.ts`. */
   readonly name: string
   readonly kind: SourceKind
   /** True if the source is also read between compactions, so that changed items are appended when they change. */
   readonly tellsChanges: boolean
-  /**
-   * True if the source lists all its items each time. An item that the context shows and the source does not list has
-   * ended.
-   */
+  /** True if the source lists all its items each time. An item that the context shows and the source does not list has ended. */
   readonly isWhole: boolean
   /**
    * True if changes are appended with the very next request. Changes of other sources wait for the end of the turn if
@@ -120,6 +115,7 @@ export interface ContextSource {
 
 /** An attachment from a context source that is to be appended to the conversation. */
 export interface SourceAttachment {
+  /** Name of the context source. */
   readonly carrier: string
   readonly kind: SourceKind
   /**
@@ -130,16 +126,20 @@ export interface SourceAttachment {
   readonly attachment: Attachment
   /** Tokens of the attachment's text as the model reads it. */
   readonly tokens: number
+  /** Origin of the text, for display, such as a path, an id or `host`. */
   readonly source: string
+  /** Group with which it may be dropped to reach the target; null if it is never dropped. */
   readonly sheddable: DroppableSource | null
 }
 
+/** An item that is not attached. `carrier`: name of the context source; `why`: the reason, for display. */
 export interface SkippedAttachment {
   readonly carrier: string
   readonly key: string
   readonly why: string
 }
 
+/** The attachments of all context sources, and what became of the rest. */
 export interface CollectedSources {
   readonly carried: readonly SourceAttachment[]
   /** uuids of outdated attachments, which the compacted context leaves out. */
@@ -149,10 +149,12 @@ export interface CollectedSources {
   readonly failed: readonly { readonly carrier: string; readonly why: string }[]
 }
 
+/** True for an item to attach, false for one that the source leaves out. */
 export function isRenderedItem(offer: SourceItem): offer is RenderedItem {
   return 'attachment' in offer
 }
 
+/** Returns the key of an item. `carrier`: name of its context source. */
 export function createAttachmentKey(carrier: string, id: string): string {
   return `${carrier}:${id}`
 }
@@ -169,6 +171,7 @@ interface ListSourceOptions extends Pick<ContextSource, 'name' | 'kind'> {
   readonly read: (context: SourceContext) => ValueOrPromise<readonly SourceItem[]>
 }
 
+/** Creates a context source from a function that returns all its items at once. */
 export function createListSource(given: ListSourceOptions): ContextSource {
   const { name, kind, tellsChanges = true, isWhole = true, limit = () => null, read } = given
   async function* render(context: SourceContext): AsyncGenerator<SourceItem> {
@@ -177,17 +180,20 @@ export function createListSource(given: ListSourceOptions): ContextSource {
   return { name, kind, tellsChanges, isWhole, limit, render }
 }
 
-// Index of the attachments in the context, which need not be attached again.
-// The index is updated incrementally and rebuilt after a rewrite of the context.
-
+/**
+ * Index of the attachments in the context, which need not be attached again. It is updated incrementally, and rebuilt after
+ * a rewrite of the context.
+ */
 export interface ShownAttachments {
   /** Attachments by key, oldest first. The last attachment of a key is the current one. */
   readonly byKey: ReadonlyMap<string, readonly ShownAttachment[]>
   /** Items of sources that append only changes: newest text by source name and item name; null for a removed item. */
   readonly items: ReadonlyMap<string, ReadonlyMap<string, string | null>>
+  /** The context entries that the index covers. */
   readonly entries: AppendList<ContextEntry>
 }
 
+/** An attachment in the context, with the uuid of its record. */
 export interface ShownAttachment {
   readonly uuid: string
   readonly attachment: Attachment
@@ -214,6 +220,7 @@ export function updateShownAttachments(
   return { ...withAttachments(start, records), entries }
 }
 
+/** Returns an index of the attachments among the entries, made from scratch. */
 export function findShownAttachments(entries: Iterable<ContextEntry>): ShownAttachments {
   return updateShownAttachments(NO_SHOWN_ATTACHMENTS, AppendList.of(entries))
 }
@@ -248,6 +255,7 @@ function addItems(
   items.set(carrier, new Map([...(items.get(carrier) ?? []), ...fresh]))
 }
 
+/** Returns the name of the context source with which an attachment key begins. */
 export function readSourceName(key: string): string {
   return key.slice(0, key.indexOf(':'))
 }
@@ -266,8 +274,7 @@ export function readAttachmentKey(attachment: Attachment): string | null {
 }
 
 /**
- * For each attachment type: the name of its context source, and the field that identifies the item (null if there is
- * only one).
+ * For each attachment type: the name of its context source, and the field that identifies the item (null if there is only one).
  */
 const KEY_FIELDS: Readonly<Record<string, readonly [string, string | null]>> = {
   file: ['files', 'filename'],

@@ -1,5 +1,5 @@
 /**
- * Shortens the text of a file to the regions that later edits are likely to need: the lines round its last edits and the
+ * Shortens the text of a file to the regions that later edits are likely to need: the lines around its last edits and the
  * part that was last read. Lines that are left out are marked with their numbers, so that they can be read again.
  */
 
@@ -36,7 +36,10 @@ interface RegionLimits {
 /** Number of lines shown before and after an edit, before lines further away are added. */
 const LINES_AROUND = 20
 
-/** Formats the regions of a file, as many lines as fit. Returns null if not even the most important line fits. */
+/**
+ * Returns the most important lines of a file in their order, as many as fit, with a mark for each gap. Null if not even the
+ * most important line fits.
+ */
 export function formatRegions(
   parts: readonly FilePart[],
   focus: FileFocus,
@@ -82,8 +85,9 @@ export function splitFileLines(text: string): readonly string[] {
 const EDITS_FIRST = 12
 
 /**
- * Returns the indexes of all lines, the most important first: lines around the last edits (newest edit first), the part last read, lines
- * around earlier edits, then by distance from the first region. Without edits and reads, from the beginning of the file.
+ * Returns the indexes of all lines, the most important first: lines around the last edits (newest edit first), the part
+ * last read, lines around earlier edits, then by distance from the first region. Without edits and reads, from the
+ * beginning of the file.
  */
 function rankLines(lines: readonly NumberedLine[], { edits, read }: FileFocus): readonly number[] {
   const ranked = new Set<number>()
@@ -127,6 +131,7 @@ function findReadLines(lines: readonly NumberedLine[], { from, to }: LineRange):
   return first === -1 ? null : { from: first, to: last }
 }
 
+/** Joins the lines, with a mark for each gap. Lines without a known place come last, below a heading. */
 function formatLines(lines: readonly NumberedLine[], lastLine: number | null): string {
   const shown: string[] = []
   let next = 1

@@ -1,6 +1,6 @@
 /**
  * The file source: attaches recently touched files, read again from disk, so that the model sees their current content:
- * whole if they are short, else the regions round the last edits and the part last read. A file that cannot be read is
+ * whole if they are short, else the regions around the last edits and the part last read. A file that cannot be read is
  * skipped and reported.
  */
 import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
@@ -28,6 +28,7 @@ import {
   splitFileLines,
 } from './file-regions.ts'
 
+/** The text of a file, or why it cannot be read. */
 export type FileReadResult =
   | {
       readonly ok: true
@@ -51,6 +52,7 @@ export interface FileReader {
   read(path: string, limitBytes: number): Promise<FileReadResult>
 }
 
+/** How the host supplies files to the file source. */
 export interface FilesSourceOptions {
   readonly reader: FileReader
   /** Folder to which relative paths refer. */
@@ -66,11 +68,10 @@ export interface FilesSourceOptions {
 /** Maximum number of bytes to read from a file. The region to show may be far from the beginning of the file. */
 const MAX_READ_BYTES = 2_000_000
 
-/**
- * Maximum number of files to try to read, since a session from another machine may name thousands that do not exist.
- */
+/** Maximum number of files to try to read, since a session from another machine may name thousands that do not exist. */
 const MAX_TRIES = 100
 
+/** Creates the context source of files. It is read after compactions only. */
 export function filesSource(options: FilesSourceOptions): ContextSource {
   return {
     name: 'files',
@@ -131,10 +132,9 @@ function willGoUnused(
 const LEAST_PART_TOKENS = 200
 
 /**
- * Returns the most tokens of the file of this rank, from 1. Later files get less. If the files that may follow do not
- * all fit into `left`, a file gets at most half of `left`, because the files used last are most likely used next. If
- * `left` exceeds what the others may take, a later file may get as much as the first: after reading several files, a
- * model edits them one by one.
+ * Returns the most tokens of the file of this rank, from 1. Later files get less. If the files that may follow do not all fit
+ * into `left`, a file gets at most half of `left`, because the files used last are most likely used next. If `left` exceeds what
+ * the others may take, a later file may get as much as the first: after reading several files, a model edits them one by one.
  */
 function limitFile(
   { budgets, policy }: SourceContext,
@@ -216,6 +216,7 @@ function isWildcardMatch(part: string, pattern: string): boolean {
   return part.endsWith(last) && part.length - last.length >= at
 }
 
+/** Creates the item of a file: whole if it fits into `limit` tokens, else its most important lines. */
 function toFileItem(
   path: string,
   { text, bytes, isWhole, parts, note }: FileReadResult & { readonly ok: true },

@@ -1,7 +1,4 @@
-/**
- * Decides whether a model's response is a usable summary. An unusable one is refused with a reason, and the context
- * stays unchanged.
- */
+/** Decides whether a model's response is a usable summary, and extracts the summary. An unusable one is refused with a reason. */
 
 import { type Block, isCompactionBlock, isServerToolUse, isToolUse, joinTexts } from '../log/block.ts'
 import type { ReplyStop } from '../log/model-report.ts'
@@ -83,10 +80,7 @@ function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string):
   return isShortMatch(parsed.text, REFUSAL_PATTERNS) ? 'refusal-text' : null
 }
 
-/**
- * `sections`: minimum number of section headings in a summary without tags. `characters`: minimum length of a summary
- * without a closing tag.
- */
+/** `sections`: fewest section headings of a summary without tags. `characters`: least length of one without a closing tag. */
 const STRUCTURE_MINIMUM = { sections: 3, characters: 200 }
 
 function isStructured({ text, tags }: ParsedSummary): boolean {
@@ -94,10 +88,7 @@ function isStructured({ text, tags }: ParsedSummary): boolean {
   return tags === 'open' && text.length >= STRUCTURE_MINIMUM.characters
 }
 
-/**
- * Replaces the angle brackets of `<system-reminder>` tags, also of those with a number, so that a text cannot pass for a
- * message of the host.
- */
+/** Replaces the angle brackets of `<system-reminder>` tags (also with a number), so that no text can pass for the host's. */
 export function defuseReminderTags(text: string): string {
   return text.replace(/<\s{0,8}(\/?)\s{0,8}(system-reminder(?:-\d+)?)\s{0,8}>/gi, '[$1$2]')
 }
@@ -172,9 +163,7 @@ function isShortMatch(text: string, patterns: readonly RegExp[]): boolean {
   return body.length <= SHORT_TEXT_CHARACTERS && patterns.some((pattern) => pattern.test(body))
 }
 
-/**
- * Prompt lines with fewer characters than this do not count as repeated, since a summary may contain them by chance.
- */
+/** Prompt lines with fewer characters than this do not count as repeated, since a summary may contain them by chance. */
 const MIN_ECHO_LINE_CHARACTERS = 40
 /**
  * Number of repeated prompt lines from which a response counts as an echo of the prompt. If the prompt has fewer long
@@ -209,6 +198,7 @@ interface ParsedSummary {
   readonly tags: 'closed' | 'open' | 'none'
 }
 
+/** The line with which every accepted summary begins. */
 export const SUMMARY_HEADING = 'Summary:'
 
 const SUMMARY_OPEN = /<[ \t]*summary(?:[ \t][^<>\n]*)?>/i
@@ -218,7 +208,7 @@ const ANALYSIS_CLOSE = /<[ \t]*\/[ \t]*analysis[ \t]*>/i
 /** Matches the end of an analysis block that is directly followed by a summary block. */
 const ANALYSIS_TO_SUMMARY = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
 
-/** Extracts the summary from a response's text; returns null if the text contains none. */
+/** Extracts the summary from a response's text, without checking its content; returns null if the text contains none. */
 export function parseSummary(text: string): ParsedSummary | null {
   const whole = withoutAnalysis(text)
   const tagged = extractTagged(whole)
@@ -243,10 +233,7 @@ function withoutAnalysis(text: string): string {
   return withoutAnalysisBlock(text, opens.index)
 }
 
-/**
- * Drops an analysis whose opening tag is missing: returns the text after its closing tag. Returns the text unchanged if
- * there is no such tag.
- */
+/** Drops an analysis whose opening tag is missing: returns the text after its closing tag, or all of it without such a tag. */
 function dropUntilAnalysisClose(text: string): string {
   const closes = ANALYSIS_CLOSE.exec(text)
   const summary = SUMMARY_OPEN.exec(text)

@@ -1,7 +1,7 @@
 /**
- * Decides which attempt at a summary is made next: the provider's compaction block, a fork call that reads the cached
- * prefix, a direct call, a direct call with less input, a local summary without a model. A pure state
- * machine: returns the next attempt, takes its result, and never repeats a request.
+ * Decides which attempt at a summary is made next, in this order: the provider's compaction block, a fork call that reads
+ * the cached prefix, a direct call, a direct call with less input, a local summary without a model. A pure state machine:
+ * returns the next attempt, takes its result, and never repeats a request.
  */
 import type { Block } from '../log/block.ts'
 import { acceptCompactionBlock, acceptSummary } from './accept-summary.ts'
@@ -37,6 +37,7 @@ import {
 import { dropOldestRounds, stripSummaryInput } from './summary-input.ts'
 import { ABOVE_TARGET, describeSummaryProblem, type SummaryProblem } from './summary-prompt.ts'
 
+/** Plans the first attempt. Sends nothing: the caller makes each attempt and passes its result to `recordAttemptResult`. */
 export function startAttempts(context: AttemptsInput): SummaryAttemptState {
   const { policy, span, directModel } = context
   const chain: Omit<SummaryAttemptState, 'next'> = {
@@ -64,8 +65,8 @@ export function isAttemptsOutcome(
 }
 
 /**
- * Stores the result of the current attempt and plans the next one. Returns `chain` unchanged if no attempt is under
- * way.
+ * Judges the result of the current attempt, and returns the state with the next attempt or the outcome. Returns `chain`
+ * unchanged if no attempt is under way.
  */
 export function recordAttemptResult(chain: SummaryAttemptState, outcome: AttemptResult): SummaryAttemptState {
   const ask = chain.next
@@ -144,6 +145,7 @@ interface AttemptProblem extends SummaryProblem {
   readonly gap?: AttemptFailure['gap']
 }
 
+/** Returns the summary in the result of an attempt, or what is wrong with it. */
 function judgeResult(
   chain: SummaryAttemptState,
   ask: SummaryAttempt,
@@ -331,9 +333,8 @@ function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']):
 }
 
 /**
- * Increases the tokens to drop, so that the summary fits into a known context window too: a cut-off summary would cost
- * another model call. At least half of the window stays for the conversation, since summaries rarely use their whole
- * limit.
+ * Increases the tokens to drop, so that the summary fits into a known context window too: a cut-off summary would cost another
+ * model call. At least half of the window stays for the conversation, since summaries rarely use their whole limit.
  */
 function addAnswerTokens(chain: SummaryAttemptState, over: number | null): number | null {
   const room = countAvailableTokens(chain)
@@ -341,6 +342,7 @@ function addAnswerTokens(chain: SummaryAttemptState, over: number | null): numbe
   return Math.max(over, sumEntryTokens(chain, chain.input) - Math.max(room, Math.floor(chain.window / 2)))
 }
 
+/** Drops the oldest rounds from the input of the direct call. If nothing would be left of it, a local summary is next. */
 function dropRounds(chain: SummaryAttemptState, over: number | null): SummaryAttemptState {
   const { policy, countEntryTokens } = chain.context
   const drop = dropOldestRounds(chain.input, { over, countTokens: countEntryTokens, policy: policy.headDrop })

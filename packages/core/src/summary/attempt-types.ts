@@ -1,4 +1,4 @@
-/** Types for the attempts at a summary: their input, the model call of each, and their result. Plain data. */
+/** Types for the attempts at a summary: their input, what each sends, how each ended, and the state between them. Plain data. */
 
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ApiMessage } from '../context/payload.ts'
@@ -11,6 +11,7 @@ import type { SummaryRefusalReason } from './accept-summary.ts'
 import type { CompactionSpan } from './select-span.ts'
 import type { SummaryModel, SummaryRequest } from './summary-input.ts'
 
+/** What all attempts at one summary share. */
 export interface AttemptsInput {
   readonly span: CompactionSpan
   readonly policy: CompactPolicy
@@ -24,10 +25,7 @@ export interface AttemptsInput {
   readonly parent: { readonly tokens: number } | null
   /** True if the cached prefix of the conversation's last API request has not expired. */
   readonly isWarm: boolean
-  /**
-   * Tokens of the conversation including what the provider cleared on its side. A compaction-block request has this
-   * size.
-   */
+  /** Tokens of the conversation including what the provider cleared on its side. A compaction-block request has this size. */
   readonly unclearedTokens: number
   readonly tools: readonly JsonObject[]
   /** Maximum tokens of a local summary: the target of the compaction, or less after a summary was rejected as too large. */
@@ -40,9 +38,11 @@ export interface AttemptsInput {
 }
 
 export interface AttemptDeadlines {
+  /** Milliseconds between two `keep-alive` events while the attempt runs. */
   readonly keepAliveMs: number
   /** The attempt fails if the model call delivers no data for this many milliseconds. */
   readonly stallMs: number
+  /** The attempt fails if the whole call takes longer. */
   readonly attemptMs: number
 }
 
@@ -76,6 +76,7 @@ export interface ForkAttempt extends AttemptBase {
   readonly records: ReadonlySet<string> | null
 }
 
+/** An attempt with a request of its own, which does not share the prefix of the conversation. */
 export interface DirectAttempt extends AttemptBase, SummaryRequest {
   readonly kind: 'direct'
 }
@@ -101,13 +102,14 @@ export interface SmallerSummaryLimits {
 
 export type SummaryAttempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
 
-/** The reason why a model call returned no response. The engine's `Failure` is assignable to this type. */
+/** Why a model call returned no response: the fields of the engine's `ModelFailure` that attempts need. */
 export interface AttemptFailure {
   readonly kind: string
   readonly message: string
   readonly gap?: { readonly actual?: number; readonly limit?: number; readonly over?: number }
 }
 
+/** How one attempt ended, before its answer is judged. */
 export type AttemptResult =
   | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stop: ReplyStop | null }
   | { readonly kind: 'failure'; readonly failure: AttemptFailure }
@@ -145,10 +147,7 @@ export interface AcceptedSummary extends AttemptsEndBase {
   readonly summary: string
   /** The provider's compaction block, to be stored and sent back byte for byte; null for any other summary. */
   readonly block: Block | null
-  /**
-   * Entries that the summary replaces but that no model has seen. A local summary of these entries is put in front of
-   * this summary.
-   */
+  /** Entries that the summary replaces but no model has seen. A local summary of them is put in front of this summary. */
   readonly coveredLocally: readonly ContextEntry[]
 }
 
@@ -170,10 +169,7 @@ export interface SummaryAttemptState {
   readonly stage: AttemptStage
   /** The attempt to make now, or the final result if no attempt is left. */
   readonly next: SummaryAttempt | SummaryAttemptsOutcome
-  /**
-   * Entries to send in a direct summary call, without media and thinking. Shortened each time a request exceeds the
-   * context window.
-   */
+  /** Entries to send in a direct call, without media and thinking. Shortened when a request exceeds the context window. */
   readonly input: readonly ContextEntry[]
   /** Entries that the summary replaces but that are not sent to a model. A local summary covers them. */
   readonly coveredLocally: readonly ContextEntry[]
@@ -181,15 +177,13 @@ export interface SummaryAttemptState {
   readonly window: number | null
   /** Number of failed direct summary calls, not counting those that exceeded the context window. */
   readonly attempts: number
+  /** How often the oldest rounds were dropped because the request was too long. */
   readonly drops: number
   /** True if tool calls and tool results are sent to the summarizer as text. */
   readonly asText: boolean
   /** True if the conversation's own model is used in place of the configured summarizer. */
   readonly usesConversationModel: boolean
-  /**
-   * Sentence about what was wrong with the previous response, added to the next summary prompt; null in the first
-   * attempt.
-   */
+  /** Sentence about what was wrong with the previous response, added to the next summary prompt; null in the first attempt. */
   readonly remark: string | null
   /** Keys of the summary requests already sent, so that none is sent twice. */
   readonly requestKeys: readonly string[]

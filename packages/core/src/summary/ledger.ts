@@ -29,7 +29,7 @@ interface LedgerBudget {
   readonly estimate: Estimator
 }
 
-/** Writes the ledger of a history with the names that `rankNames` has found in it. */
+/** Writes the ledger with as many of the ranked names as fit into the budget. Names that look like credentials are left out. */
 export function* buildLedger(names: readonly RankedName[], rules: LedgerBudget): Steps<Ledger> {
   const ranked: RankedName[] = []
   for (const candidate of names.slice(0, rules.tokens)) {
@@ -39,7 +39,7 @@ export function* buildLedger(names: readonly RankedName[], rules: LedgerBudget):
   return yield* fitLedger(ranked, rules)
 }
 
-/** Ranks the names in a history by weight per token. */
+/** Finds the files and identifiers that the records name, and ranks them by weight per token, highest first. */
 export function* rankNames(
   history: readonly KnownRecord[],
   estimate: Estimator,
@@ -96,10 +96,7 @@ function renderLedger(chosen: readonly RankedName[], rules: LedgerBudget): Ledge
   return { lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
 }
 
-/**
- * A file or an identifier that may be listed in the ledger. `name` is null for a file, `file` is null for an
- * identifier.
- */
+/** A file or an identifier that may be listed in the ledger. `name` is null for a file, `file` is null for an identifier. */
 export interface RankedName {
   readonly weight: number
   readonly text: string
@@ -107,7 +104,10 @@ export interface RankedName {
   readonly name: IdentifierWeight | null
 }
 
-/** Estimates the tokens of eight copies of a name, to compare names: with one copy, rounding would make all short names cost the same. */
+/**
+ * Estimates the tokens of eight copies of a name, to compare names: with one copy, rounding would make all short names
+ * cost the same.
+ */
 function measureName(name: string, estimate: Estimator): number {
   return estimate.text(` ${name}`.repeat(8))
 }
@@ -142,6 +142,7 @@ interface IdentifierWeight {
   readonly uuid: string
 }
 
+/** Sums for each file and identifier how much its mentions weigh. */
 export function* weighNames(mentions: readonly Mention[]): Steps<{
   readonly files: readonly FileWeight[]
   readonly identifiers: readonly IdentifierWeight[]
@@ -220,10 +221,7 @@ interface Mention {
   readonly names: NamesInText
   /** Files that the tool call containing this mention read or changed. */
   readonly touches: readonly FileTouch[]
-  /**
-   * Path of the first file that the tool call read or changed; null if there is none. Identifiers in its result are
-   * attributed to that file.
-   */
+  /** Path of the first file that the call read or changed, to which names in its result are attributed; null for none. */
   readonly about: string | null
   /** uuid of the record that contains the mention. */
   readonly uuid: string
@@ -308,10 +306,7 @@ function readBlockText(block: Block): string {
 
 const SECRET_CUE = new RegExp(`${SECRET_CUES}|-----BEGIN`, 'i')
 
-/**
- * Removes credentials from a text. For speed, checks only lines that match `SECRET_CUE`: except for private keys, every
- * credential is within one line.
- */
+/** Removes credentials from a text. For speed, checks only lines with a cue: all credentials but private keys are in one line. */
 function redactLines(text: string): string {
   if (!SECRET_CUE.test(text)) return text
   if (text.includes('-----BEGIN')) return redact(text)

@@ -60,7 +60,9 @@ const LARGEST_PART = { share: 1 / 4, tokens: 12_000 }
 /** The list of names takes at most this share of the tokens of list and local summary together. */
 const NAMES_SHARE = 1 / 4
 
-/** Returns the most tokens that a local summary may have without the user messages. `replaced`: tokens that the summary replaces. */
+/**
+ * Returns the most tokens that a local summary may have without the user messages. `replaced`: tokens that the summary replaces.
+ */
 export function computeLocalSummaryLimit(replaced: number): number {
   const both = Math.min(LARGEST_PART.tokens, replaced * LARGEST_PART.share)
   return Math.floor(both * (1 - NAMES_SHARE))
@@ -89,6 +91,7 @@ export function* writeLocalSummary(
   return yield* fillLocalSummary(facts, rules, pieces, true)
 }
 
+/** Writes the summary again with a smaller room until its text as a whole is within the limits. */
 function* fillLocalSummary(
   facts: SessionFacts,
   rules: LocalSummaryOptions,
@@ -183,6 +186,7 @@ interface FittedSummary extends LocalSummary {
   readonly restTokens: number
 }
 
+/** Places the pieces in `room` tokens, of which all but the user messages get at most `rest`, and writes the text. */
 function* fitLocalSummary(
   facts: SessionFacts,
   rules: LocalSummaryOptions,

@@ -1,7 +1,8 @@
 /**
- * The text that a model wrote for a summary, as the summary shows it: in a frame whose end the text cannot imitate, without the
- * model's own list of the user's messages, and with a mark on every quotation that is not a whole sentence or line of the user.
- * The content is not judged: nothing in the frame counts as the user's, as an instruction or as a permission.
+ * The text that a model wrote for a summary, as the summary shows it: between a first and a last line that the text cannot
+ * imitate (the frame), without the model's own list of the user's messages, and with a mark on every quotation that is not
+ * a whole sentence or line of the user. The content is not judged: nothing in the frame counts as the user's, as an
+ * instruction or as a permission.
  */
 
 import type { UserPrompt } from '../facts/user-prompts.ts'
@@ -73,7 +74,7 @@ const QUOTATION = new RegExp(
 const QUOTED_LINE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?>\s*(?=\S)/
 const STRING = String.raw`"(?:[^"\\\n]|\\.)*(?:"|$)`
 const INNER_OBJECT = String.raw`\{(?:[^"{}\n]|${STRING})*\}`
-/** Matches inline code and JSON objects, such as the input of a call. A JSON object that is cut off reaches to the end of the line. */
+/** Matches inline code and JSON objects, such as the input of a call; one that is cut off reaches to the end of the line. */
 const INLINE_CODE = new RegExp(
   String.raw`\x60[^\x60\n]*\x60|\{\s*${STRING}\s*:(?:[^"{}\n]|${STRING}|${INNER_OBJECT})*(?:\}|$)`,
   'g',

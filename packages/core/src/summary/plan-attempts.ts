@@ -26,12 +26,10 @@ import {
 } from './summary-input.ts'
 import { limitInstructions, type SummaryTask, writeSummaryPrompt } from './summary-prompt.ts'
 
+/** An attempt, or why it is skipped: `skip` as a code, `message` as a sentence. */
 export type AttemptOrSkip<A extends SummaryAttempt> = A | { readonly skip: string; readonly message: string }
 
-/**
- * Plans a request for the provider's compaction block. Skipped unless kept messages contain thinking that is valid only
- * after unchanged earlier messages.
- */
+/** Plans a request for the provider's compaction block. Skipped unless kept messages have thinking that only it keeps valid. */
 export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<BlockAttempt> {
   const { span, policy, conversationModel, instructions } = chain.context
   if (!policy.chain.block) return skipAttempt('off', 'The provider’s own summary is turned off by policy.')
@@ -63,10 +61,7 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
   return { kind: 'block', rung: 0, instructions: text, beta, through, deadlines: toDeadlines(chain) }
 }
 
-/**
- * Returns true if messages kept after the summary contain thinking that stays valid only if a compaction block precedes
- * it.
- */
+/** Returns true if messages kept after the summary contain thinking that stays valid only if a compaction block precedes it. */
 function needsBlock({ context: { span, conversationModel } }: SummaryAttemptState): boolean {
   if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
   return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinkingBlock(block)))
@@ -106,6 +101,7 @@ export function planForkAttempt(chain: SummaryAttemptState): AttemptOrSkip<ForkA
   return { kind: 'fork', rung: 1, message, records, deadlines: toDeadlines(chain) }
 }
 
+/** Plans a direct call with the whole input, or with what is left of it after rounds were dropped. */
 export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
   const hasDropped = chain.drops > 0
   if (!hasDropped && !canInputFitWindow(chain))
@@ -122,6 +118,7 @@ export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<Dir
   return { kind: 'direct', rung: hasDropped ? 3 : 2, deadlines: toDeadlines(chain), ...request }
 }
 
+/** Plans a summary without a model. Skipped only if the policy forbids it. */
 export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<LocalAttempt> {
   const { policy, span } = chain.context
   if (policy.chain.local === 'never')
@@ -182,9 +179,7 @@ export function createSummaryRequestKey(chain: SummaryAttemptState, ask: Summary
   return JSON.stringify([model, chain.asText, chain.remark, chain.input.length, chain.drops])
 }
 
-/**
- * Returns true if a retry would repeat the failed summary request, because the dropped rounds had no visible content.
- */
+/** Returns true if a retry would repeat the failed summary request, because the dropped rounds had no visible content. */
 export function isSameSummaryRequest(
   before: SummaryAttempt | SummaryAttemptsOutcome,
   ask: SummaryAttempt,
@@ -208,14 +203,13 @@ export function countAvailableTokens(chain: SummaryAttemptState): number | null 
   return chain.window - countReservedTokens(chooseDirectModel(chain)) - countTextTokens(task)
 }
 
-/**
- * Returns true if the conversation to summarise fits into the summarizer's context window, or if the window is unknown.
- */
+/** Returns true if the conversation to summarise fits into the summarizer's context window, or if the window is unknown. */
 export function canInputFitWindow(chain: SummaryAttemptState): boolean {
   const room = countAvailableTokens(chain)
   return room === null || sumEntryTokens(chain, chain.input) <= room
 }
 
+/** Sums the estimated tokens of entries, as corrected by reported usage. */
 export function sumEntryTokens({ context }: SummaryAttemptState, entries: readonly ContextEntry[]): number {
   return entries.reduce((sum, entry) => sum + context.countEntryTokens(entry), 0)
 }

@@ -15,6 +15,7 @@ import { removeControlCharacters } from '../text/truncate-text.ts'
 import { findMentions, weighNames } from './ledger.ts'
 import { createMissingCounter } from './summary-pieces.ts'
 
+/** What a compaction removed from the context, and what of it the new context no longer mentions. */
 export interface Receipt {
   /** uuids of the records that the summary replaces. */
   readonly summarised: readonly string[]
@@ -24,7 +25,7 @@ export interface Receipt {
   /** Context sources of which something is left out because they failed or took too long; missing if there are none. */
   readonly leftOut?: readonly LeftOutSource[]
   readonly lost: LostItems
-  /** Facts missing from the summary that were too large to be added: uuids of messages and results, file paths, texts of tasks. */
+  /** Facts that the summary lacks, too large to be added: uuids of messages and results, file paths, texts of tasks. */
   readonly unfit: readonly string[]
   /** uuids of pinned records that were summarised because the pin budget was used up. */
   readonly unpinned: readonly string[]
@@ -48,8 +49,7 @@ interface LostItems {
   readonly userMessages: readonly LostUserMessage[]
   readonly errors: readonly LostError[]
   /**
-   * Code identifiers that the new context no longer mentions, most important first; `moreIdentifiers`: how many are not
-   * listed.
+   * Code identifiers that the new context no longer mentions, most important first; `moreIdentifiers`: how many are not listed.
    */
   readonly identifiers: readonly LostItem[]
   readonly moreIdentifiers: number
@@ -89,6 +89,7 @@ interface ReceiptInput {
 
 const MAX_IDENTIFIERS = 200
 
+/** Creates the receipt from the contexts before and after. Reads all text of both, so it takes time in a long session. */
 export function* createReceipt(input: ReceiptInput): Steps<Receipt> {
   const { before, after, summarised, carried, leftOut = [], unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))

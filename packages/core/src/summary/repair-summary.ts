@@ -75,9 +75,10 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
 }
 
-/** Work of looking up the quotations of a text in all messages: each character of the text counts as this many characters read. */
+/** Work of looking up quotations in all messages: each character of the text counts as this many characters read. */
 const MARKING_WORK = 4
 
+/** Returns the summary with the facts that it lacks, as far as the budgets allow. Those that do not fit are in `unfit`. */
 export function* repairSummary(
   summary: string,
   facts: SessionFacts,
@@ -139,6 +140,7 @@ function isEngines({ author }: RepairRules): boolean {
   return author === 'notes' || author === 'local'
 }
 
+/** Writes the paragraphs to add, and lists the facts for which there is no room. */
 function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: RepairRules) {
   const caps = new Map([
     [MESSAGES_GROUP, rules.messages.total],
@@ -279,10 +281,7 @@ function findMissingMessages(
   })
 }
 
-/**
- * Returns true if the summary names the file: an edited file with its folder, a file that was only read by its file name.
- * Notes must have the whole path.
- */
+/** True if the summary names the file: an edited one with its folder, one only read by its name; in notes, by its whole path. */
 function isFileNamed(text: string, file: TouchedFile, { isNotes = false }: RepairRules): boolean {
   if (isNotes) return hasWord(text, file.path)
   return hasEditAttempt(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)

@@ -27,16 +27,14 @@ export interface SpanOptions {
   readonly betweenRoles?: boolean
 }
 
+/** The entries of the context, divided by what a compaction does with them. */
 export interface CompactionSpan {
   readonly form: CompactionForm
   /** Entries that the summary replaces, including earlier summaries and messages that earlier compactions kept. */
   readonly summarised: readonly ContextEntry[]
   /** Entries on the other side of the cut, kept verbatim: before the summary for `from`, after it for `up_to`. */
   readonly kept: readonly ContextEntry[]
-  /**
-   * Pinned entries on the summarised side. They are kept verbatim, with the rest of their round (response and tool
-   * results).
-   */
+  /** Pinned entries on the summarised side. They are kept verbatim, with the rest of their round (response and tool results). */
   readonly pinned: readonly ContextEntry[]
   /**
    * User messages without a response yet, and what hooks have added since the last response, kept verbatim at the end of
@@ -70,7 +68,10 @@ interface SpanRefusal {
 
 export type SpanResult = { readonly ok: true; readonly span: CompactionSpan } | SpanRefusal
 
-/** `flat`: the same context as API messages, if the caller has them. */
+/**
+ * Divides the context into what a compaction summarizes and what it keeps. Refuses, with a message for the user, if there
+ * is nothing to summarize or tool calls wait for their results. `flat`: the same context as API messages, if at hand.
+ */
 export function chooseCompactionSpan(
   view: Pick<ContextView, 'entries'>,
   options: SpanOptions,
@@ -261,10 +262,7 @@ function findRoundAt(at: number, length: number, { cuts, isFree }: PinSelection)
 
 // uuids of kept records, for the boundary record of a compaction.
 
-/**
- * Returns the uuids of the records kept verbatim, in order. For form `from` they come before the summary, otherwise
- * after it.
- */
+/** Returns the uuids of the records kept verbatim, in order. For form `from` they come before the summary, otherwise after it. */
 export function listKeptUuids({ form, kept, pinned }: CompactionSpan): readonly string[] {
   return listUuids(form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept])
 }

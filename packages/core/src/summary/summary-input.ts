@@ -49,6 +49,7 @@ export interface SummaryRequestOptions {
   readonly asText?: boolean
 }
 
+/** A direct summary request, before a codec encodes it. */
 export interface SummaryRequest {
   readonly payload: Payload
   /** For each message, the exact JSON text of blocks that parsing and stringifying would change, by block index. */
@@ -110,6 +111,7 @@ interface StripOptions {
 /** Attachment types that are never sent to the summarizer: skill lists, since skills in use are attached again. */
 const OMITTED_ATTACHMENTS: ReadonlySet<string> = new Set(['skill_discovery', 'skill_listing'])
 
+/** Returns the entries as a summarizer may read them. Entries of which nothing is left are dropped. */
 export function stripSummaryInput(
   entries: readonly ContextEntry[],
   options: StripOptions,
@@ -260,6 +262,7 @@ function textBlock(content: string): Block {
 
 // The model of a direct summary call, and settings that limit the output tokens used for thinking.
 
+/** A model that can write summaries, with its rules and limits. */
 export interface SummaryModel {
   readonly model: string
   readonly profile: ProviderProfile

@@ -1,6 +1,7 @@
 /**
- * Creates the pieces of a local summary, each a text about one fact, and fits them into a token budget. Also used to
- * repair a model's summary by adding the facts it lacks.
+ * Creates the pieces of a local summary (about files, errors and user messages), each a text about one fact, and fits them
+ * into a token budget. Also used to add to a model's summary the facts that it lacks. Also finds what a text lacks of the
+ * user's messages.
  */
 
 import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
@@ -27,11 +28,13 @@ import {
 import type { Estimator } from '../tokens/estimator.ts'
 import { MESSAGES_SECTION, quoteHeadings } from './summary-prompt.ts'
 
+/** A text about one fact, in a full and perhaps a shorter form. */
 export interface SummaryPiece extends TextForms {
   /** Number of the summary section that contains the piece, 1 to 9. */
   readonly section: number
   /** Position of the piece within its section, independent of the order of placing. */
   readonly order: number
+  /** Names of the groups whose token limits apply to the piece, such as `files`. */
   readonly groups: readonly string[]
   /** Id by which the piece is reported if it is left out; null if it is not reported. */
   readonly id: string | null
@@ -44,6 +47,7 @@ export function formatPendingTask(todo: TodoItem): string {
 
 // Pieces for section 3, "Files and code sections": each file, its reads and edits, and its last known state.
 
+/** Groups of pieces with a token limit of their own: lines about files; texts of files. */
 export const FILES_GROUP = 'files'
 export const SNIPPETS_GROUP = 'snippets'
 const LINE_CHARACTERS = 100
@@ -59,6 +63,7 @@ function isTemporaryPath(path: string): boolean {
   return TEMPORARY_PATH.test(path)
 }
 
+/** Creates a piece for each file, and one for the newest text of each edited file. `ranks`: lower ones are placed first. */
 export function createFilePieces(
   files: readonly TouchedFile[],
   ranks: { readonly edited: number; readonly snippets: number; readonly read: number },
@@ -140,6 +145,7 @@ const COMMAND_CHARACTERS = 300
 export const SHORT_ERROR_CHARACTERS = 150
 const MOST_CHANGED_FILES = 6
 
+/** Creates a piece for each failed command and each other failed call. `ranks`: lower ones are placed first. */
 export function createErrorPieces(
   commands: readonly FailedCommand[],
   calls: readonly FailedCall[],
@@ -270,9 +276,8 @@ export function formatLeftOut(missing: readonly SummaryPiece[]): readonly string
   return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
 }
 
-// The user's messages in a summary: cut only if the budget is short, the longest first; and which of them a text lacks.
-
-// Cutting of user messages to a budget: the longest first, in the middle, with the id of the record that has the whole.
+// Cutting of user messages to a budget: only if it is short, the longest first, in the middle, with the id of the record
+// that has the whole.
 
 export interface UserPromptLimits {
   /** A user message with more tokens than this is cut in the middle. */

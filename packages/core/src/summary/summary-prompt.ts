@@ -69,6 +69,7 @@ const LAST_SECTIONS_BEFORE_OTHERS = [
   'what a reader needs to know to understand the messages that follow: decisions, conventions, the current state.',
 ]
 
+/** Returns the text that asks a model for the summary of the conversation above it. */
 export function writeSummaryPrompt(task: SummaryTask): string {
   const { instructions = null, remark = null, analysis = true } = task
   const paragraphs = [
@@ -105,7 +106,7 @@ function listSectionLines(form: CompactionForm): readonly string[] {
 
 // The nine sections of a summary: their titles, and a search for these titles in a response.
 
-/** Number of the section with the user's messages, which is always written from the log. */
+/** Number (1 to 9) of the section with the user's messages, which is always written from the log. */
 export const MESSAGES_SECTION = 6
 
 const COMMON_TITLES = [
@@ -121,7 +122,9 @@ const COMMON_TITLES = [
 const LAST_TITLES = ['Current work', 'Optional next step']
 const LAST_TITLES_BEFORE_OTHERS = ['Work completed', 'Context for continuing work']
 
-/** Returns the titles of the nine sections in order. The last two differ for `up_to`, since newer messages follow such a summary. */
+/**
+ * Returns the titles of the nine sections in order. The last two differ for `up_to`, since newer messages follow such a summary.
+ */
 export function listSectionTitles(form: CompactionForm): readonly string[] {
   return [...COMMON_TITLES, ...(form === 'up_to' ? LAST_TITLES_BEFORE_OTHERS : LAST_TITLES)]
 }
@@ -232,6 +235,7 @@ type SummaryRecordBody = Pick<
   'type' | 'message' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'
 >
 
+/** Creates the body of the record that shows the summary to the model as a user message. Not for a compaction block. */
 export function createSummaryRecord(parts: SummaryMessageInput): SummaryRecordBody {
   return {
     type: 'user',
@@ -241,6 +245,7 @@ export function createSummaryRecord(parts: SummaryMessageInput): SummaryRecordBo
   }
 }
 
+/** Returns the text of that message: what the summary replaces, the summary, and how to go on. */
 export function formatSummaryMessage({
   summary,
   span,

@@ -36,6 +36,7 @@ interface WorkRanks {
   readonly last: number
 }
 
+/** Creates the pieces about the work. Nothing is cut to a budget yet. */
 export function createWorkPieces(facts: SessionFacts, ranks: WorkRanks): readonly SummaryPiece[] {
   const pieces = [
     ...requestPieces(facts.messages, ranks),
@@ -142,6 +143,7 @@ function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRan
   }))
 }
 
+/** Creates the pieces of section 8: the model's latest text, the latest calls, and their results. */
 function currentWorkPieces(
   { texts, calls, results, clean }: SessionFacts,
   { now, last }: WorkRanks,

@@ -1,6 +1,6 @@
 /**
- * Code in a Markdown text: its code blocks (which lines they take, a text without them, a text that ends outside of them),
- * quotations, and names of files and identifiers.
+ * Code and names in texts: finds, removes, closes and wraps Markdown code blocks; finds names of files and identifiers. Also
+ * chooses tag names for elements that enclose a text of unknown origin.
  */
 
 /** Matches the first line of a code block: the fence, and the name of the language. It may follow a list marker. */
@@ -22,8 +22,8 @@ interface CodeBlock {
 }
 
 /**
- * Lists the code blocks of a text. A block ends only at a fence of at least the same length without a language, so that
- * a block may contain other fences. After a fence that is never closed, the search goes on.
+ * Lists the code blocks of a text. A block ends only at a fence of at least the same length without a language, so that a
+ * block may contain other fences. A fence that is never closed is listed too, and the search goes on behind it.
  */
 function listCodeBlocks(lines: readonly string[]): readonly CodeBlock[] {
   const fences = lines.flatMap((line, index): readonly Fence[] => {
@@ -47,7 +47,7 @@ function listCodeBlocks(lines: readonly string[]): readonly CodeBlock[] {
   return blocks
 }
 
-/** Finds the lines of code blocks, with their fences. A fence that is never closed begins no block. */
+/** Returns the indexes of all lines in code blocks, fences included. A fence that is never closed begins no block. */
 export function findFencedLines(lines: readonly string[]): ReadonlySet<number> {
   const fenced = new Set<number>()
   for (const { first, last } of listCodeBlocks(lines))
@@ -55,7 +55,7 @@ export function findFencedLines(lines: readonly string[]): ReadonlySet<number> {
   return fenced
 }
 
-/** Returns a text without its code blocks. A block that is never closed reaches to the end of the text. */
+/** Returns a text, trimmed, without its code blocks. A block that is never closed reaches to the end of the text. */
 export function removeCodeBlocks(text: string): string {
   const lines = text.split('\n')
   const fenced = findFencedLines(lines)
@@ -67,13 +67,13 @@ export function removeCodeBlocks(text: string): string {
     .trim()
 }
 
-/** Closes a code block that a text leaves open, so that what follows the text is not part of it. */
+/** Appends the missing fence if a text ends inside a code block, so that what follows the text is not part of it. */
 export function closeCodeBlock(text: string): string {
   const open = listCodeBlocks(text.split('\n')).find(({ last }) => last === null)
   return open === undefined ? text : `${text}\n${open.fence}`
 }
 
-/** Returns a text as a Markdown quotation. No line of it can be taken for a heading or an item around it. */
+/** Returns a trimmed text as a Markdown block quote, so that no line of it is taken for a heading or a list item. */
 export function quoteBlock(text: string): string {
   return text
     .trim()
@@ -82,7 +82,7 @@ export function quoteBlock(text: string): string {
     .join('\n')
 }
 
-/** Puts a text into a code block whose fence is longer than any in the text. */
+/** Puts a text into a code block whose fence is longer than any run of backticks in the text. */
 export function quoteCode(text: string, language = ''): string {
   const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length + 1)))
   return `${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
@@ -111,6 +111,7 @@ const FILE_EXTENSIONS = new Set(
     'vue svelte astro proto graphql gql tf hcl nix zig dart ex exs erl hs ml cfg conf ini env log gz zip png jpg pdf'
   ).split(' '),
 )
+/** Matches the extension at the end of a file name; the group has it without the dot. */
 export const EXTENSION: RegExp = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
 
 export interface NamesInText {
@@ -120,6 +121,7 @@ export interface NamesInText {
   readonly identifiers: ReadonlyMap<string, number>
 }
 
+/** Finds the names of files and identifiers in a text. A name without a folder is a file only if its extension is known. */
 export function findNamesInText(text: string): NamesInText {
   const files = new Set<string>()
   const identifiers = new Map<string, number>()
@@ -166,6 +168,7 @@ function parseFilePath(chunk: string): string | null {
 const PART_OF_NAME = /[\w$]/
 const PART_OF_PATH = /[\w$/]/
 
+/** Checks whether a text contains `word` as a whole word. `before`: matches a character that may not precede it. */
 export function hasWord(text: string, word: string, before: RegExp = PART_OF_NAME): boolean {
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) {
     if (!before.test(text[at - 1] ?? ' ') && !PART_OF_NAME.test(text[at + word.length] ?? ' ')) return true
@@ -173,13 +176,13 @@ export function hasWord(text: string, word: string, before: RegExp = PART_OF_NAM
   return false
 }
 
-/** Checks whether a text names a path by at least its last two parts, or by its file name if the path has no folder. */
+/** Checks whether a text contains at least the last two parts of a path, or its file name if the path has no folder. */
 export function isPathNamed(text: string, path: string): boolean {
   const parts = path.split('/').filter((part) => part !== '')
   return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
 }
 
-/** Checks whether a text contains the file name of `path` as a whole word. */
+/** Checks whether a text contains the file name of `path` as a whole word, with any folder or none. */
 export function isFileMentioned(text: string, path: string): boolean {
   return hasWord(text, readLastPathPart(path))
 }
@@ -188,8 +191,8 @@ export function isFileMentioned(text: string, path: string): boolean {
 const FOLDER_LINE = /^- ([^:\n]+|[A-Za-z]:[^:\n]*): ([^\n]+)$/gm
 
 /**
- * Creates a check whether a text shows the whole path of a file: the path itself, or the path relative to one of the
- * working directories `folders`, also if it is split between a line of a folder and its file names.
+ * Creates a check whether `text` names a file by its whole path, or by the path relative to one of the working directories
+ * `folders`. A folder line of the notes, such as `- src/log: block.ts, record.ts`, names its files too.
  */
 export function createPathFinder(text: string, folders: readonly string[]): (path: string) => boolean {
   const plain = text.replaceAll('\\', '/')
@@ -207,8 +210,8 @@ export function createPathFinder(text: string, folders: readonly string[]): (pat
 // Elements that enclose a text of unknown origin, such as `<system-reminder>`, so that the text cannot end them.
 
 /**
- * Returns the name of an element that encloses `text`: `name`, or `name` with the first number that the text does not
- * contain, if the text has something that could pass for a tag of that name. The same text always gives the same name.
+ * Returns a tag name for an element that encloses `text`, so that nothing in the text can end the element: `name`, or, if the
+ * text has anything like a tag of that name, `name-2`, `name-3` … with a number that the text does not use. Deterministic.
  */
 export function chooseFrameName(name: string, text: string): string {
   const words = name.split('-')

@@ -1,22 +1,28 @@
-/** Removes credentials from texts before they are shown or stored. Records in the log are never changed. */
+/**
+ * Removes credentials from texts before they are shown or stored elsewhere; records in the log are never changed. Issued
+ * tokens are known by their prefix, other secrets by the words before them. A new kind goes into `ISSUED_TOKENS` or
+ * `NAMED_SECRETS`.
+ */
 
+/** What stands in the place of a removed credential. */
 export const REDACTED = '[redacted]'
 
 /**
- * Source of a regular expression for the words that precede every credential without a recognisable prefix of its own.
- * It names the first word of every command in `PASSWORD_OPTIONS`.
+ * Source of a regular expression. A text without any of these words needs only the patterns for issued tokens and
+ * `UNCUED_PATTERNS`. It must match the first word of every command in `PASSWORD_OPTIONS`.
  */
 export const SECRET_CUES: string =
   'pass|pwd|secret|token|key|auth|bearer|cookie|credential|://|\\b(?:curl|mysql|mariadb|docker|podman|nerdctl|buildah|helm|oras|az\\b|mongo|redis-cli|openssl|7z)'
 
-/** Cheap tests that run before the many credential patterns, since most texts contain no credential. */
+/** A cheap test that runs before the many credential patterns, since most texts contain no credential. */
 const SECRET_CUE = new RegExp(SECRET_CUES, 'i')
+/** Every issued token has at least this many characters. */
 const LONG_WORD_LENGTH = 15
 
 /** Texts of at least this many characters are worth remembering. */
 const LONG_TEXT_CHARACTERS = 50_000
 
-/** Creates a `redact` that remembers the last long text, for work that redacts the same prompt many times. */
+/** Creates a `redact` that keeps the last long text and its result, for work that redacts the same prompt many times. */
 export function createRedactor(): (text: string) => string {
   let last = { given: '', redacted: '' }
   return (text) => {
@@ -54,7 +60,7 @@ function isWordCharacter(code: number): boolean {
   return isLetter || (code >= 45 && code <= 58) || code === 95 || code === 43 || code === 61
 }
 
-/** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
+/** Replaces every recognised credential in a text with `[redacted]`; secrets of unknown form stay. Idempotent. */
 export function redact(text: string): string {
   const hasCue = SECRET_CUE.test(text)
   const words = listLongWords(text).join(' ')
@@ -73,14 +79,13 @@ export function redact(text: string): string {
   )
 }
 
-/** Characters of a long text that are redacted first when only its beginning is shown. */
+/** At least so many characters of a long text are redacted first when only its beginning is shown. */
 const BEGINNING_CHARACTERS = 4_000
 
 /**
- * Returns the first `length` characters of the redacted text, with each run of white space as one space. Reads only the
- * beginning of a long text, up to the end of a line: every pattern matches within a line or across white space, except
- * that of private keys, which matches to the end of the text if the key does not end. If the redacted beginning has
- * twice as many characters as are returned, the rest of the text cannot change them.
+ * Returns the first `length` characters of the redacted text, with each run of white space as one blank. Of a long text only
+ * the beginning is redacted, up to the end of a line, since patterns match within a line or across white space; the whole
+ * text is redacted if less than twice `length` is left of it.
  */
 export function redactBeginning(text: string, length: number): string {
   const shorten = (part: string): string => redact(part).replace(/\s+/g, ' ').trim()
@@ -90,8 +95,8 @@ export function redactBeginning(text: string, length: number): string {
 }
 
 /**
- * Returns a JSON-like value with every string in it redacted. Parts without a credential are the same objects.
- * `redactText`: how a string is redacted. Default: `redact`.
+ * Returns a JSON-like value with every string in it redacted by `redactText`. Parts without a credential stay the same
+ * objects. The value may not contain itself.
  */
 export function redactStrings<Value>(value: Value, redactText: (text: string) => string = redact): Value {
   // Strings are redacted once, since a report repeats names of models, tools and files.
@@ -267,7 +272,7 @@ const ANY_ISSUED_TOKEN = new RegExp(ISSUED_TOKENS.map(({ pattern }) => pattern.s
  */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
-/** Matches what may precede a secret word in a name. It is checked after the word is found, since most names have no such word. */
+/** Matches what may precede a secret word in a name. Checked after the word is found, since most names have no such word. */
 const NAME_PREFIX = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
 const NAME_END = '[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}'
 const SECRET_NAME = `(?=${SECRET_WORD})(?<=${NAME_PREFIX})${SECRET_WORD}${NAME_END}`

@@ -1,17 +1,17 @@
 /**
- * Shortens texts to a number of characters or tokens, and fits many texts into one budget. What remains is unchanged
- * and never ends in half a character; the character-based functions mark the cut.
+ * Shortens texts to a number of characters or tokens, and fits many texts into one budget. What remains never ends in half a
+ * character. The functions named `truncate…` mark the cut.
  */
 
 const ELLIPSIS = '…'
 
-/** Returns the first `most` characters and an ellipsis, or the whole text if it is short enough. Never splits a surrogate pair. */
+/** Returns the first `most` characters and an ellipsis, or the whole text if it is short enough. */
 export function truncateEnd(text: string, most: number): string {
   if (text.length <= most) return text
   return `${sliceText(text, 0, most)}${ELLIPSIS}`
 }
 
-/** Returns an ellipsis and the last `most` characters, or the whole text if it is short enough. Never splits a surrogate pair. */
+/** Returns an ellipsis and the last `most` characters, or the whole text if it is short enough. */
 export function truncateStart(text: string, most: number): string {
   if (text.length <= most) return text
   return `${ELLIPSIS}${sliceText(text, text.length - most)}`
@@ -22,7 +22,10 @@ export function formatRecordPointer(id: string): string {
   return `in full in record ${id}`
 }
 
-/** Returns both ends of a text with a note of how many characters are missing and that record `id` contains them. */
+/**
+ * Returns `each` characters of both ends of a text, not counting white space there, with a note between them: how many
+ * characters are missing, and that record `id` has them. Returns the whole text if none would be missing.
+ */
 export function truncateMiddleWithPointer(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
   const trail = text.length - text.trimEnd().length
@@ -55,7 +58,7 @@ function joinWhiteSpace(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }
 
-/** Returns a text in quotation marks on one line. */
+/** Returns a text on one line, cut to `most` characters, in quotation marks. */
 export function quoteInline(text: string, most: number): string {
   return `"${toOneLine(text, most)}"`
 }
@@ -66,13 +69,13 @@ export function quoteInline(text: string, most: number): string {
 export type TokenCounter = (text: string) => number
 
 /**
- * Maximum length of a token in characters, except runs of blanks. Text beyond `tokens` times this length cannot fit.
+ * No token has more characters, except runs of blanks: text beyond `tokens` times this length cannot fit and is not measured.
  */
 const MAX_TOKEN_CHARACTERS = 24
 
 /**
- * Returns the longest beginning of a text with at most `tokens` tokens. It ends at a line end, unless that would lose
- * more than half of it.
+ * Returns the longest beginning of a text with at most `tokens` tokens, without a mark of the cut. It ends at a line end,
+ * unless that would lose more than half of it.
  */
 export function takeHead(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(0, size)))
@@ -83,8 +86,8 @@ export function takeHead(text: string, tokens: number, measure: TokenCounter): s
 }
 
 /**
- * Returns the longest end of a text with at most `tokens` tokens. It begins at a line start, unless that would lose
- * more than half of it.
+ * Returns the longest end of a text with at most `tokens` tokens, without a mark of the cut. It begins at a line start,
+ * unless that would lose more than half of it.
  */
 export function takeTail(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(text.length - size)))
@@ -94,6 +97,7 @@ export function takeTail(text: string, tokens: number, measure: TokenCounter): s
   return line * 2 <= tail.length ? tail.slice(line) : tail
 }
 
+/** Returns the largest number of characters whose tokens (`measured`) are at most `tokens`, by binary search. */
 function findLongest(text: string, tokens: number, measured: (size: number) => number): number {
   let most = Math.min(text.length, Math.max(0, tokens) * MAX_TOKEN_CHARACTERS)
   if (measured(most) <= tokens) return most
@@ -125,7 +129,7 @@ function isInsidePair(text: string, at: number): boolean {
   return at > 0 && at < text.length && (text.codePointAt(at - 1) ?? 0) > 0xffff
 }
 
-/** Nesting beyond this depth is left alone: such a value is refused elsewhere. */
+/** Strings nested deeper than this are neither checked nor repaired, so that no value is too deep for the stack. */
 const MAX_DEPTH = 200
 
 /**
@@ -185,6 +189,7 @@ export function removeControlCharacters(text: string): string {
 // Fits texts into a number of tokens: the most important first, all in a short form before any is shown at length.
 // Notes and summaries both choose texts by this rule.
 
+/** A text to place, in up to three lengths. */
 export interface TextForms {
   readonly full: string
   /** The form that is used if the full one does not fit; null or missing if there is none. */
@@ -204,13 +209,19 @@ export interface FitOptions<Item extends TextForms> {
   readonly caps?: ReadonlyMap<string, number>
   /** Returns true for items that are placed in their short form whether they fit or not. */
   readonly isKept?: (item: Item) => boolean
-  /** True: all items are placed before any gets its full form. False: so are the items of each rank. */
+  /**
+   * True: every item is placed in its short form before any gets its full form. False: each rank is placed and extended
+   * before the next rank.
+   */
   readonly isBroad?: boolean
   /** Maximum of the remaining tokens that go into `longer` forms. Default: 0. */
   readonly spareTokens?: number
 }
 
-/** Returns the text of each item that fits. An item that does not fit is left out, and the next one is tried. */
+/**
+ * Chooses for each item the longest form that fits into the tokens, by rank (see `FitOptions`). Returns the chosen texts; an
+ * item whose short form does not fit is left out, and the next one is tried.
+ */
 export function fitItems<Item extends TextForms>(
   items: readonly Item[],
   { tokens, countTokens, caps = new Map(), ...options }: FitOptions<Item>,
@@ -220,7 +231,7 @@ export function fitItems<Item extends TextForms>(
   let room = tokens
   const put = (item: Item, text: string, isKept = false): void => {
     const before = placed.get(item)
-    // Every text has at least one token, so nothing is measured once all tokens are spent.
+    // A text has at least one token, so counting can stop once all tokens are spent.
     if (before === undefined && room <= 0 && !isKept) return
     const cost = countTokens(text) - (before === undefined ? 0 : countTokens(before))
     const { groups = [] } = item

@@ -20,6 +20,7 @@ export interface TokenTally {
   readonly tokens: number
 }
 
+/** Estimated tokens by kind of content. `other`: unknown blocks, and texts that a program wrote as the user. */
 export interface TokenBreakdown {
   readonly human: number
   readonly assistantText: number
@@ -57,6 +58,7 @@ export interface BreakdownOptions {
   readonly readTools: readonly string[]
 }
 
+/** A file that was read more than once. */
 export interface DuplicateRead {
   readonly path: string
   readonly count: number

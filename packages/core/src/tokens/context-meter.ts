@@ -137,6 +137,10 @@ export function replaceEstimator(
   }
 }
 
+/**
+ * Returns the meter for the context `view`. Adds only its new entries; after a rewrite, measures all again with the same
+ * calibration.
+ */
 export function updateContextMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
   const { entries, rewrites, rewrittenAt, restored } = view
   const follows =
@@ -355,6 +359,10 @@ export interface ReadMeterOptions {
   readonly deleted: number
 }
 
+/**
+ * Returns the size of the context: what the newest response reported plus an estimate of what came since; without one, an
+ * estimate.
+ */
 export function measureContextTokens(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
   return meter.measuredResponse === null
     ? estimateAll(meter, reading)
@@ -416,10 +424,7 @@ export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: 
   return Math.max(0, (measuredResponse.context - firstContext) / (calls - 1))
 }
 
-/**
- * Returns the tokens of system prompt and tools: what the first response since the last rewrite reported, less its
- * messages. Null if none has reported the size of the context.
- */
+/** Returns the tokens of system prompt and tools, from the first report since the last rewrite; null if there is none. */
 export function readReportedPrefixTokens({
   firstContext,
   firstEntriesTokens,

@@ -1,4 +1,4 @@
-/** Counts the characters of a text by class, from which the estimator computes tokens. */
+/** Estimates tokens without a tokenizer, from the characters of a text by class and the weights of a tokenizer family. */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
 import {
@@ -41,6 +41,7 @@ const CLASS_COUNT: number = CHARACTER_CLASSES.length
  */
 type CharacterCounts = Float64Array
 
+/** Length of the array that `countCharacters` fills. */
 export const CHARACTER_COUNTS_LENGTH: number = 2 * CLASS_COUNT
 
 /** The character class of each UTF-16 code unit. */
@@ -89,9 +90,10 @@ function classifyCodeUnit(unit: number): CharacterClass {
   return unit === 0x5c ? 'escape' : 'punctuation'
 }
 
-// Estimates tokens without a tokenizer. An estimate is an integer of at least 1 per block, and appending text never
-// lowers it. Estimates are not calibrated; `usage.ts` corrects them with the usage that the provider reports.
+// The estimator. An estimate is an integer of at least 1 per block, and appending text never lowers it. Estimates are
+// not calibrated: `usage.ts` corrects them with the usage that the provider reports.
 
+/** Estimates in tokens, uncalibrated. */
 export interface Estimator {
   readonly weights: EstimatorWeights
   text(text: string): number
@@ -111,7 +113,7 @@ export interface Estimator {
   hasTokensOf(model: string): boolean
 }
 
-/** `hasTokensOf`: as in `Estimator`. Default: all models count the same tokens. */
+/** Creates an estimator, which caches by object. `hasTokensOf`: as in `Estimator`; default: all models have the same tokens. */
 export function createEstimator(
   weights: EstimatorWeights,
   hasTokensOf: Estimator['hasTokensOf'] = () => true,
@@ -146,10 +148,7 @@ export function createEstimator(
   }
 }
 
-/**
- * Caches the estimate of each block or entry object. Clearing an entry creates a new object, which gets its own
- * estimate.
- */
+/** Caches the estimate of each block or entry object. Clearing an entry creates a new object, which gets its own estimate. */
 function memoize<Measured extends object>(measure: (given: Measured) => number): (given: Measured) => number {
   const known = new WeakMap<Measured, number>()
   return (given) => {
@@ -360,6 +359,7 @@ interface ThinkingWeights {
   /** When to use the length of the signature: for all thinking, or only if the provider hides the thinking text. */
   readonly bySignature: 'always' | 'hidden'
   readonly perSignatureCharacter: number
+  /** Tokens subtracted from the estimate by signature. */
   readonly less: number
 }
 

@@ -7,15 +7,13 @@ import type { TokenCounts, TokenUsage, UsagePart } from '../log/model-report.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 import type { CalibrationStart } from './estimator.ts'
 
-/**
- * Returns the size in tokens of the context that was sent. Cached tokens count, because they fill the context window
- * too. Returns 0 if the usage does not report the size.
- */
+/** Returns the tokens of the context that was sent, cached or not, as the usage reports them; 0 if it does not. */
 export function countContextTokens(usage: TokenUsage | null | undefined): number {
   const last = findLastMessage(usage)
   return last === null ? 0 : countPromptTokens(last)
 }
 
+/** Returns the reported output tokens of the call's last message; 0 if unknown. */
 export function countOutputTokens(usage: TokenUsage | null | undefined): number {
   return findLastMessage(usage)?.output ?? 0
 }
@@ -63,6 +61,7 @@ const ASSUMPTIONS = {
   output: 'the output of responses that broke off is estimated from what arrived',
 }
 
+/** Returns what is billed: each run that the provider lists, or the call as one. */
 export function listBilledParts(usage: TokenUsage): readonly BilledPart[] {
   return (usage.parts ?? [usage]).map(toBilledPart)
 }
@@ -139,6 +138,7 @@ export interface ContextTokens extends TokenEstimate {
   readonly source: 'measured' | 'estimated' | 'both'
 }
 
+/** What a session has learned about its estimates. */
 export interface Calibration {
   readonly start: CalibrationStart
   readonly observations: number
@@ -243,6 +243,7 @@ function isPositive(value: number): boolean {
   return value > 0 && Number.isFinite(value)
 }
 
+/** Returns the learned ratio of reported to estimated tokens. */
 export function readCalibrationScale({ estimated, reported }: Calibration): number {
   return reported / estimated
 }
@@ -265,8 +266,9 @@ export function computeLowerBound({ expected, high }: TokenEstimate): number {
 const MOST_CHARACTERS_PER_TOKEN = 5
 
 /**
- * Returns true if the provider may take content of this estimated size. It is then asked: its answer is exact, and its refusal costs
- * nothing. Estimates of tables, code or base64 may be more than twice too high; the number of characters shows what is surely too long.
+ * True if content of this estimated size may be within `limit` tokens, so that it is worth asking the provider: its answer is
+ * exact, and its refusal costs nothing. Estimates of tables, code or base64 may be twice too high, so a text with few enough
+ * characters passes too.
  */
 export function mayFitLimit(size: TokenEstimate, content: unknown, limit: number): boolean {
   return computeLowerBound(size) <= limit || countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit

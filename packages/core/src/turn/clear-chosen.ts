@@ -17,7 +17,10 @@ export type ClearingResult =
   | { readonly ok: true; readonly results: number; readonly freedTokens: number }
   | RefusedRewrite
 
-/** Clears the results whose records have these uuids, and later ones that only refer to them. */
+/**
+ * Clears the results whose records, or whose calls' records, have these uuids, and later results that only refer to them.
+ * Refuses if none of them can be cleared.
+ */
 export async function* clearChosenResults(
   turn: TurnContext,
   compaction: CompactionServices,

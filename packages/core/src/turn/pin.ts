@@ -1,18 +1,16 @@
-/** Pins or unpins a record. Rewrites keep pinned records verbatim; a compaction as many of the newest as `compact.pinTokens` allows. */
+/** Pins or unpins a record. Clearings never change pinned records; a compaction keeps the newest, up to `compact.pinTokens`. */
 
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
 import { findRecordIndex } from '../log/session-log.ts'
 
-/**
- * Result of pinning a record. `note`: a sentence for the user if the record is not in the context, so that the pin has
- * no effect yet.
- */
+/** Result of pinning. `note`: a sentence for the user if the record is not in the context, so that the pin has no effect yet. */
 type PinResult = { readonly ok: true; readonly note?: string } | RefusedRewrite
 
 const NOT_IN_CONTEXT =
   'The record is no longer among those the model is shown, so there is nothing to keep: the pin counts once it is shown again. Undo the act that took it away.'
 
+/** Appends a record that pins or unpins the record with uuid `target`. Appends nothing if it is pinned or unpinned already. */
 export async function* setRecordPin(
   turn: TurnContext,
   target: string,

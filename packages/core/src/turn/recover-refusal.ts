@@ -1,6 +1,7 @@
 /**
  * Recovers after the provider refused a request or the context window ended the response: drops media, drops thinking
- * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned.
+ * or compacts, so that the request can be sent again, as often as policy allows. If nothing helps, the refusal is returned.
+ * Also continues answers that were cut off, and withdraws prompts that no request has room for.
  */
 import { swapInPreparedSummary } from '../background/prepare-summary.ts'
 import { compact } from '../compaction/compact.ts'
@@ -33,7 +34,10 @@ export const NO_REMEDIES_TRIED: Remedies = { media: 0, rewrites: 0 }
 
 type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
 
-/** Tries the next remedy for a refused request. Returns null if there is nothing to remedy or no remedy is left. */
+/**
+ * Tries the next remedy for a refused request, or for a response that the full window ended. If it worked, the caller sends
+ * the request again. Returns null if there is nothing to remedy or no remedy is left, a failure if the turn must end.
+ */
 export async function* recoverFromRefusal(
   turn: TurnContext,
   response: ModelCallResult,
@@ -64,7 +68,7 @@ export async function* recoverFromRefusal(
 
 /**
  * Compacts if the context window ended a response with tool calls. The results of the calls are appended by now, so the
- * next request would be even longer, and its response cut even earlier.
+ * next request would be even longer, and its response cut even earlier. Returns a failure only if the turn was aborted.
  */
 export async function* makeRoomAfterCutCall(
   turn: TurnContext,
@@ -180,7 +184,9 @@ export function createInterruptionNotice(): UnlinkedRecord {
   return { type: 'user', isMeta: true, message: { role: 'user', content: INTERRUPTED_TEXT } }
 }
 
-/** Asks the model to continue its last answer. `part`: how often this answer was continued, with this time. */
+/**
+ * Appends a message that asks the model to continue its last answer. `part`: how often this answer was continued, with this time.
+ */
 export async function* continueAnswer(
   turn: TurnContext,
   part: number,
@@ -189,12 +195,12 @@ export async function* continueAnswer(
   return yield* appendUnlinkedRecords(turn, [createContinuation()])
 }
 
-/** Asks the model to continue its last answer, unless a compaction has summarized that answer. */
+/** Appends a message that asks the model to continue its last answer, unless a compaction has summarized that answer. */
 async function* continueCutAnswer(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   return findLastAnswer(turn.state) === null ? null : yield* continueAnswer(turn, 1)
 }
 
-/** The failure of a request whose last message is a finished answer. The request would be paid for, and there is nothing to answer. */
+/** Failure of a request that would end with a finished answer of the model: it would be paid for, with nothing to answer. */
 export const NOTHING_TO_ANSWER: TurnFailure = {
   ok: false,
   reason: 'invalid',

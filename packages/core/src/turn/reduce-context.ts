@@ -91,7 +91,7 @@ export async function* reduceContext(
   return refuseFullContext(turn, compaction, plan.refusal, reason)
 }
 
-/** Reasons of a refused compaction that mean: nothing is left but what every compaction keeps (system prompt, tools, unanswered prompts). */
+/** Reasons of a refused compaction that mean: nothing is left but what every compaction keeps, such as unanswered prompts. */
 const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
   'empty-conversation',
   'nothing-to-summarise',
@@ -100,9 +100,8 @@ const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
 ])
 
 /**
- * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless, because it, or
- * what a compaction would leave of it, may still fit the window and nothing can be reduced. `reason`: why a compaction
- * was refused.
+ * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless, because it, or what a
+ * compaction would leave of it, may still fit the window and nothing can be reduced. `reason`: why a compaction was refused.
  */
 function refuseFullContext(
   turn: TurnContext,
@@ -122,6 +121,10 @@ export function plansRewrite(turn: TurnContext, compaction: CompactionServices):
   return act !== 'wait' || native?.price != null
 }
 
+/**
+ * Carries out a plan: appends the clearing, swaps in a prepared summary, or compacts. A failed compaction is a failure only
+ * if the context is at the blocking threshold, or the turn was aborted.
+ */
 async function* executePlan(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -158,6 +161,7 @@ async function* executePlan(
 /** Share of the rest of the window after which a compaction that would have cost money is tried again. */
 const NEXT_TRY = 1 / 8
 
+/** Returns the context size, in tokens, from which such a compaction is tried again. */
 function findNextTry({ context, scaled }: ContextPlan): number {
   if (!scaled.known) return Number.POSITIVE_INFINITY
   return context.expected + NEXT_TRY * Math.max(0, scaled.lines.window - context.expected)
@@ -171,6 +175,7 @@ function findMoment({ prepared, state, host }: TurnContext, moment: TurnMoment):
   return hasCompletedTodo(state, host.policy.rehydrate.todoTools) ? 'todo-done' : moment
 }
 
+/** Returns what the planner must know about work that may make a new summary unnecessary. */
 function describePreparation(turn: TurnContext, compaction: CompactionServices) {
   const phase = turn.prepared?.phase
   return {
@@ -213,10 +218,7 @@ export async function* usePauseAfterTurn(turn: TurnContext): AsyncGenerator<Turn
   else yield* swapIfDue(turn, plan, 'turn-end')
 }
 
-/**
- * Appends the clearing as one record. If tool results are deleted in the provider's cache, also appends the message
- * that deletes them.
- */
+/** Appends the clearing as one record and, to delete results in the provider's cache, the message that deletes them. */
 export async function* appendClearing(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -297,6 +299,7 @@ export async function* dropRefusedMedia(
   return yield* appendMediaDrop(turn, named.length === 0 ? all : withDroppedMedia(all, named))
 }
 
+/** Measures bytes and images of the messages. Remembers them in the state, so that only new messages are measured next time. */
 async function sizeRequest(turn: TurnContext) {
   const { host, state } = turn
   const { maxMarkers } = host.profile.cache
@@ -351,10 +354,7 @@ function findThinkingAfter({ view }: SessionState, drop: MediaDropProposal['drop
   return findResponsesWithThinking(entries.slice(entries.findIndex(({ record }) => origins.has(record.uuid))))
 }
 
-/**
- * Returns true in the middle of a turn: the newest messages are a response with thinking and the results of its tool
- * calls.
- */
+/** Returns true in the middle of a turn: the newest messages are a response with thinking and the results of its tool calls. */
 function isMidTurn({ flat }: SessionState): boolean {
   const { message } = flat.tail.at(-1) ?? {}
   const hasResultsOnly = toBlocks(message?.content ?? '').every(({ type }) => type === 'tool_result')

@@ -1,7 +1,6 @@
 /**
- * Runs the tool calls of a response. Each result is appended as soon as it arrives; large results are stored as blobs
- * first. An aborted turn does not wait for tools that ignore the signal: the next turn appends an error
- * result for them.
+ * Runs the tool calls of a response. Each result is appended as soon as it arrives; large results are stored as blobs first. An
+ * aborted turn does not wait for tools that ignore the signal: the next turn appends an error result for them.
  */
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { ToolResultContent } from '../engine/host.ts'
@@ -35,7 +34,7 @@ interface ToolCall {
   readonly isCut: boolean
 }
 
-/** Returns the tool calls of a response, in order. */
+/** Returns the tool calls of a response, in order, each with whether its input was cut off. */
 export function listToolCalls({ message, cutInputs }: Reply): readonly ToolCall[] {
   const cut = new Set(cutInputs.map(({ index }) => index))
   return toBlocks(message.content).flatMap((block, index) =>
@@ -46,8 +45,9 @@ export function listToolCalls({ message, cutInputs }: Reply): readonly ToolCall[
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 /**
- * Runs the tool calls in order. Neighbouring calls whose tools allow it run at the same time. The context that hooks
- * add is appended after all results, even if the turn is aborted, or ended by a hook, before the last call.
+ * Runs the tool calls in order, and appends their results. Neighbouring calls whose tools allow it run at the same time.
+ * The context that hooks add is appended after all results, even if the turn is aborted, or ended by a hook, before the
+ * last call. A tool that fails gives an error result; a failure is returned if the turn cannot go on.
  */
 export async function* runTools(
   turn: TurnContext,

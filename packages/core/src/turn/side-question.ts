@@ -24,6 +24,7 @@ export interface UnansweredQuestion {
   readonly message: string
 }
 
+/** Asks one question, with one model call. Tools are not run: if the model asks for one, there is no answer. */
 export async function* askSideQuestion(
   turn: TurnContext,
   question: string,

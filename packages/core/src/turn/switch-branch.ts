@@ -49,16 +49,13 @@ export type SwitchResult =
 const MAX_TRIES = 8
 
 interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
-  /**
-   * True if compactions and clearings that came later stay in effect, provided that they have left everything from that
-   * record on in the context.
-   */
+  /** True to repeat later compactions and clearings that have left everything from that record on in the context. */
   readonly keepsRewrites?: boolean
 }
 
 /**
- * Goes back to before the record `uuid`, on whichever branch it is. A record in the middle of a response stands for the
- * whole response, and a tool result for the response that made the call.
+ * Goes back to before the record `uuid`, on whichever branch it is, by appending a move. A record in the middle of a
+ * response stands for the whole response, and a tool result for the response that made the call.
  */
 export async function* rewindBefore(
   turn: TurnContext,
@@ -163,7 +160,10 @@ function changeTexts(value: unknown, change: (text: string) => string): unknown 
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, changeTexts(item, change)]))
 }
 
-/** Copies the records of a rewrite to the end of the branch. `keep` returns which uuids of a list (`preserved` or `last`) the copy has. */
+/**
+ * Creates copies of the records of a rewrite for the end of the branch; appends nothing. `keep` returns which uuids of a
+ * list (`preserved` or `last`) the copy has.
+ */
 function copyRewrite(
   turn: TurnContext,
   records: readonly KnownRecord[],
@@ -250,6 +250,7 @@ interface Move {
   readonly isWithdrawal?: boolean
 }
 
+/** Appends the move that `plan` returns for the session as it is now. Plans again if another writer appended meanwhile. */
 async function* switchBranch(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -35,7 +35,10 @@ interface HookRun<Output> {
 
 const NOTHING_RUN: HookRun<never> = { outputs: [], events: [], context: [] }
 
-/** Runs the hooks of one point, in order, up to the first whose output satisfies `isLast`, and those parallel to it. */
+/**
+ * Runs the hooks of one point, in order, up to the first whose output satisfies `isLast`, and those parallel to it. Nothing
+ * is emitted or appended: that is left to the caller.
+ */
 async function callHooks<Input, Output extends Partial<HookContextOutput>>(
   { host, signal }: TurnContext,
   hooks: readonly Hook<Input, Output>[] | undefined,
@@ -221,7 +224,7 @@ function pickStricter(first: ToolDecision | null, second: ToolDecision): ToolDec
   return first !== null && STRICTNESS[first.decision] > STRICTNESS[second.decision] ? first : second
 }
 
-/** Joins the decisions of hooks and of the permission check. If a hook allows a call, nobody is asked, but a denial still holds. */
+/** Joins the decisions of hooks and permission check. If a hook allows a call, nobody is asked, but a denial still holds. */
 async function decide(
   { host, signal }: TurnContext,
   call: ToolUseBlock,

@@ -132,10 +132,7 @@ async function* appendPrompt(
   return failure
 }
 
-/**
- * Calls the model and runs its tools until it calls none. `first`: `prompt` if a prompt was just appended, otherwise
- * `call`.
- */
+/** Calls the model and runs its tools until it calls none. `first`: `prompt` if a prompt was just appended, otherwise `call`. */
 async function* runLoop(
   turn: TurnContext,
   maxCalls: number,
@@ -155,7 +152,7 @@ async function* runLoop(
     const { stop = null } = reply
     const completed: CompletedTurn = { ok: true, stop, stopReason: readStopWord(reply.message) }
     const isCut = stop === 'cut' && toolCalls.every((call) => call.isCut)
-    // Many models refuse a request that ends with their own text, so a response paused within its text is continued like a cut one.
+    // Many models refuse a request that ends with their own text, so a response paused in its text is continued like a cut one.
     const isPausedInText = stop === 'paused' && endsInText(reply)
     cuts = isCut || isPausedInText ? cuts + 1 : 0
     const isLast = cuts > countAllowedContinuations(turn.host)
@@ -184,7 +181,7 @@ async function* runLoop(
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
 
-/** How often Stop hooks can make one turn go on. Without a limit, a hook that is never satisfied would do so forever, and cost money. */
+/** How often Stop hooks can make one turn go on. Without a limit, a hook that is never satisfied would spend money forever. */
 const MAX_STOPS_OVERRULED = 25
 const STOP_LIMIT_MESSAGE = `Stop hooks made the turn go on ${MAX_STOPS_OVERRULED} times; it has ended now.`
 
@@ -296,8 +293,8 @@ function countAllowedContinuations({ policy, switches = NO_SWITCHES }: TurnHost)
 }
 
 /**
- * Counts the turn after a response, and appends a record of what the provider cleared. The provider reports its
- * clearings with every response, so those that already have a record are skipped.
+ * Counts a response for the distance between compactions, and appends a record of what the provider cleared. The provider
+ * reports its clearings with every response, so those that already have a record are skipped.
  */
 export async function* trackResponse(
   turn: TurnContext,

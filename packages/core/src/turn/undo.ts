@@ -1,6 +1,6 @@
 /**
  * Undoes the newest rewrite: restores the context from before it, followed by the records appended since. A move to
- * another branch is undone by going back.
+ * another branch is undone by going back, and an undo is taken back in the same way. Nothing is deleted from the log.
  */
 
 import { findResponsesWithThinking } from '../context/context-entry.ts'
@@ -30,8 +30,7 @@ import { type MoveRecord, takeBackMove } from './switch-branch.ts'
 
 export interface UndoRewriteOptions {
   /**
-   * uuid of the record of the compaction, clearing or move to undo. Default: the newest one. That of an undo takes the
-   * undo back.
+   * uuid of the record of the compaction, clearing or move to undo. Default: the newest one. That of an undo takes the undo back.
    */
   readonly id?: string
   /** True to undo even if the restored context exceeds the blocking threshold. */
@@ -47,6 +46,7 @@ export type UndoResult =
       readonly of: string
       /** `rewind`: the conversation went back to the branch that a `rewind` or `clear` of the session had left. */
       readonly kind: 'compact' | 'clear' | 'rewind'
+      /** Estimated tokens of the next request. */
       readonly tokens: number
     }
   | RefusedRewrite
@@ -54,6 +54,10 @@ export type UndoResult =
 /** Maximum number of attempts while other writers keep appending. */
 const MAX_TRIES = 8
 
+/**
+ * Appends a record that undoes a compaction, a clearing or a move. Refuses if there is nothing to undo, if a newer rewrite
+ * must be undone first, or if the restored context would exceed the blocking threshold (unless `force`).
+ */
 export async function* undoRewrite(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -113,10 +117,7 @@ function findNewestMove(
   return null
 }
 
-/**
- * Returns the newest undo on the active branch, which can be taken back; null if there is none, or if a rewrite or another
- * move came after it.
- */
+/** Returns the newest undo on the active branch; null if there is none, or if a rewrite or another move came after it. */
 export function findNewestUndo({ session, view }: Pick<SessionState, 'session' | 'view'>): MoveRecord | null {
   const rewrittenAt = view.rewrites.at(-1)?.position ?? -1
   for (const { record, position } of listMovesBackwards(session)) {
@@ -192,10 +193,7 @@ function prepareUndo(
 
 type UndoBody = Extract<UnlinkedRecord, { readonly type: 'system' }>
 
-/**
- * Adds to the undo record the responses whose thinking becomes invalid, because the undo changes the messages before
- * them.
- */
+/** Adds to the undo record the responses whose thinking becomes invalid, because the undo changes the messages before them. */
 function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite, body: UndoBody): UndoBody {
   if (turn.host.profile.thinking.binding !== 'prefix') return body
   const { view } = previewAppend(turn.state, linkRecords(turn, [body]))
@@ -203,10 +201,7 @@ function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite
   return lost.length === 0 ? body : { ...body, clearedThinking: lost }
 }
 
-/**
- * Returns the tokens of the context before the compaction or clearing, from its boundary record; null if not recorded
- * there.
- */
+/** Returns the tokens of the context before the compaction or clearing, from its boundary record; null if not recorded there. */
 function findSizeBefore({ session, view }: SessionState, act: ContextRewrite): number | null {
   const record = readRecordAt(session, view.branch.at(act.position) ?? 0)
   if (!isRewriteBoundary(record)) return null

@@ -26,7 +26,7 @@ import type {
 } from '../policy/provider-spelling.ts'
 import type { ReportFinding, RuleSet } from './findings.ts'
 
-/** Parses one message. Its blocks may come from anyone, but the engine itself made the message that holds them. */
+/** Parses one message. Malformed blocks are reported and left out; the engine itself made the message that holds them. */
 export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
   const path = `messages.${index}`
   const { role, content } = message
@@ -36,7 +36,7 @@ export function parseMessage(message: ApiMessage, index: number, report: ReportF
   return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
 }
 
-/** Parses the fields of a request around its messages. */
+/** Parses the fields of a request around its messages. Reports malformed blocks of the system prompt. */
 export function parseRequestFields(request: RawFields, { profile, report }: RuleSet): ParsedRequestFields {
   const { system, betas } = request
   const tools = toArray(request.tools)
@@ -91,7 +91,7 @@ function parseBlocks(
   return parsed
 }
 
-/** A type that a field must have. Used in the tables of block fields and of context edit parameters. */
+/** A type that a field must have, in the tables of block fields and of context edit parameters. */
 export interface Shape {
   readonly expected: string
   fits(value: unknown): boolean
@@ -175,6 +175,7 @@ function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
     : undefined
 }
 
+/** Reports invalid fields of a block, blank text, and a block where it may not stand; also for blocks inside it. */
 export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): void {
   const { block, path } = item
   const { report } = rules
@@ -209,6 +210,7 @@ function checkRefusedBlocks(
 
 // The functions below check the limits on messages, bytes, images and image sizes.
 
+/** Counts over the messages checked so far. */
 export interface SizeState {
   readonly messages: number
   /** UTF-8 bytes of all messages as JSON, without the commas between messages. */
@@ -224,6 +226,7 @@ export function addMessageBytes(state: SizeState, message: ApiMessage): SizeStat
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (countJsonBytes(message) ?? 0) }
 }
 
+/** Counts the images of a message and reports those that are too large for any request. */
 export function checkImages(
   state: SizeState,
   message: ParsedMessage,
@@ -271,6 +274,7 @@ export function checkSizeLimits(
   }
 }
 
+/** True if the provider takes a cache marker on the block. */
 export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolean {
   return !unmarkable.includes(block.type) && !isBlankText(block)
 }
@@ -292,6 +296,7 @@ export interface PlacedMarker {
 
 // The functions below check the system prompt and the tools of a request, and which tool it asks for.
 
+/** Reports faults of the system prompt, the tools and the tool choice. */
 export function checkPromptAndTools(request: ParsedRequestFields, rules: RuleSet): void {
   for (const item of request.system) checkBlock(item, 'prompt', rules)
   checkTools(request, rules)
@@ -336,6 +341,7 @@ function checkTool(
 
 const TOOL_CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
 
+/** True if the request makes the model call a tool. */
 export function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }

@@ -100,6 +100,7 @@ export type FindingCode = keyof typeof EXPECTATIONS
 
 export const findingCodes: readonly FindingCode[] = Object.keys(EXPECTATIONS) as FindingCode[]
 
+/** A rule that the request breaks, and where. */
 export interface Finding {
   readonly code: FindingCode
   /** Path of the faulty value, as in `messages.3.content.1`; empty for the request as a whole. */
@@ -108,6 +109,7 @@ export interface Finding {
   readonly message: string
 }
 
+/** Reports a finding. `expected`: overrides the text of the code. */
 export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
 
 /** The input of every check: the provider's rules, and the function that reports findings. */

@@ -26,6 +26,7 @@ import type { RuleSet } from './findings.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
 
+/** State of checking roles, from message to message. */
 export interface RoleState {
   /** The last user or assistant message so far; null before the first. System messages are skipped. */
   readonly last: ParsedMessage | null
@@ -38,6 +39,7 @@ export interface RoleState {
 
 const isSummaryBlock = ({ block }: ParsedBlock): boolean => isCompactionBlock(block)
 
+/** Reports a role that may not come next, or an empty message. Returns the new state. */
 export function checkRole(
   { last, afterSummary, hasContent, emptyTail }: RoleState,
   message: ParsedMessage,
@@ -100,6 +102,7 @@ export interface SystemMessageState {
   readonly hasContent: boolean
 }
 
+/** Reports invalid fields of a message, and a system message where none may be. Returns the new state. */
 export function checkSystemMessage(
   state: SystemMessageState,
   message: ParsedMessage,
@@ -169,6 +172,7 @@ function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles'
 // turn. A server tool call needs its result in the same assistant turn; user messages with only tool results do not end
 // that turn.
 
+/** State of pairing tool calls with results, from message to message. */
 export interface ToolCallState {
   /** Ids of all tool calls checked so far. */
   readonly seen: PersistentMap<true>
@@ -203,6 +207,7 @@ interface CallDraft extends ToolCallState {
   usesTools: boolean
 }
 
+/** Reports calls and results of a message that have no counterpart, or an invalid or repeated id. Returns the new state. */
 export function checkToolCalls(state: ToolCallState, message: ParsedMessage, rules: RuleSet): ToolCallState {
   if (message.role === 'system') return state
   const draft: CallDraft = {
@@ -352,6 +357,7 @@ export interface ThinkingState {
   readonly closing: string | null
 }
 
+/** Reports unsigned thinking, and thinking that may not end a turn. Returns the new state. */
 export function checkThinking(
   state: ThinkingState,
   { role, path, blocks }: ParsedMessage,

@@ -41,9 +41,7 @@ import {
   type ToolChangePaths,
 } from './message-rules.ts'
 
-/**
- * Checks a whole API request. Never throws, whatever its fields and blocks hold.
- */
+/** Checks a whole API request; empty if it breaks no rule. Never throws, whatever its fields and blocks hold. */
 export function validateRequest(request: Payload, profile: ProviderProfile): readonly Finding[] {
   return finishCheck(request.messages.reduce(checkMessage, startMessageCheck(profile)), request)
 }
@@ -51,6 +49,7 @@ export function validateRequest(request: Payload, profile: ProviderProfile): rea
 // Messages are checked one by one. The state after each message is immutable, so messages that no longer change are
 // checked once, and later checks continue from that state. Rules about the whole request are checked at the end.
 
+/** The state after checking the first messages of a request. */
 export interface MessageCheck {
   readonly profile: ProviderProfile
   /** Findings that no later message can change. */

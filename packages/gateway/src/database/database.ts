@@ -1,4 +1,4 @@
-/** The connection to Postgres: a pool whose errors are described for a user, and never show the password in the address. */
+/** The pool of connections to Postgres, queries and transactions. Errors never show the password in the address. */
 import { TidemarkError } from '@tidemark/core/errors'
 import pg from 'pg'
 
@@ -32,8 +32,8 @@ export function openDatabase(url: string, options: { readonly connections?: numb
 const PROMPT_MS = 5_000
 
 /**
- * Runs a short query that a request waits for. Rejects if the server does not answer within a few seconds. A query with a name is planned
- * once per connection. It must list its columns, because a newer version may add some.
+ * Runs a short query that a request waits for. Rejects after five seconds (`PROMPT_MS`) without an answer. `name`: for a query
+ * that is prepared once per connection; it must list its columns, because a newer gateway may add some to the table.
  */
 export function queryPromptly(
   pool: Pick<Database, 'query'>,
@@ -51,7 +51,7 @@ export function queryPromptly(
   return pool.query(query)
 }
 
-/** Runs `work` in one transaction. */
+/** Runs `work` in one transaction, which is committed when `work` resolves and rolled back if anything fails. */
 export async function runTransaction<T>(
   pool: Pick<Database, 'connect'>,
   work: (connection: pg.PoolClient) => Promise<T>,
@@ -73,7 +73,7 @@ export async function runTransaction<T>(
   }
 }
 
-/** Returns why the database cannot be used, as one sentence for the operator. */
+/** Returns a message for the operator: why the database cannot be used, and what to check. */
 export function describeDatabaseError(thrown: unknown): string {
   const all = thrown instanceof AggregateError ? thrown.errors : [thrown]
   const why = all.map((each) => (each instanceof Error ? each.message : String(each))).join('; ')

@@ -1,17 +1,16 @@
 /**
- * Lines of logs and blobs above 256 KB, which an S3-compatible store has instead of the database. A row names each object before it is
- * stored, and an object is stored before the row that refers to it: whatever breaks off, no line lacks its object, and no object is
- * forgotten.
+ * Stores log lines and blobs above 256 KB in an S3-compatible store. Each object is registered in `gateway_objects` before it is
+ * stored, and stored before the row that refers to it: after a crash, no line lacks its object, and no object is forgotten.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { Database } from './database.ts'
 import type { ObjectStore } from './object-store.ts'
 
-/** Bytes above which a line or blob is an object. */
+/** Lines and blobs with more bytes than this are stored as objects. */
 export const OBJECT_BYTES = 256 * 1024
 
-/** What a row has in place of a large line begins with this. It is no JSON, so no reader can take it for a record. */
+/** The text that a row has in place of a large line begins with this. It is not JSON, so no reader can take it for a record. */
 const MARK = 'tidemark-object '
 /** Characters of a large line that its row keeps: the search for the last tool calls of a conversation reads rows. */
 const HEAD_LENGTH = 600
@@ -27,7 +26,10 @@ interface LineTexts {
   fromStored(texts: readonly string[]): Promise<readonly string[]>
 }
 
-/** `objects`: null if no store is configured; lines that were stored in one are then not readable. */
+/**
+ * Creates the conversion between log lines and texts of rows. `objects`: null if no store is configured. Lines then stay in their
+ * rows, and reading one that is in a store throws `io-failed`.
+ */
 export function createLineTexts(
   pool: Pick<Database, 'query'>,
   scope: string,
@@ -45,7 +47,7 @@ export function createLineTexts(
     async fromStored(texts) {
       if (!texts.some((text) => text.startsWith(MARK))) return texts
       const lines: string[] = []
-      // One after the other, since each may have megabytes.
+      // Loaded one after the other, because each may have several megabytes.
       for (const text of texts) lines.push(text.startsWith(MARK) ? await readLine(objects, text) : text)
       return lines
     },
@@ -62,7 +64,7 @@ async function readLine(objects: ObjectStore | null, text: string): Promise<stri
   return Buffer.from(await loadObject(objects, object)).toString()
 }
 
-/** Stores bytes under a new name, with a row that says whose they are. `session`: null for a blob, which belongs to its own row. */
+/** Stores bytes under a new name, after adding a row for them. `session`: null for a blob, which belongs to its own row. */
 export async function storeObject(
   pool: Pick<Database, 'query'>,
   objects: ObjectStore,
@@ -83,7 +85,7 @@ export async function storeObject(
   return { name, sha256: hash(bytes) }
 }
 
-/** Returns an object. Throws `io-failed` if it is missing or is not what was stored. */
+/** Returns the bytes of an object. Throws `io-failed` if it is missing or its hash is not that of the stored bytes. */
 export async function loadObject(objects: ObjectStore, { name, sha256 }: StoredObject): Promise<Uint8Array> {
   const bytes = await objects.get(name)
   if (bytes !== null && hash(bytes) === sha256) return bytes
@@ -99,8 +101,8 @@ function hash(bytes: Uint8Array): string {
 const BATCH = 500
 
 /**
- * Deletes the objects of deleted sessions and blobs, and those of appends and sessions that never came to be. A row goes after its object, so
- * that what breaks off is repeated. Returns the number of objects.
+ * Deletes objects of deleted sessions and blobs, and those older than an hour whose session or blob was never stored. Each row
+ * goes after its object, so an interrupted deletion is repeated. Returns their number, at most `BATCH`.
  */
 export async function deleteUnusedObjects(pool: Database, objects: ObjectStore): Promise<number> {
   const { rows } = await pool.query<{ name: string }>(

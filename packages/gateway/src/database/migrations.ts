@@ -1,6 +1,6 @@
 /**
- * Creates the gateway's tables in numbered steps that only add to them. The previous version of the gateway therefore works on upgraded
- * tables, and processes can be upgraded one after the other.
+ * Creates the gateway's tables in numbered steps that only add to them. The previous version of the gateway therefore
+ * works on upgraded tables, and processes can be upgraded one after the other.
  */
 import type { PoolClient } from 'pg'
 import { createPostgresTables } from 'tidemark/postgres'
@@ -12,7 +12,7 @@ interface Migration {
   readonly sql: string
 }
 
-/** A released step is never changed; later steps add to it. */
+/** The steps in order. A released step is never changed; later steps only add tables and columns. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     number: 1,
@@ -93,7 +93,7 @@ export const MIGRATIONS: readonly Migration[] = [
 /** Number of the advisory lock for the steps, so that processes that start together wait for each other. */
 const MIGRATION_LOCK = 7_433_302
 
-/** Upgrades the tables to this version. Returns the names of the steps that ran. Newer tables are left unchanged. */
+/** Creates the tables or upgrades them to this version. Returns the names of the steps that ran, and leaves newer tables. */
 export async function migrateDatabase(
   pool: Database,
   steps: readonly Migration[] = MIGRATIONS,

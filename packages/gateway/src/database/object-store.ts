@@ -1,6 +1,6 @@
 /**
- * An S3-compatible store for what is too large for rows of the database. Requests are signed (AWS Signature Version 4), and the hash of each
- * object is part of its request, so that a store refuses damaged bytes.
+ * An S3-compatible store for what is too large for rows of the database. Requests are signed (AWS Signature Version 4),
+ * and the hash of each object is part of its request, so that a store refuses damaged bytes.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { TidemarkError } from '@tidemark/core/errors'
@@ -23,8 +23,8 @@ const REQUEST_MS = 30_000
 const RETRIES = 3
 
 /**
- * Opens the store at an address with the bucket as its path, such as `https://s3.eu-central-1.amazonaws.com/bucket/folder`. Credentials and region
- * are those of the environment. Sends nothing yet. Throws `bad-option`.
+ * Creates the client of a store at an address such as `https://s3.eu-central-1.amazonaws.com/bucket/folder`, with credentials and
+ * region from `env`. Sends nothing yet. Throws `bad-option` for a wrong address or missing credentials.
  */
 export function openObjectStore(address: string, env: Environment): ObjectStore {
   const base = checkAddress(address)
@@ -73,7 +73,7 @@ export function openObjectStore(address: string, env: Environment): ObjectStore 
   }
 }
 
-/** Stores and deletes an object, so that a wrong address or credential is reported at the start. Throws `io-failed`. */
+/** Stores and deletes a small object, to find a wrong address or credential at the start. Throws `io-failed`. */
 export async function checkObjectStore(store: ObjectStore): Promise<void> {
   const name = `tidemark-check/${randomUUID()}`
   try {

@@ -1,6 +1,6 @@
 /**
- * The sessions of one key in Postgres: log, blobs and time of last use. The key is part of every primary key, so equal session ids of two
- * keys do not conflict.
+ * The sessions of one key in Postgres: log, blobs and time of last use. The key is part of every primary key, so equal
+ * session ids of two keys do not conflict.
  */
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
 import { describeThrown, TidemarkError } from '@tidemark/core/errors'
@@ -19,16 +19,17 @@ interface SessionStoreOptions {
   readonly objects: ObjectStore | null
   /** Seconds that a request waits while another process handles a request of the same session. */
   readonly waitSeconds: number
-  /** Called if the log could not be read or written, with the reason. */
+  /** Called with the reason if the log could not be read or written, also if another process holds the session. */
   readonly onFailure: (message: string) => void
 }
 
-/** The time of last use is stored at most once in this many milliseconds. */
+/** The time of last use of a session is stored at most once in this many milliseconds. */
 const TOUCH_MS = 10_000
 
-/** Maximum sessions whose last stored use is remembered. For a forgotten session, the use is stored again. */
+/** Maximum sessions whose last stored use is remembered. For a forgotten session, it is stored again with the next append. */
 const MOST_TOUCHED = 10_000
 
+/** Creates the journal of a scope (the id of a key), which also stores when each session was last used. */
 export function createScopeJournal(pool: Database, options: SessionStoreOptions): Journal {
   const { scope, locks, objects, waitSeconds, onFailure } = options
   const texts = createLineTexts(pool, scope, objects)
@@ -59,7 +60,7 @@ export function createScopeJournal(pool: Database, options: SessionStoreOptions)
         journal.append(session, after, records),
         touch(session, after),
       ]).catch(report)
-      // The session may have been deleted meanwhile, with its time of last use.
+      // The session may have been deleted meanwhile, with its row. Its next append then creates the row again.
       if (!outcome.ok) touched.delete(session)
       if (!outcome.ok && outcome.reason === 'locked') onFailure(outcome.message)
       return outcome
@@ -101,10 +102,7 @@ async function findRecent(
   return rows.map(({ session }) => session)
 }
 
-/**
- * Creates the blob store of a scope (the id of a key), which all sessions of the key share. `objects`: where large blobs are stored; null for
- * the database.
- */
+/** Creates the blob store of a scope, which all sessions of the key share. `objects`: null to store large blobs in rows. */
 export function createScopeBlobs(pool: Database, scope: string, objects: ObjectStore | null): BlobStore {
   async function has(id: string): Promise<boolean> {
     const found = await pool.query('select 1 from gateway_blobs where scope = $1 and id = $2', [scope, id])
@@ -146,9 +144,9 @@ interface DeletedSession {
 }
 
 /**
- * Deletes a session with the blobs that no other session of the key has; their objects are deleted by the next job. Returns
- * null, and deletes nothing, if a process answers a request of it just now, if it was used in the last `unusedSeconds`, or if
- * the key has no such session.
+ * Deletes a session with the blobs that no other session of the key has, and records that in the audit log; the objects
+ * are deleted by the next job. Returns null, and deletes nothing, if a process is answering a request of the session,
+ * if it was used in the last `unusedSeconds`, or if the key has no such session.
  */
 export async function deleteSession(
   pool: Database,

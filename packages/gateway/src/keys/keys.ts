@@ -1,6 +1,6 @@
 /**
- * Keys of the gateway: one per consumer, with a budget, a period and a list of models. Only the hash of a key is stored. It is looked up
- * for each request, so that a revoked key stops working at once in every process.
+ * Keys of the gateway: one per consumer, with a budget, a period and a list of models. Only the hash of a key is
+ * stored. It is looked up for each request, so that a revoked key stops working at once in every process.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { TidemarkError } from '@tidemark/core/errors'
@@ -22,7 +22,7 @@ export interface GatewayKey {
   readonly isRevoked: boolean
   /** The team in whose totals the key is counted; null for none. */
   readonly team: string | null
-  /** True if the key can only open the page and cannot call models. It sees the sessions of its team, or all sessions if it has no team. */
+  /** True if the key cannot call models and only opens the page: with the sessions of its team, or all if it has no team. */
   readonly isViewer: boolean
 }
 
@@ -36,12 +36,12 @@ interface NewKey {
   readonly actor: string
 }
 
-/** Prefix of every key, which distinguishes keys from credentials of providers. */
+/** Prefix of every key of the gateway. No provider's credential begins with it. */
 const KEY_PREFIX = 'tmk_'
 const KEY_PATTERN = /^tmk_[\w-]{43}$/
 const UNIQUE_VIOLATION = '23505'
 
-/** Adds a key and returns its text, which cannot be read again later. */
+/** Adds a key and returns its text, which is not stored. Throws `bad-option` for wrong values and a name in use. */
 export async function addKey(
   pool: Database,
   given: NewKey,
@@ -51,7 +51,7 @@ export async function addKey(
   const id = randomUUID()
   const { budget = null, period = 'month', team = null, isViewer = false, actor } = given
   const name = given.name.normalize()
-  // A gateway of the version before, which knows no viewers, refuses every model to such a key.
+  // An older gateway on the same tables ignores `is_viewer`. The empty list makes it refuse every model to this key.
   const models = isViewer ? [] : (given.models ?? null)
   try {
     await runTransaction(pool, async (connection) => {
@@ -115,6 +115,7 @@ export async function revokeKey(pool: Database, name: string, actor: string): Pr
 }
 
 export interface ListedKey extends GatewayKey {
+  /** The first characters of the key, by which its owner can recognize it. */
   readonly hint: string
   readonly createdAt: string
   /** Dollars of the settled calls in the current period. */
@@ -123,6 +124,7 @@ export interface ListedKey extends GatewayKey {
   readonly reserved: number
 }
 
+/** Returns all keys, revoked ones and viewers included, the oldest first. */
 export async function listKeys(pool: Database): Promise<readonly ListedKey[]> {
   const { rows } = await pool.query(
     `select k.*, coalesce(s.spent, 0) as spent, coalesce(s.reserved, 0) as reserved from gateway_keys k
@@ -156,7 +158,7 @@ export function containsGatewayKey(text: string): boolean {
   return /tmk_[\w-]{43}/.test(text)
 }
 
-/** True if a text has the form of a key of the gateway. */
+/** True if the whole text has the form of a key of the gateway. The key need not exist. */
 export function isGatewayKey(text: string): boolean {
   return KEY_PATTERN.test(text)
 }

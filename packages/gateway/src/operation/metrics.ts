@@ -3,11 +3,11 @@
 type Labels = Readonly<Record<string, string>>
 
 export interface Metrics {
-  /** Adds to a counter. Labels have few values: each makes a series that is kept. */
+  /** Adds to a counter. Each combination of labels is a series that is kept, so labels must have few values. */
   count(name: CounterName, labels?: Labels, amount?: number): void
   /** Adds the duration of a request to the histogram. */
   observeSeconds(seconds: number): void
-  /** Returns all metrics as text. `gauges`: current values. */
+  /** Returns all metrics as text. `gauges`: current values, by name without the prefix `tidemark_gateway_`. */
   render(gauges: Readonly<Record<string, number>>): string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Background jobs of pg-boss in the same database: sessions unused for too long and objects of deleted ones are deleted, and calls of dead processes are settled. If a
- * process is killed, another one takes over its job.
+ * Background jobs of pg-boss in the same database: delete sessions unused for too long and objects of deleted ones, and settle
+ * calls of dead processes. If a process is killed, another one takes over its job.
  */
 import { PgBoss } from 'pg-boss'
 import type { Database } from '../database/database.ts'
@@ -47,7 +47,7 @@ export async function startJobs(options: JobOptions): Promise<Jobs> {
   return { close: () => boss.stop({ graceful: true, timeout: 5_000 }) }
 }
 
-/** pg-boss also reports copies of errors that are not instances of Error. */
+/** Reads the message without `instanceof`, because pg-boss also reports plain copies of errors. */
 function readErrorMessage(error: { readonly message?: unknown }): string {
   return typeof error.message === 'string' ? error.message : 'A job failed.'
 }
@@ -77,8 +77,8 @@ interface Upkeep {
 }
 
 /**
- * Settles the calls of dead processes, and deletes sessions unused for too long and objects that nothing refers to, up to `BATCH` of each. Several
- * processes may call this at once.
+ * Does one job: settles calls of dead processes, and deletes unused sessions and objects, at most 500 of each. `retentionDays`:
+ * null to keep all sessions. `objects`: null if there is no store. Several processes may call this at once.
  */
 export async function runUpkeep(
   database: Database,

@@ -37,7 +37,7 @@ async function answer({ question, isNew }: WorkerQuestion): Promise<WorkerReply>
     { readPage: async () => createPage(question, log), readContents: async () => log },
     ask,
   )
-  // Sent as text, which costs the other thread nothing.
+  // Sent as text, so that the main thread need not serialize it for its response.
   return {
     ok: true,
     answer: json === undefined ? rest : { ...rest, text: JSON.stringify(json), type: 'application/json' },

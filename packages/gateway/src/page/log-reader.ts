@@ -1,11 +1,12 @@
 /**
- * Reads logs of sessions in a separate thread, so that responses to agents, which the same process passes on, are not delayed. Reads one
- * log at a time. A log that needs too much memory ends only the thread.
+ * Reads logs of sessions for the page in a separate thread, so that the process does not delay the responses that it
+ * passes on to agents. Reads one log at a time. A log that needs too much memory ends only the thread.
  */
 import { Worker } from 'node:worker_threads'
 import type { PageAnswer, SessionQuestion } from '@tidemark/page/server/page-routes'
 import type { SessionOwner } from 'tidemark/internal'
 
+/** A question about the log of one session, with what the answer shows about the session. */
 export interface LogQuestion {
   /** Names the session. */
   readonly id: string
@@ -18,7 +19,7 @@ export interface LogQuestion {
   readonly ask: SessionQuestion | null
 }
 
-/** The stored data of a log, as JSON: its entry in the list of sessions, and its cache breaks. */
+/** What is stored of a log, as JSON texts: its entry in the list of sessions (`listed`), and its cache breaks (`losses`). */
 export interface LogSummary {
   readonly listed: string
   readonly losses: string
@@ -38,7 +39,7 @@ export interface LogReader {
 /** Returns the lines of a log in pieces, each small enough that other requests can wait for it. */
 type ReadLines = () => AsyncIterable<readonly string[]>
 
-/** What the thread is sent: the pieces of a log that it does not hold, and then a question about it. */
+/** A message to the thread: lines of a log that it lacks, or a question. `isNew`: the lines sent before are a new log. */
 export type WorkerTask =
   | { readonly type: 'lines'; readonly lines: readonly string[] }
   | { readonly type: 'question'; readonly question: LogQuestion; readonly isNew: boolean }
@@ -54,9 +55,10 @@ const MOST_HEAP_MB = 1_024
 /** Maximum waiting questions; more are refused, so that one viewer cannot block all others. */
 const MOST_WAITING = 20
 
-/** The log itself is the cause, because it is damaged or too large. Asking again would give the same result. */
+/** Thrown if the log itself cannot be read, because it is damaged or too large. Asking again would give the same result. */
 export class UnreadableLog extends Error {}
 
+/** Creates the reader. Its thread starts with the first question, and ends after a minute without one. */
 export function createLogReader(): LogReader {
   let worker: Worker | null = null
   let held: { readonly id: string; readonly version: number } | null = null
@@ -129,7 +131,7 @@ function startWorker(): Worker {
   return worker
 }
 
-/** Sends the thread a question, after the lines of the log if they are given, and returns the answer. */
+/** Sends the lines, if given, then the question. Returns the answer; rejects if the thread ends before it. */
 async function askWorker(
   worker: Worker,
   question: LogQuestion,

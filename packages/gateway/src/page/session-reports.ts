@@ -1,6 +1,6 @@
 /**
- * The sessions that a viewer may see, from Postgres. Summaries of logs for the list are stored for all processes, and read again when the
- * log has grown. A session that is opened is read in its present state. Logs are never written.
+ * The sessions that a viewer may see, read from Postgres. The list shows stored summaries of logs, which all processes share and
+ * which are made again when a log has grown. A session that is opened is read in its present state. Logs are never written.
  */
 import { createHash } from 'node:crypto'
 import { describeThrown } from '@tidemark/core/errors'
@@ -16,7 +16,7 @@ import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 export const REPORT_FORMAT = 1
 /** Maximum sessions in the list, newest first. */
 const MOST_LISTED = 200
-/** Maximum logs that one refresh reads. The list and each check for changes start a refresh. */
+/** Maximum logs that one refresh reads. Showing the list starts a refresh, and so does each check for changes. */
 const BATCH = 25
 /** Seconds after which a growing log is read again. */
 const STALE_SECONDS = 30
@@ -27,7 +27,7 @@ const MOST_LOG_BYTES = 200_000_000
 export interface SessionReports {
   /** Returns the sessions of a viewer, for questions of the page. */
   open(viewer: PageViewer): PageSessions
-  /** Starts to read logs that have grown. Returns lines and report time of each session, from which an open page sees changes. */
+  /** Starts to read logs that have grown. Returns lines and report time of each session, which show later changes. */
   observe(viewer: PageViewer): Promise<ReadonlyMap<string, ObservedSession>>
   close(): Promise<void>
 }
@@ -43,6 +43,7 @@ interface LogStore {
   readonly objects: ObjectStore | null
 }
 
+/** Creates the service. `onError`: called if a refresh fails, which no viewer waits for. */
 export function createSessionReports(store: LogStore, onError: (message: string) => void): SessionReports {
   const { pool } = store
   const reader = createLogReader()
@@ -121,7 +122,7 @@ interface ListedRow extends SessionRow {
 const COLUMNS = `s.scope, s.session, s.used_at, k.name as key, k.team,
   (select l.line from tidemark_lines l where l.scope = s.scope and l.session = s.session order by l.line desc limit 1) as lines`
 
-/** SQL parameters: those of the viewer ($1 to $3), then the report format. */
+/** SQL parameters: those of the viewer ($1 to $3), then the report format ($4). */
 const FROM = `from gateway_sessions s join gateway_keys k on k.id = s.scope
   left join gateway_reports r on r.scope = s.scope and r.session = s.session and r.format = $4
   where ${SQL_VISIBLE}`
@@ -130,7 +131,7 @@ const LISTED = `select ${COLUMNS}, r.made_at, r.listed, r.why ${FROM} order by s
 
 const COUNTS = `select count(*) as sessions, count(*) filter (where r.scope is null) as unread ${FROM}`
 
-/** The time of last use is stored every ten seconds. A report that was made well after that time covers the whole log. */
+/** Selects the logs to read. The time of last use is up to ten seconds old, hence the margin after it. */
 const STALE = `select * from (
     select ${COLUMNS}, r.lines as read, r.made_at ${FROM} and (r.scope is null or (
       r.made_at < now() - make_interval(secs => $5) and r.made_at < s.used_at + make_interval(secs => $5)))

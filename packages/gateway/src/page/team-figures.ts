@@ -1,6 +1,6 @@
 /**
- * What the keys that a viewer may see spent, by key, team, model and day, and what they lost to cache breaks, by cause. Spending is summed
- * in SQL from the settled calls with which keys are charged, so that it equals the bill; losses come from the stored reports of logs.
+ * What the keys that a viewer may see spent, by key, team, model and day, and what they lost to cache breaks, by cause. Spending
+ * is summed from the settled calls with which keys are charged; losses come from the stored reports of logs.
  */
 import type { SpendingRow, TeamFigures, TeamKey, TeamLoss } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
@@ -11,7 +11,7 @@ import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
 /** Maximum models listed by name, because names come from clients. */
 const MOST_MODELS = 50
 
-/** Returns the figures of the last `days` days in UTC, including today; null for all days. */
+/** Returns what the viewer may see of the last `days` days in UTC, today included. `days`: null for all days. */
 export async function readTeamFigures(
   pool: Database,
   viewer: PageViewer,
@@ -46,7 +46,7 @@ export async function readTeamFigures(
   }
 }
 
-/** A viewer key spends nothing and is not listed as a user. */
+/** Returns the keys that the viewer may see. Viewer keys spend nothing and are left out. */
 async function listVisibleKeys(pool: Database, { sees, keyId, team }: PageViewer) {
   const keys = await listKeys(pool)
   return keys
@@ -126,7 +126,7 @@ function compareSpending(one: SpendingRow, other: SpendingRow): number {
   return other.usd - one.usd || other.calls - one.calls || ((one.name ?? '') < (other.name ?? '') ? -1 : 1)
 }
 
-/** Adds up the rows that are not listed by name. */
+/** Adds up the rows beyond `MOST_MODELS` in one row. */
 function joinRest(rows: readonly SpendingRow[]): readonly SpendingRow[] {
   if (rows.length <= MOST_MODELS) return rows
   const rest = rows.slice(MOST_MODELS - 1).reduce((sum, row) => ({

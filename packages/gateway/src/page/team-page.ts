@@ -1,6 +1,6 @@
 /**
- * The page of `tidemark ui` for a team, read-only, served by the gateway to everyone with a key. A viewer key sees all sessions or those of
- * its team; any other key its own. Each request checks its cookie in the database, so a revoked key sees nothing.
+ * The page of `tidemark ui` for a team, read-only, served by the gateway to everyone with a key. A viewer key sees all sessions
+ * or those of its team; any other key its own. Each request checks its cookie in the database, so a revoked key sees nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describeThrown } from '@tidemark/core/errors'
@@ -53,6 +53,7 @@ interface PageState {
   readonly streams: Set<ServerResponse>
 }
 
+/** Creates the page. `onError`: called for errors that no viewer sees. */
 export function createTeamPage({ database, objects, pageUrl, onError }: TeamPageOptions): TeamPage {
   const state: PageState = {
     database,
@@ -97,7 +98,7 @@ interface PageCookie {
   readonly attributes: readonly string[]
 }
 
-/** Without TLS, the name has the port, because browsers send cookies to all ports of a host. `__Host-` binds it to host and TLS. */
+/** Without TLS, the name has the port, because browsers send cookies to all ports. `__Host-` binds it to host and TLS. */
 function nameCookie(isOutside: boolean, outside: string | null, port: number): PageCookie {
   const isSecure = isOutside && outside?.startsWith('https:') === true
   return isSecure

@@ -1,6 +1,6 @@
 /**
- * Viewers of the page. A key is exchanged for a cookie, of which only a hash is stored, and which ends with the key. One SQL condition,
- * used by every query of sessions, reports and calls, decides what a viewer may see.
+ * Viewers of the page. A key is exchanged for a cookie, of which only a hash is stored, and which ends with the key.
+ * One SQL condition, used by every query of sessions, reports and calls, decides what a viewer may see.
  */
 import { createHash } from 'node:crypto'
 import { createPageSecret } from '@tidemark/page/server/page-http'
@@ -19,7 +19,7 @@ export const SIGN_IN_SECONDS = 12 * 3600
 /** Maximum cookies of one key; a new one replaces the oldest. */
 const MOST_SIGN_INS = 20
 
-/** Exchanges a key for the value of a cookie. Null for an unknown or revoked key. */
+/** Exchanges a key for a cookie's value; null for an unknown or revoked key. Viewers of others' sessions are audited. */
 export async function signIn(
   pool: Database,
   secret: string,
@@ -55,6 +55,7 @@ export async function findViewer(pool: Pick<Database, 'query'>, cookie: string):
   return rows[0] === undefined ? null : toViewer(rows[0])
 }
 
+/** Deletes the cookie, so that it admits nobody any more. */
 export async function signOut(pool: Pick<Database, 'query'>, cookie: string): Promise<void> {
   await pool.query('delete from gateway_sign_ins where hash = $1', [hashCookie(cookie)])
 }
@@ -74,10 +75,11 @@ function toViewer({ id, name, team, is_viewer }: ViewerRow): PageViewer {
   return { keyId: id, name, team, sees: !is_viewer ? 'own' : team === null ? 'all' : 'team' }
 }
 
-/** SQL condition for the keys `k` whose sessions a viewer may see. Its parameters $1 to $3 are `listViewerValues`. */
+/** SQL condition for the rows `k` of `gateway_keys` that a viewer may see. `listViewerValues` gives its $1 to $3. */
 export const SQL_VISIBLE =
   "(case $1::text when 'all' then true when 'team' then k.team = $3 when 'own' then k.id = $2 else false end)"
 
+/** Returns the values for $1 to $3 of `SQL_VISIBLE`. */
 export function listViewerValues({ sees, keyId, team }: PageViewer): readonly (string | null)[] {
   return [sees, keyId, team]
 }

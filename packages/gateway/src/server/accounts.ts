@@ -1,4 +1,4 @@
-/** The accounts of one process. Costs that could not be stored because the database was down are stored when it is back. */
+/** Reserves and settles the calls of this process. Costs that the database could not take are stored when it is back. */
 import { setTimeout } from 'node:timers/promises'
 import type { Database } from '../database/database.ts'
 import type { GatewayKey } from '../keys/keys.ts'
@@ -14,7 +14,7 @@ import type { CallCost } from '../spending/call-price.ts'
 import type { CallAccounts } from '../spending/metered-send.ts'
 
 export interface ProcessAccounts extends CallAccounts {
-  /** Waits until pending costs are stored, at most this many milliseconds. */
+  /** Waits until pending costs are stored, at most `ms` milliseconds, and removes the process from the list of those alive. */
   close(ms: number): Promise<void>
 }
 
@@ -31,6 +31,7 @@ interface AccountsOptions {
 const BEAT_MS = 10_000
 const RETRY_MS = { first: 100, most: 5_000 }
 
+/** Records the process as alive, now and every ten seconds until `close`. Rejects if the database does not answer. */
 export async function openAccounts(options: AccountsOptions): Promise<ProcessAccounts> {
   const { database, process, metrics } = options
   await recordProcessAlive(database, process)

@@ -23,7 +23,7 @@ import { type Tenants, toOwnScope } from './tenants.ts'
 
 interface AdmissionOptions {
   readonly tenants: Tenants
-  /** Null: there are no keys, and callers send their own credentials. */
+  /** Null without a database: there are no keys, and callers send their own credentials. */
   readonly keys: { readonly database: Database; readonly accounts: CallAccounts } | null
   readonly upstreams: { readonly anthropic: string; readonly openai: string }
   /** The gateway's own credentials; null if callers must send their own. */
@@ -32,6 +32,7 @@ interface AdmissionOptions {
 
 type Admit = (request: IncomingMessage, headers: Headers) => Promise<AdmittedRequest | RefusedRequest>
 
+/** Returns the function that admits or refuses a request before its body is read. With keys, `answer` charges its cost. */
 export function createAdmission(options: AdmissionOptions): Admit {
   const findUpstream = createUpstreamFinder(options.upstreams)
   return async (request, headers) => {
@@ -76,7 +77,7 @@ export function createAdmission(options: AdmissionOptions): Admit {
   }
 }
 
-/** Returns the fields of a body that decide whether a client gets the usage of its stream. Does not parse the whole body. */
+/** Returns the fields by which a client asks for the usage of its stream, without parsing the whole body. */
 function readUsageFields({ body }: RequestInit): { readonly stream_options?: unknown } {
   const hasAsked = typeof body === 'string' && /"include_usage"\s*:\s*true/.test(body)
   return hasAsked ? { stream_options: { include_usage: true } } : {}
@@ -100,7 +101,7 @@ function admitWithoutKey(
   }
 }
 
-/** True if the request is for the first of `PROVIDERS`. If both providers have the same address, as with a simulator, the path decides. */
+/** True if the request is for the first of `PROVIDERS`. If both have the same address, as with a simulator, the path decides. */
 function isFirstProvider(
   path: string,
   upstream: string,
@@ -111,7 +112,7 @@ function isFirstProvider(
   return route === null || route.provider === PROVIDERS[0]
 }
 
-/** The served paths of POST requests. They are compared whole, because a longer path with such an end may mean something else. */
+/** The served paths of POST requests. A path must be equal: a longer one that ends like this may be another API. */
 const SENT_PATHS: ReadonlySet<string> = new Set([
   '/v1/messages',
   '/v1/messages/count_tokens',
@@ -120,7 +121,7 @@ const SENT_PATHS: ReadonlySet<string> = new Set([
   '/v1/responses/input_tokens',
   '/v1/chat/completions',
 ])
-/** Paths of models, which every SDK may ask for. */
+/** Matches the list of models and the path of one model, which SDKs ask for with GET. */
 const MODELS_PATH = /^\/v1\/models(?:\/(?!\.{1,2}$)[\w.:@-]+)?$/
 
 /** Returns the path of a request that the gateway serves, with its query; null for other requests. */

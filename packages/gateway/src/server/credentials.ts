@@ -1,15 +1,15 @@
 /**
- * Reads the key of a request, and sets the credential with which the request goes to the provider. A key of the gateway never leaves it. A
- * caller's own credential is passed on and never stored.
+ * Reads the key of a request, and sets the credential with which the request goes to the provider. A key of the gateway
+ * never leaves it. A caller's own credential is passed on and never stored.
  */
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { copyHead, createRefusalResponse } from 'tidemark/internal'
 import { containsGatewayKey, isGatewayKey } from '../keys/keys.ts'
 
-/** The header for a key if the caller also sends a provider's credential. */
+/** The header in which a caller sends the key of the gateway beside a provider's credential of its own. */
 export const KEY_HEADER = 'x-tidemark-key'
 
-/** Headers with credentials. They are passed on only if the caller sent a credential for the provider. */
+/** Headers with credentials. The caller's are passed on only if they have a credential for the provider. */
 const CREDENTIAL_HEADERS = ['x-api-key', 'authorization'] as const
 /** Headers that name an account or a client. They are passed on only with the caller's own credential. */
 const ACCOUNT_HEADERS = ['openai-organization', 'openai-project', 'cookie', 'forwarded'] as const
@@ -22,8 +22,8 @@ export interface CallerCredentials {
 }
 
 /**
- * Reads the gateway's key: from its own header if the request has it, else from the headers in which SDKs send a credential. If those have
- * two different keys, neither is used.
+ * Reads the key of the gateway: from its own header (`KEY_HEADER`) if the request has it, else from the headers in
+ * which SDKs send a credential. If those have two different keys, neither is used.
  */
 export function readCredentials(headers: Headers): CallerCredentials {
   const given = CREDENTIAL_HEADERS.map((name) => stripBearer(headers.get(name) ?? '')).filter(
@@ -70,8 +70,9 @@ const ACCOUNT_RESPONSE_HEADERS = [
 ] as const
 
 /**
- * Returns a `fetch` whose responses reveal nothing of the gateway's own credential, which errors may quote. If the provider refuses the
- * credential, the operator must fix it, so SDKs are told not to retry.
+ * Returns a `fetch` whose responses do not reveal the gateway's own credential: errors may quote it, and headers may
+ * name its account. A 401 becomes a 502 that SDKs do not retry, because only the operator can renew the credential.
+ * `credential`: null if the caller sends its own; nothing is changed then.
  */
 export function withHiddenCredential(
   fetch: typeof globalThis.fetch,

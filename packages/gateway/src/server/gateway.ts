@@ -1,6 +1,6 @@
 /**
- * Serves the gateway: requests of many users, each through its session, on one Postgres. Processes share no state except the database, so
- * any number can run side by side.
+ * Serves the gateway: requests of many users, each through its session, on one Postgres. Processes share no state
+ * except the database, so any number can run side by side.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -30,7 +30,7 @@ export interface GatewayOptions {
   readonly home: string
   /** Default: 127.0.0.1. */
   readonly host?: string
-  /** Default: one that is free. */
+  /** Default: any free port. */
   readonly port?: number
   /** Address of the Messages API, without `/v1`. Default: Anthropic's own. */
   readonly upstream?: string
@@ -38,6 +38,7 @@ export interface GatewayOptions {
   readonly upstreamOpenai?: string
   /** Credentials are read from `ANTHROPIC_API_KEY` and `OPENAI_API_KEY`; those for `objects` from the variables of AWS. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** A larger request is refused with 413. Default: 32,000,000. */
   readonly maxBodyBytes?: number
   /** Maximum context window to use, in tokens. Default: that of each model. */
   readonly windowTokens?: number
@@ -45,11 +46,11 @@ export interface GatewayOptions {
   readonly retentionDays?: number
   /** Seconds without a request after which a session is closed in this process. Default: 300. */
   readonly idleSeconds?: number
-  /** Address at which browsers reach the page through a proxy, such as `https://gateway.example.com`. Default: only from this machine. */
+  /** Address at which browsers reach the page, such as `https://gateway.example.com`. Default: this machine only. */
   readonly pageUrl?: string
   /** Seconds that running responses get to finish after `close`. Default: 30. */
   readonly drainSeconds?: number
-  /** Called with log lines for the operator. */
+  /** Called for each log line for the operator. */
   readonly onLog?: (line: GatewayLogLine) => void
 }
 
@@ -74,6 +75,7 @@ const DEFAULT_DRAIN_SECONDS = 30
 /** Status that is counted, as by proxies, if the client left before its response began. */
 const CLIENT_LEFT = 499
 
+/** Upgrades the tables, starts the jobs, and listens. Throws `bad-option`, or `io-failed` if a store cannot be used. */
 export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   const { host = '127.0.0.1', port = 0, onLog = () => {} } = options
   const metrics = createMetrics()

@@ -1,6 +1,6 @@
 /**
- * The sessions of each key. Each key has its own Tidemark object, on stores with only its own sessions, so that an id sent by a caller can
- * never name a session of another key.
+ * The sessions of each key. Each key has its own Tidemark object, on stores with only its own sessions, so that an id
+ * sent by a caller can never name a session of another key.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
@@ -29,7 +29,7 @@ interface TenantOptions {
 }
 
 export interface Tenants {
-  /** Returns the sessions of a scope. A scope is the id of a key, or stands for a caller's own credential. */
+  /** Returns the Tidemark object of a scope (the id of a key, or the hash of a caller's credential), or creates it. */
   find(scope: string): ClientTidemark
   /** Runs `work` for one request. `readFailure` returns why its session could not be read or written; null if it could. */
   run<T>(work: (readFailure: () => string | null) => Promise<T>): Promise<T>
@@ -96,7 +96,7 @@ export function createTenants(options: TenantOptions): Tenants {
   }
 }
 
-/** Returns the scope of a caller without a key, derived from the caller's own credential. */
+/** Returns the scope of a caller without a key: a hash of the caller's own credential. */
 export function toOwnScope(secret: string): string {
   return createHash('sha256').update(secret).digest('hex').slice(0, 32)
 }

@@ -1,6 +1,6 @@
 /**
- * The money of keys in Postgres. Dollars are reserved before a call and settled after it, each in one statement, so that a budget holds
- * across all processes. Reservations of a process that died are charged in full.
+ * The money of keys in Postgres. Dollars are reserved before a call and settled after it, each in one statement, so
+ * that a budget holds across all processes. Reservations of a process that died are charged in full.
  */
 import { randomUUID } from 'node:crypto'
 import { type Database, queryPromptly } from '../database/database.ts'
@@ -54,8 +54,8 @@ export interface SettledCall {
 }
 
 /**
- * Replaces a reservation by the cost of the call. May be called again for the same id: the newest cost counts, once. Null if there is no
- * such call.
+ * Replaces a reservation by the cost of the call, and marks the budget as warned if this call reaches the warning
+ * share. May be called again for the same id: the newest cost replaces the one before. Null if there is no such call.
  */
 export async function settleCall(
   pool: Pick<Database, 'query'>,
@@ -90,7 +90,7 @@ async function markWarned(pool: Pick<Database, 'query'>, key: string, period: Da
   return rowCount === 1
 }
 
-/** Records that a process is alive. */
+/** Records that a process is alive now. If that is a minute ago, other processes settle its calls. */
 export async function recordProcessAlive(pool: Pick<Database, 'query'>, process: string): Promise<void> {
   await pool.query(
     'insert into gateway_processes (id) values ($1) on conflict (id) do update set seen_at = now()',
@@ -102,8 +102,8 @@ export async function recordProcessAlive(pool: Pick<Database, 'query'>, process:
 const DEAD_AFTER_SECONDS = 60
 
 /**
- * Settles the calls of dead processes at the reserved amount, because their real cost is unknown. Returns their number. If such a process
- * is alive after all, its own settlement replaces this one.
+ * Settles the calls of dead processes at the reserved amount, because their real cost is unknown. Returns their number.
+ * If such a process is alive after all, its own settlement replaces this one.
  */
 export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promise<number> {
   const { rows } = await pool.query(
@@ -123,12 +123,12 @@ export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promis
   return Number(rows[0]?.calls ?? 0)
 }
 
-/** Seconds; longer than a reservation may take before its request is refused. */
+/** Seconds after which a reservation that its process does not know counts as lost. Longer than `reserveCall` may take. */
 const LOST_AFTER_SECONDS = 30
 
 /**
- * Releases what a living process had reserved without learning of it, since the database answered too late: no such call was
- * sent. `known`: ids of the calls that the process has not settled yet.
+ * Releases reservations that a living process does not know of: the database stored them, but answered too late, so the
+ * calls were never sent. `known`: ids of the calls that the process has reserved and not settled.
  */
 export async function releaseUnknownReservations(
   pool: Pick<Database, 'query'>,

@@ -20,7 +20,7 @@ export interface PricedRequest {
   readonly isStream: boolean
   /** Maximum tokens of images, whose number does not follow from the bytes of the body. */
   readonly imageTokens: number
-  /** True if the provider adds content that the body only refers to: stored responses and files, URLs, results of its own tools. */
+  /** True if the provider adds content that the body only refers to: stored responses, files, URLs, results of its tools. */
   readonly namesOtherContent: boolean
 }
 
@@ -32,7 +32,7 @@ const MOST_ANSWERS = 128
 /** Upper bound for the tokens of one image with any provider. */
 const MOST_IMAGE_TOKENS = 10_000
 
-/** Reads a request. Null if it is not a JSON object with a model and with valid limits: without these, its price has no upper bound. */
+/** Reads the fields from a parsed body. Null without a model or with invalid limits: its price would have no upper bound. */
 export function readPricedRequest(body: unknown): PricedRequest | null {
   if (!isObject(body) || typeof body.model !== 'string' || !/^[\x20-\x7e]{1,200}$/.test(body.model))
     return null
@@ -64,7 +64,7 @@ const STORED_FIELDS = [
   'web_search_options',
 ] as const
 const IMAGE_TYPES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'image_url'])
-/** Content whose tokens neither its bytes nor its number bound, such as the pages of a document. */
+/** Types of content whose tokens are limited neither by the bytes in the body nor by a maximum for each, such as documents. */
 const NAMED_TYPES: ReadonlySet<unknown> = new Set([
   'document',
   'file',
@@ -109,8 +109,8 @@ const ASSUMED_OUTPUT = 128_000
 const ASSUMED_WINDOW = 1_000_000
 
 /**
- * Returns the maximum cost of a call in dollars: the whole prompt written to the cache at the highest price, and the maximum output. Null
- * if the model or its price is unknown.
+ * Returns the maximum cost of a call in dollars: the whole prompt written to the cache at the highest price, and the
+ * maximum output. `bytes`: size of the body. Null if the model or its price is unknown.
  */
 export function boundCallCost(call: PricedRequest, bytes: number): number | null {
   const { model, maxOutput, answers, imageTokens, namesOtherContent } = call
@@ -157,14 +157,20 @@ export const FREE_CALL: CallCost = {
   output: 0,
 }
 
-/** Returns the cost of a reply. For one that broke off: the reported prompt, and the output that arrived. */
+/**
+ * Returns the cost of a reply. For one that broke off: the reported prompt tokens, and an estimate of the output that
+ * arrived. Null if no usage is known.
+ */
 export function priceReply(reply: Reply, model: string, codec: ProviderCodec): CallCost | null {
   const estimator = reply.stop === undefined ? findEstimator(model, codec) : undefined
   const usage = estimateBilledUsage(reply, estimator)
   return usage === undefined ? null : toCost(usage, model, reply.stop === undefined)
 }
 
-/** Returns the reserved amount as the cost of a call whose bill is unknown, so that no budget is exceeded. */
+/**
+ * Returns the reserved amount, which is the maximum, as the cost of a call whose real cost is unknown, so that no
+ * budget is exceeded.
+ */
 export function toReservedCost(reserved: number, bytes: number): CallCost {
   return { ...FREE_CALL, cost: reserved, isEstimated: true, input: Math.ceil(bytes / 4) }
 }

@@ -1,6 +1,6 @@
 /**
- * Sends the provider calls of one client request, both its own and those of the engine. Before a billed call, its maximum cost is reserved;
- * after it, the key is charged by the reported usage, or the reserved amount if the bill is unknown. Streams are passed on as they arrive.
+ * Sends the provider calls of one client request, both its own and those of the engine. Before a billed call its maximum cost is
+ * reserved; after it the key is charged by the reported usage, else the reserved amount. Streams are passed on as they arrive.
  */
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, parseJson } from '@tidemark/core/log/json'
@@ -26,7 +26,7 @@ import {
   toReservedCost,
 } from './call-price.ts'
 
-/** The accounts that calls are charged to. */
+/** Reserves, charges and counts the calls of keys. `ProcessAccounts` implements it on Postgres. */
 export interface CallAccounts {
   /** Reserves dollars; null if the budget is too small or the key was revoked. Throws if the database does not answer. */
   reserve(key: GatewayKey, amount: number, model: string): Promise<Reservation | null>
@@ -43,10 +43,14 @@ interface MeteredRequest {
   readonly accounts: CallAccounts
   /** Returns why the session of the request could not be read or written; null if it could. */
   readonly readFailure: () => string | null
-  /** Sends a request. Default: over the network. */
+  /** Sends a request that is admitted. Default: over the network. */
   readonly fetch?: typeof globalThis.fetch
 }
 
+/**
+ * Returns the `fetch` through which all calls of one client request go. Answers with a refusal (see `RefusalReason`)
+ * instead of sending a call that the key may not make. Requests that cost nothing are sent without a reservation.
+ */
 export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetch {
   const { fetch = sendUpstream, readFailure, accounts, key } = given
   return async (input, init) => {
@@ -58,7 +62,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
       return refuseCall(route.codec, status, message)
     }
     const failure = readFailure()
-    // Without its session, the request would have no memory. The client should retry instead.
+    // Without its session, the request would be sent unmanaged and not recorded. The client should retry instead.
     if (failure !== null) return refuse(503, 'session', `The session cannot be used now: ${failure}`)
     const text = typeof init.body === 'string' ? init.body : ''
     const body = parseJson(text)
@@ -114,7 +118,7 @@ function describeBudget({ name, budget, period }: GatewayKey, bound: number): st
   return `The budget of the key ${name} has too little left of its $${budget} ${when}: this call could cost up to $${bound.toFixed(4)}. Ask its operator for more, or ask for fewer output tokens.`
 }
 
-/** Charges a call. Only the first cost counts. */
+/** Charges a call once: later calls of the function change nothing. */
 type Charge = (cost: CallCost) => Promise<void>
 
 function createCharge({ accounts, key }: MeteredRequest, held: Reservation): Charge {
@@ -227,8 +231,8 @@ function meterStream(body: ReadableStream<Uint8Array>, held: HeldCall): Readable
 }
 
 /**
- * Returns the part of the reply that arrived; null if nothing did. The session already parses the whole stream, so only frames with usage
- * are parsed here. All frames are parsed only after a stream broke off, to estimate its output.
+ * Returns the part of the reply that arrived; null if nothing did. The session already parses the whole stream, so only
+ * frames with usage are parsed here. All frames are parsed only after a stream broke off, to estimate its output.
  */
 function readStreamedReply(chunks: readonly Uint8Array[], codec: ProviderCodec): Reply | null {
   const text = new TextDecoder().decode(Buffer.concat(chunks))

@@ -7,6 +7,7 @@ export interface ChartFlag {
   readonly kind: 'compaction' | 'clearing' | 'break'
   /** Index in `requests` of the report: the request that paid for the event. */
   readonly request: number
+  /** The cost of the event; null if it is unknown. */
   readonly usd: number | null
   readonly title: string
   readonly detail: string
@@ -67,7 +68,7 @@ export function nameClearer(
   return format === 'tidemark' ? 'the application' : PROGRAMS[format]
 }
 
-/** Breaks of subagents and side calls are left out: they have no request in the chart. The cache page lists them. */
+/** Breaks of subagents and side calls are left out: they have no request in the chart. The tab Cache lists them. */
 function listBreaks(report: PageReport): readonly ChartFlag[] {
   const places = new Map(report.requests.map(({ line }, index) => [line, index]))
   return report.cacheBreaks.flatMap(
@@ -99,7 +100,7 @@ export function formatCause(cause: string): string {
   return cause.replaceAll('-', ' ')
 }
 
-/** The label of a flag: its dollars, or a sign if they are unknown. */
+/** Returns the label of a flag: its dollars, or `$?` if they are unknown. */
 export function formatFlagLabel({ usd }: Pick<ChartFlag, 'usd'>): string {
   return usd === null ? '$?' : formatDollars(usd)
 }

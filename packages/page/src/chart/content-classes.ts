@@ -30,7 +30,7 @@ export const CONTENT_CLASSES: readonly ContentClass[] = [
   { key: 'results', label: 'Tool results', fields: ['toolResults'], light: '#2563c9', dark: '#4f8ef7' },
 ]
 
-/** Tokens of one kind in a request. */
+/** Returns the estimated tokens of one kind in a request. */
 export function countClassTokens({ content }: PageRequest, { fields }: ContentClass): number {
   return fields.reduce((sum, field) => sum + (content[field] ?? 0), 0)
 }

@@ -10,10 +10,10 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport } from 'tidemark/report'
 
-/** Minimum share of cache breaks in the cost at which the sentence is about them. */
+/** From this share of the cost on, the sentence is about cache breaks. */
 const NOTABLE_SHARE = 0.03
 
-/** What the calls cost: "$5.20 for 41 calls". */
+/** Returns what the calls cost: `$5.20 for 41 calls`; a lower bound if some prices are unknown. */
 export function formatCostOfCalls({ costUsd, money, apiCalls }: PageReport): string {
   const calls = formatCount(apiCalls, 'call')
   if (costUsd !== null) return `${formatDollars(costUsd)} for ${calls}`
@@ -22,7 +22,7 @@ export function formatCostOfCalls({ costUsd, money, apiCalls }: PageReport): str
     : `At least ${formatDollars(money.pricedUsd)} for ${calls}`
 }
 
-/** Models of which the price of a call is not known. */
+/** Lists the models with calls whose price is not known. */
 export function listUnpricedModels({ spending }: PageReport): readonly string[] {
   return [...new Set(spending.filter(({ costUsd }) => costUsd === null).map(({ model }) => model))]
 }

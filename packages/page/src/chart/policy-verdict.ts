@@ -7,8 +7,8 @@ export interface NamedResult extends PolicyResult {
 }
 
 /**
- * Returns the recorded cost for comparison with replays. It excludes cache breaks that no replay repeats, because no policy would have
- * avoided them either. Null if a price is unknown.
+ * Returns the recorded dollars that replays can be compared with: without cache breaks that no replay repeats, such as those by
+ * changed tools, because no policy would have avoided them. Null if a price is unknown.
  */
 export function toComparableCost(
   { costUsd }: Pick<PageReport, 'costUsd'>,
@@ -17,10 +17,10 @@ export function toComparableCost(
   return costUsd === null ? null : Math.max(0, costUsd - (results[0]?.breaksUsd ?? 0))
 }
 
-/** Error of replays: one that changes nothing differs from the recorded cost by up to this share. */
+/** How exact replays are: one that changes nothing differs from the recorded cost by up to this share. */
 const ERROR_SHARE = 0.05
 
-/** Returns the cheapest policy that could have made every call; undefined if there is none. */
+/** Returns the cheapest policy that could have made every call, except `nothing`, whose window has no end; undefined if none. */
 function findCheapest(results: readonly NamedResult[]): NamedResult | undefined {
   const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
   return possible.toSorted((one, other) => one.usd - other.usd)[0]

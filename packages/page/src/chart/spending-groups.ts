@@ -24,7 +24,7 @@ export interface GroupNames {
 /** The name of the group for spending without a day or a project. */
 export const UNKNOWN_GROUP = 'not known'
 
-/** Lists the groups, most expensive first; days and months are listed newest first. */
+/** Adds up the dollars and calls of each group. Groups are listed most expensive first, days and months newest first. */
 export function groupSpending(
   sessions: readonly GroupedSession[],
   grouping: Grouping,

@@ -5,10 +5,10 @@ import type { PageReport } from 'tidemark/report'
 export interface SpendingPart {
   readonly key: 'carried' | 'added' | 'breaks' | 'clearings' | 'output' | 'rest'
   readonly label: string
-  /** What it is, in a sentence. */
+  /** What the part is, in one or two sentences. */
   readonly about: string
   readonly usd: number
-  /** Part of the whole, from 0 to 1. */
+  /** Share of the known cost, from 0 to 1. */
   readonly share: number
 }
 

@@ -27,11 +27,11 @@ export interface TideLayout {
   readonly bottom: number
   /** Path data of each kind of content, in the order of `CONTENT_CLASSES`; empty for a kind without tokens. */
   readonly areas: readonly string[]
-  /** The upper edge of all areas together. */
+  /** Path data of the upper edge of all areas together. */
   readonly edge: string
-  /** Path of all areas together, to which cold bands are clipped. */
+  /** Path data of all areas together, to which cold bands are clipped. */
   readonly whole: string
-  /** Where only a small share of the tokens was read from the cache. */
+  /** Where less than half of the tokens was read from the cache. */
   readonly coldBands: readonly { readonly x: number; readonly width: number }[]
   readonly flags: readonly PlacedFlag[]
   readonly ticks: readonly { readonly y: number; readonly tokens: number }[]
@@ -41,6 +41,7 @@ export interface TideLayout {
     readonly kind: 'window' | 'compact'
   }[]
   readonly marks: readonly { readonly x: number; readonly request: number }[]
+  /** Tokens at the upper edge. */
   readonly most: number
 }
 
@@ -119,19 +120,19 @@ interface RequestScale extends ChartRange {
   readonly width: number
 }
 
-/** Returns the position of a request: the middle of its column. */
+/** Returns a function from the index of a request to its x position: the middle of its column. */
 function createRequestScale({ width, from, to }: RequestScale): (request: number) => number {
   const step = width / Math.max(1, to - from)
   return (request) => (request - from + 0.5) * step
 }
 
-/** Returns the request at a position, which may be outside the chart. */
+/** Returns the index of the request at an x position; outside the chart, the nearest one. */
 export function findRequestAt(x: number, { width, from, to }: RequestScale): number {
   const step = width / Math.max(1, to - from)
   return Math.max(from, Math.min(to - 1, from + Math.floor(x / step)))
 }
 
-/** Returns the largest value of the scale: the whole window if the session came near it, else what the largest request needs. */
+/** Returns the tokens at the upper edge: the whole window if the session came near it, else what the largest request needs. */
 function findScale({ requests, context }: PageReport): number {
   const peak = requests.reduce((most, { tokens }) => Math.max(most, tokens), 1)
   const { window } = context
@@ -250,7 +251,7 @@ function placeFlags(
   }))
 }
 
-/** Lists round numbers of tokens for grid lines. */
+/** Lists round numbers of tokens up to `most`, about four, for grid lines. */
 export function listTokenTicks(most: number): readonly number[] {
   const rough = most / 4
   const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)))
@@ -260,7 +261,7 @@ export function listTokenTicks(most: number): readonly number[] {
   return ticks
 }
 
-/** Lists the requests that are numbered below a chart. */
+/** Lists the indexes of the requests that are numbered below a chart: round numbers, as many as the width has room for. */
 export function listRequestMarks(from: number, to: number, width: number): readonly number[] {
   const wanted = Math.max(3, Math.floor(width / 90))
   const rough = Math.max(1, (to - from) / wanted)

@@ -1,6 +1,6 @@
 /**
- * The source of the page's data: the server of `tidemark ui`, a gateway after signing in, or the document itself if it is an exported file.
- * All sources return the same values.
+ * Where the page gets its data: the server of `tidemark ui`, a gateway after signing in, or the document itself if it is an
+ * exported file. All sources return the same values. What cannot be loaded is rejected with a sentence for the user.
  */
 import type {
   DepartedMatch,
@@ -17,7 +17,7 @@ import type {
 export interface PageSource {
   /** True for an exported file, which cannot load, follow or change anything. */
   readonly isExported: boolean
-  /** Data of a gateway's page; null on the page for the sessions of this machine. */
+  /** Signing in to a gateway, and its figures; null on the page for the sessions of this machine. */
   readonly team: TeamSource | null
   /** False for a file that was exported without the texts of its session. */
   readonly hasTexts: boolean
@@ -34,13 +34,13 @@ export interface PageSource {
   listen(listener: (id: string | null) => void): () => void
 }
 
-/** A replay, or why the session cannot be replayed. */
+/** The outcome of a replay under one policy, or why the session cannot be replayed. */
 export type ReplayAnswer = PolicyResult | { readonly error: string }
 
 export interface TeamSource {
-  /** Returns the viewer; null if a key is needed first. */
+  /** Returns whom the cookie signs in; null if nobody: a key is needed first. */
   loadViewer(): Promise<TeamViewer | null>
-  /** Rejects if the key is not accepted. */
+  /** Exchanges a key for a cookie. Rejects if the key is not accepted. */
   signIn(key: string): Promise<TeamViewer>
   signOut(): Promise<void>
   /** `days`: number of days up to today; null for all. */

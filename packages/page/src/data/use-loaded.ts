@@ -9,7 +9,10 @@ interface Loaded<T> {
   reload(): void
 }
 
-/** If `key` changes, the old value is dropped. If `version` changes, the value is loaded again, as by `reload`. */
+/**
+ * Calls `load` when the component appears. If `key` changes, the old value is dropped and a new one loaded. If `version` changes,
+ * the value is loaded again, as by `reload`, and the old one is shown until then.
+ */
 export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''): Loaded<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: string | null }>({
     key,
@@ -31,7 +34,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''):
   return state.key === key ? { ...state, reload } : { value: null, error: null, reload }
 }
 
-/** Calls `reload` when the session `id` changes; with null as `id`, on every change. */
+/** Calls `reload` whenever the log of session `id` changes; with null as `id`, when any session or the list has changed. */
 export function useChanges(source: PageSource, id: string | null, reload: () => void): void {
   useEffect(
     () =>

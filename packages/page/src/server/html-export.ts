@@ -15,7 +15,7 @@ interface ExportedSession {
   readonly texts: Readonly<Record<string, string>> | null
 }
 
-/** Returns what an exported page contains of the session. Without `texts` it has no text, path or name of the log. */
+/** Returns what an exported page contains of the session. If `texts` is null, it has no text, path or name from the log. */
 export function selectExportedData({ page, departures, texts }: ExportedSession): ExportedSession {
   const withText = texts !== null
   return {

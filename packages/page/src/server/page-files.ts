@@ -15,7 +15,7 @@ const FILES: Readonly<Record<string, { readonly name: string; readonly type: str
   '/page.css': { name: 'page.css', type: 'text/css; charset=utf-8' },
 }
 
-/** Returns the document of the page. An export adds `head` and `data`; the served page has neither. */
+/** Returns the HTML document of the page. `head`: its scripts and styles, or links to them. `body`: data of an exported file. */
 export function createPageDocument(head: string, body = ''): string {
   return `<!doctype html>
 <html lang="en">
@@ -38,7 +38,7 @@ ${body}
 /** Whose sessions a served page shows: `machine`: those of this machine's user. `team`: those of a team, to everyone with a key. */
 type PageHost = 'machine' | 'team'
 
-/** Returns a file of the page by its path; null if there is none. */
+/** Returns what the server sends for a path: the document, script or style sheet; null for other paths. */
 export async function readPageFile(path: string, host: PageHost): Promise<PageFile | null> {
   if (path === '/') {
     const head = `<meta name="tidemark-host" content="${host}">\n<link rel="stylesheet" href="/page.css">\n<script type="module" src="/page.js"></script>`
@@ -48,6 +48,7 @@ export async function readPageFile(path: string, host: PageHost): Promise<PageFi
   return file === undefined ? null : { type: file.type, content: await readBuiltFile(file.name) }
 }
 
+/** Reads a file that the build has made. Throws `io-failed` if the page is not built. */
 export async function readBuiltFile(name: string): Promise<string> {
   for (const folder of FOLDERS) {
     const text = await readFile(new URL(name, folder), 'utf8').catch(() => null)

@@ -48,7 +48,7 @@ export function findForeignRequest(
   return isOwn || isOpened ? null : 'The request comes from another site.'
 }
 
-/** Returns the address that a request asks for; null if it is none, such as `//`. Its host means nothing. */
+/** Returns the address that a request asks for; null for an invalid one, such as `//`. Only its path and query have a meaning. */
 export function readPageUrl({ url }: IncomingMessage): URL | null {
   return URL.parse(url ?? '/', 'http://page')
 }
@@ -62,6 +62,7 @@ export function formatPageCookie(name: string, value: string, attributes: readon
   return [`${name}=${value}`, 'HttpOnly', 'SameSite=Strict', 'Path=/', ...attributes].join('; ')
 }
 
+/** Returns the value of a cookie; empty if the request has none of this name. */
 export function readPageCookie({ headers }: IncomingMessage, name: string): string {
   const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim().split('='))
   return pairs.find(([key]) => key === name)?.[1] ?? ''
@@ -69,7 +70,7 @@ export function readPageCookie({ headers }: IncomingMessage, name: string): stri
 
 const MAX_BODY_BYTES = 10_000
 
-/** Returns the body; null if it is larger than any that the page sends: the rest is dropped. */
+/** Returns the body of a request; null if it has more characters than the page ever sends. The rest is then dropped. */
 export async function readPageBody(request: IncomingMessage): Promise<string | null> {
   let body = ''
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
@@ -100,7 +101,7 @@ export function sendPageAnswer(
   response.end(content)
 }
 
-/** Sends the page an event for each change of its sessions until the page is closed. `listen` returns a function that ends this. */
+/** Sends an event for each change until the page is closed. `listen` adds a listener, and returns a function that removes it. */
 export function sendPageEvents(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,6 +1,6 @@
 /**
- * The JSON routes of the page: the list of sessions, a report, a request with its texts. The host of the page decides which sessions it may
- * show and where their logs are.
+ * The routes below `/api` of the page: the list of sessions, a report, a request with its texts, a replay, an undo, and the files
+ * to save. The host of the page decides which sessions it may show and where their logs are.
  */
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { presets } from '@tidemark/core/policy/presets'
@@ -47,7 +47,7 @@ export interface PageSessions {
   undo?(id: string, target: string): Promise<UndoOutcome | null>
 }
 
-/** A question about a session: the part of the address after the session's id. */
+/** What is asked about a session: the address after the session's id, as in `request/12` or `search?text=a`. */
 export interface SessionQuestion {
   readonly part: string
   readonly rest: string
@@ -72,7 +72,7 @@ interface RouteInput {
 
 type Route = (input: RouteInput) => Promise<PageAnswer>
 
-/** Returns what `make` creates from the contents of the log; 404 if `make` returns null. */
+/** Creates a route that answers with what `make` returns for the log; with 404 if that is null or the log cannot be read. */
 function answerFromLog(
   make: (log: LogContents, input: RouteInput) => unknown,
 ): (input: RouteInput) => Promise<PageAnswer> {
@@ -125,7 +125,7 @@ async function answerCard({ session }: RouteInput): Promise<PageAnswer> {
   return { status: 200, type: 'image/svg+xml', text, fileName: 'tidemark-session.svg' }
 }
 
-/** Answers a question about a session. The time grows with the length of its log. */
+/** Answers what is asked about a session; 404 if the part is unknown. The time grows with the length of the log. */
 export async function answerSessionQuestion(
   session: ReadableSession,
   { part, rest, query }: SessionQuestion,
@@ -156,7 +156,7 @@ async function answerUndo(sessions: PageSessions, id: string, body: string): Pro
   return outcome === null ? NO_SESSION : { status: 200, json: outcome }
 }
 
-/** Returns the part of a report that the list of sessions shows. */
+/** Returns the part of a report that the list of sessions shows: everything but requests and contents. */
 export function toListedSession(id: string, report: SessionReport, isLive: boolean): ListedSession {
   const { requests, context, largest, byTool, duplicateReads, ...listed } = report
   return { ...listed, id, isLive }

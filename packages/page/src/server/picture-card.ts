@@ -1,6 +1,6 @@
 /**
- * The picture card of a session: the tide chart, one sentence and four figures as an SVG of 1200 by 630 pixels, the usual size of link
- * previews. It contains no text of the session, and is created without a browser.
+ * The picture card of a session: the tide chart, one sentence and six figures as an SVG of 1200 by 630 pixels, the usual size of
+ * link previews. It contains no text of the session, and is created without a browser.
  */
 import { formatDuration, formatLimit } from '@tidemark/terminal/render/format-numbers'
 import type { SessionReport } from 'tidemark/logs'

@@ -57,7 +57,7 @@ export function App({ source }: { readonly source: PageSource }) {
   )
 }
 
-/** The viewer of a gateway's page: undefined until it is loaded, null if a key is needed. */
+/** Loads who is signed in to the page of a gateway: undefined until that is known, null if a key is needed. */
 function useViewer(team: TeamSource | null) {
   const [viewer, setViewer] = useState<TeamViewer | null | undefined>(undefined)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Lists every cache break with its cause and cost, and the costs of clearings. */
+/** The tab Cache of a session: what cache breaks cost by cause, every break with its evidence, and what clearings cost. */
 import {
   formatCount,
   formatDollars,
@@ -81,7 +81,7 @@ interface CauseSum {
   readonly usd: number
 }
 
-/** Dollars by cause, the most expensive first. */
+/** One bar for each cause of cache breaks, in the given order, with its number, its dollars and what helps against it. */
 export function CauseBars({ causes }: { readonly causes: readonly CauseSum[] }) {
   const most = Math.max(...causes.map(({ usd }) => usd), 0.000_001)
   return (

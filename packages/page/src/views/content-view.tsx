@@ -1,4 +1,4 @@
-/** What filled the context: tokens by tool, the largest blocks, files read more than once, and what subagents cost. */
+/** The tab What filled it: tokens by kind and tool, the largest blocks, files read more than once, and what subagents cost. */
 import {
   formatCost,
   formatCount,
@@ -48,7 +48,7 @@ export function ContentView({ id, report }: ContentViewProps) {
   )
 }
 
-/** Links to the first request that had the block of this line. A block of the last answer was in none yet. */
+/** Links to the first request that had the block of this line of the log. A block of the last response was in none yet. */
 function FirstRequest({ id, report, line }: ContentViewProps & { readonly line: number }) {
   const index = report.requests.findIndex((request) => request.line > line)
   return index === -1 ? <>line {line}</> : <a href={toRequestAddress(id, index)}>request {index + 1}</a>

@@ -1,4 +1,6 @@
-/** What left the context: the receipt of each compaction beside its summary, a search in all removed blocks, and what was needed again. */
+/**
+ * The tab What left: the receipt of each compaction beside its summary, a search in removed blocks, and what was needed again.
+ */
 import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type {
@@ -28,7 +30,7 @@ interface LeftViewProps {
 export function LeftView({ source, page, request, onChanged }: LeftViewProps) {
   const { id, report } = page
   const version = [report.compactions, report.clearings, report.requests].map(({ length }) => length).join()
-  // Typed, opened and requested content stays while the session grows.
+  // The key stays the same while the session grows, so that what the user has typed and opened stays, too.
   const { value, error } = useLoaded(id, () => source.loadDepartures(id), version)
   if (report.compactions.length + report.clearings.length === 0)
     return <Notice text="Nothing left the context: this log has no compaction and no clearing." />

@@ -1,4 +1,4 @@
-/** Shows a session that is being written, the newest or the one that the user chose. Its chart is updated with the log. */
+/** Shows a session whose log is being written: the newest, or the one that the user chose. The chart follows the log. */
 import { formatCost } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { ListedSession } from 'tidemark/report'

@@ -1,4 +1,4 @@
-/** One sentence in place of content, which is being loaded or could not be loaded. */
+/** One sentence in place of content that is being loaded, could not be loaded, or does not exist. */
 export function Notice({ text, isError = false }: { readonly text: string; readonly isError?: boolean }) {
   return (
     <p class={isError ? 'notice bad' : 'notice'} role={isError ? 'alert' : 'status'}>

@@ -3,7 +3,7 @@
 /** A path is one word that contains a slash and is not a URL. */
 const PATH = /^(?!\w+:\/\/)(.*[/\\])([^/\\]+)$/
 
-/** Shows a text on one line. If it is a path, its folders are cut first. */
+/** Shows a text on one line, cut if it does not fit. Of a path, the folders are cut before the name. */
 export function ShortText({ text }: { readonly text: string }) {
   const [, folders, name] = /\s/.test(text) ? [] : (PATH.exec(text) ?? [])
   if (folders === undefined) return <span class="what">{text}</span>

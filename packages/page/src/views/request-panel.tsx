@@ -1,4 +1,4 @@
-/** Shows one request with everything that the model was shown: one line for each block, which opens to the text of the block. */
+/** A dialog with everything that the model was shown in one request: a line for each block, which opens to the block's text. */
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -132,7 +132,7 @@ interface BlockSummaryProps {
   readonly preview: string
 }
 
-/** One line about a block: its kind, a mark, its first words, its tokens and its line in the log. */
+/** The content of one line about a block: its kind, a mark, its first words, its tokens and its line in the log. */
 export function BlockSummary({ block, mark, preview }: BlockSummaryProps) {
   const { kind, tool, tokens, line } = block
   return (

@@ -1,4 +1,4 @@
-/** The requests as a table with pages of rows, as an alternative to the chart. */
+/** All requests as a table with pages of rows, as an alternative to the chart. Closed at first. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useMemo, useState } from 'preact/hooks'
 import type { PageReport } from 'tidemark/report'
@@ -10,6 +10,7 @@ const COLUMNS = ['Request', 'Time', 'Tokens', 'From the cache', 'Cost', 'What ha
 
 interface RequestTableProps {
   readonly report: PageReport
+  /** Null if the content of requests cannot be opened. */
   readonly onOpen: ((request: number) => void) | null
 }
 

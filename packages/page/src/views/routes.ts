@@ -17,6 +17,7 @@ export type Route =
       readonly request: number | null
     }
 
+/** Parses the `hash` of a location. An unknown address is `home`, an unknown tab the tide chart. */
 export function parseRoute(hash: string): Route {
   if (hash === '#/live') return { view: 'live' }
   const [, id, tab, number] = /^#\/s\/([0-9a-f]+)(?:\/(\w+)(?:\/(\d+))?)?$/.exec(hash) ?? []
@@ -29,12 +30,12 @@ export function toSessionAddress(id: string, tab: Tab = 'tide'): string {
   return `#/s/${id}/${tab}`
 }
 
-/** Returns the address of a request on the tide chart or, with the tab What left, of the rewrite before it. `request`: its index. */
+/** Returns the address of a request on the tide chart or, with the tab `left`, of the rewrite before it. `request`: its index. */
 export function toRequestAddress(id: string, request: number, tab: Tab = 'tide'): string {
   return `${toSessionAddress(id, tab)}/${request + 1}`
 }
 
-/** Names the view in the tab of the browser, in its history, and for screen readers. */
+/** Sets the title of the document, which the tab of the browser, its history and screen readers show. */
 export function useTitle(...parts: readonly string[]): void {
   const title = [...parts, 'Tidemark'].join(' · ')
   useEffect(() => {

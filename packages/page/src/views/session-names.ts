@@ -1,18 +1,18 @@
-/** How sessions, programs and times are named on the page. */
+/** How sessions, models and times are written on the page. A time that is null or unreadable becomes an empty text. */
 import type { PageReport, SessionOwner } from 'tidemark/report'
 
 const NAME_CHARACTERS = 90
 
 type NamedSession = Pick<PageReport, 'firstPrompt' | 'sessionId' | 'project' | 'file'>
 
-/** Returns the first prompt on one line; without a prompt, the id. */
+/** Returns the beginning of the first prompt on one line; without a prompt, the id or the name of the log file. */
 export function nameSession({ firstPrompt, sessionId, file }: NamedSession): string {
   const prompt = (firstPrompt ?? '').replace(/\s+/g, ' ').trim()
   if (prompt !== '') return prompt.length > NAME_CHARACTERS ? `${prompt.slice(0, NAME_CHARACTERS)}…` : prompt
   return sessionId ?? file.split(/[/\\]/).at(-1) ?? 'Session'
 }
 
-/** Returns the id that a client gave its session; without one, the last two folders of the project. */
+/** Returns where a session comes from: on a gateway the id that the client gave it, else the last two folders of the project. */
 export function formatPlace({
   project,
   owner,
@@ -40,6 +40,7 @@ const MONTH = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric
 const MOMENT = new Intl.DateTimeFormat(undefined, { ...TIME, second: '2-digit' })
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
+/** Formats day and time to the minute; the year only if it is not the present one. */
 export function formatWhen(at: string | null): string {
   if (at === null || Number.isNaN(Date.parse(at))) return ''
   const time = new Date(at)
@@ -47,17 +48,17 @@ export function formatWhen(at: string | null): string {
   return (time.getFullYear() === new Date().getFullYear() ? WHEN : WHEN_EARLIER).format(time)
 }
 
-/** A time to the second. */
+/** Formats day and time to the second, without the year. */
 export function formatMoment(at: string | null): string {
   return at === null || Number.isNaN(Date.parse(at)) ? '' : MOMENT.format(new Date(at))
 }
 
-/** Formats a day of a report, such as 2026-04-11. */
+/** Formats a day of a report, such as 2026-04-11, with its weekday. Other texts are returned unchanged. */
 export function formatDay(day: string): string {
   return Number.isNaN(Date.parse(day)) ? day : DAY.format(new Date(day))
 }
 
-/** Formats a month of a report, such as 2026-04. */
+/** Formats a month of a report, such as 2026-04. Other texts are returned unchanged. */
 export function formatMonth(month: string): string {
   return Number.isNaN(Date.parse(month)) ? month : MONTH.format(new Date(month))
 }

@@ -1,4 +1,4 @@
-/** The page of one session: a sentence, its figures, and one of its views. */
+/** The page of one session: what it cost in a sentence, its figures, and one of its tabs. */
 import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import type { PageReport, SessionPage } from 'tidemark/report'
 import { formatCostOfCalls, listFigures, listUnpricedModels } from '../chart/headline.ts'

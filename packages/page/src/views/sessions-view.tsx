@@ -19,7 +19,7 @@ import { formatModel, formatPlace, formatWhen, nameSession } from './session-nam
 import { SpendingBar } from './spending-bar.tsx'
 import { SpendingGroups } from './spending-groups.tsx'
 
-/** What the user chose in the list. */
+/** How the user filters and sorts the list. */
 export interface ListChoice {
   readonly filter: string
   readonly sorting: Sorting
@@ -266,7 +266,7 @@ function SessionRows({ rows, columns, sorting, onSort }: SessionRowsProps) {
   )
 }
 
-/** Sorts where the window is too narrow for the headings of the table. */
+/** A menu for the order, shown where the window is too narrow for the headings of the table. */
 function SortChoice({ columns, sorting, onSort }: Omit<SessionRowsProps, 'rows'>) {
   return (
     <label class="choose narrow-only">

@@ -1,4 +1,4 @@
-/** What a team spent and lost: by day, key, team and model, and by the cause of cache breaks. */
+/** The first view of a gateway's page: what was spent by day, key, team and model, and what was lost by cause of cache breaks. */
 import {
   formatCount,
   formatDollars,

@@ -22,8 +22,10 @@ import { RequestTip } from './request-tip.tsx'
 interface TideChartProps {
   readonly report: PageReport
   readonly range: ChartRange
+  /** Index of the request under the cursor; null if it was not moved yet. */
   readonly cursor: number | null
   readonly onCursor: (request: number | null) => void
+  /** Called with the range that the user chose; null for all requests. */
   readonly onRange: (range: ChartRange | null) => void
   /** Null if the content of requests cannot be opened. */
   readonly onOpen: ((request: number) => void) | null
@@ -179,7 +181,7 @@ function describeRequest({ requests }: PageReport, index: number): string {
   return `Request ${index + 1}: ${formatTokens(tokens)} tokens, ${formatPercent(usage.cacheRead / Math.max(1, tokens))} from the cache, ${cost}`
 }
 
-/** Returns the width of the element around the chart, updated when it changes. */
+/** Returns a reference for an element, and its width in pixels: 0 at first, then updated when it changes. */
 export function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)

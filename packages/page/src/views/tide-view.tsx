@@ -1,4 +1,4 @@
-/** Shows the tide chart of a session: what filled the context at each request, and the details of the request under the cursor. */
+/** The tab Tide: the chart of what filled the context at each request, and the details of the request under the cursor. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { PageReport, SessionPage } from 'tidemark/report'

@@ -1,4 +1,4 @@
-/** Undoes the newest compaction or clearing after a confirmation. Disabled, with the reason, if the page cannot undo it. */
+/** Undoes the newest compaction or clearing after a question. Disabled, with the reason, if the page cannot undo it. */
 import { useRef, useState } from 'preact/hooks'
 import type { SessionPage } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'

@@ -1,4 +1,4 @@
-/** What the session would have cost under other policies: dollars side by side, and the curve of each. */
+/** The tab What if: what the session would have cost under other policies, as dollars side by side and as the curve of each. */
 import {
   formatCount,
   formatDollars,
@@ -47,12 +47,12 @@ const POLICIES: readonly { readonly name: string; readonly title: string; readon
 
 type Outcome = ReplayAnswer | 'running'
 
-/** The replays of a session, which stay while its other views are looked at. */
+/** The replays of a session under several policies. They are kept while the user looks at other tabs. */
 export interface Replays {
   readonly chosen: ReadonlySet<string>
   readonly outcomes: ReadonlyMap<string, Outcome>
   toggle(name: string): void
-  /** Replays the session under each policy that is chosen. */
+  /** Replays the session under each chosen policy, one after the other. Each takes seconds. */
   run(): Promise<void>
 }
 
@@ -71,7 +71,7 @@ export function useReplays(source: PageSource, id: string): Replays {
   const set = (name: string, outcome: Outcome): void =>
     setOutcomes((before) => new Map([...before, [name, outcome]]))
   const run = async (): Promise<void> => {
-    // Run one after the other, because a replay occupies a core for seconds. Each result is shown at once.
+    // One after the other, because a replay occupies a core for seconds. Each result is shown as soon as it is there.
     for (const { name } of POLICIES.filter((policy) => chosen.has(policy.name))) {
       if (!isOpen.current) return
       set(name, 'running')
@@ -178,7 +178,7 @@ function HowToUse({ report, results }: CurvesProps) {
   )
 }
 
-/** Bars with the recorded dollars, the part that is compared, and the dollars of each policy. */
+/** Bars with the recorded dollars, the part of them that replays can be compared with, and the dollars of each policy. */
 function OutcomeBars({
   report,
   results,

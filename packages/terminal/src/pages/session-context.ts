@@ -174,18 +174,20 @@ function renderCalls({ points }: ContextCurve, width: number, { colors, time, sy
   )
 }
 
-// The vertical scale of the plot. Its steps are round numbers, two rows each, and it is high enough for the curve and
-// the limits.
+// The vertical scale of the plot, in tokens. Its steps are round numbers, two rows each. It is high enough for the curve,
+// and for limits that the curve comes near.
 
 interface PlotScale {
+  /** Tokens at the upper edge. */
   readonly top: number
+  /** Tokens between two labels. */
   readonly step: number
   readonly rows: number
 }
 
 const ROWS_PER_STEP = 2
 const MIN_STEPS = 4
-/** The line of a limit is drawn only if the peak of the curve reaches this share of the limit. */
+/** A limit is drawn only if the peak of the curve reaches this share of it; otherwise the curve would be flat. */
 const MIN_FILLED = 0.35
 const ROUND_STEPS = [10, 5, 2.5, 2]
 

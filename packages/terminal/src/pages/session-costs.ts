@@ -1,4 +1,4 @@
-/** Renders the costs of a session: by token class, for cache breaks and clearings, and since a given day. */
+/** Renders what a session cost: by token class, by cache break and since a given day; and the list of its rewrites. */
 import { type SessionReport, sumSessions } from 'tidemark/logs'
 import {
   formatCost,
@@ -156,7 +156,7 @@ export function renderCacheBreaks(report: SessionReport, screen: Screen): readon
 
 /**
  * Renders how much a 1-hour cache TTL would have saved, or cost in addition, because its cache writes are more
- * expensive. Empty if no 5-minute cache entry expired.
+ * expensive. Empty if no cache entry expired, or if the difference is not known.
  */
 function renderHourTtl(
   { cacheBreaks, hourWouldSave }: SessionReport,
@@ -181,7 +181,7 @@ function formatBreakTotals({ cacheBreaks, money }: SessionReport): string {
   return `${formatInteger(cacheBreaks.length)}, ${formatLosses(cacheBreaks)} lost${part}`
 }
 
-/** Formats the cost of cache breaks; a lower bound if the cost of some of them is unknown. */
+/** Adds up costs, as of cache breaks or clearings, and formats the sum: `>$0.42` or `?` if one of them is unknown (null). */
 export function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): string {
   const known = costs.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
   return formatCost(costs.some(({ costUsd }) => costUsd === null) ? null : known, known)
@@ -205,8 +205,9 @@ function renderCauses(
   return wrapText(totals.join(', '), columns, '  ').map(colors.dim)
 }
 
-/** Column widths of a time such as `2026-02-08 09:24`, and of an amount of tokens or dollars. */
+/** Column width of a time such as `2026-02-08 09:24`. */
 const TIME_WIDTH = 16
+/** Column width of an amount of tokens or dollars. */
 const FIGURE_WIDTH = 8
 
 function renderBreak(found: LoggedCacheBreak, screen: Screen): readonly string[] {
@@ -274,7 +275,7 @@ export function renderSpentSince(
   return wrapText(`${what}, earlier days included. Since ${day}${where}: ${sum}.`, columns).map(colors.yellow)
 }
 
-/** Formats the number of model calls, their cost and their cache hit rate on one line. */
+/** Formats totals of sessions: `41 calls, $5.20, 93.1% cache hits`. */
 export function formatSpending({
   apiCalls,
   costUsd,
@@ -285,7 +286,7 @@ export function formatSpending({
   return `${formatCount(apiCalls, 'call')}, ${formatCost(costUsd, pricedUsd)}${hits}`
 }
 
-// Renders the compactions and clearings of a session, in the order in which they happened, and who made them.
+// Compactions and clearings, in the order in which they happened.
 
 /** Renders one row for each compaction and clearing. A rewrite that was undone stays listed and says so. */
 export function renderRewrites(report: SessionReport, screen: Screen): readonly string[] {

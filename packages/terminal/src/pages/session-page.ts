@@ -1,4 +1,4 @@
-/** Renders the page of one session: header, key figures, context, costs, cache breaks, warnings. */
+/** Renders the page of one session: header, key figures, context, costs, rewrites, cache breaks, subagents, warnings. */
 import { basename } from 'node:path'
 import type { SessionReport } from 'tidemark/logs'
 import {

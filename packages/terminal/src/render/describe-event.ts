@@ -6,7 +6,7 @@ import type { EventOf, SessionEvent } from 'tidemark'
 import { formatCount, formatTokens } from './format-numbers.ts'
 import { sanitizeText } from './text.ts'
 
-/** The text of an event for the user. `warning`: something went wrong, or cost more than expected. */
+/** The text of an event. `good`: a compaction; `quiet`: for information; `warning`: a failure, or more cost than expected. */
 interface EventText {
   readonly tone: 'good' | 'quiet' | 'warning'
   readonly text: string
@@ -102,7 +102,7 @@ function chooseOtherWords(event: SessionEvent): Words {
 const LARGER_WINDOW =
   'Give it a larger window: with Ollama, `num_ctx` in a Modelfile or OLLAMA_CONTEXT_LENGTH for the server, since its /v1 addresses ignore `num_ctx` in a request.'
 
-/** The name of the hook with which the agent asks for permission. */
+/** The name under which the engine reports the hook that asks the user for permission. */
 export const PERMISSION_HOOK = 'permission'
 
 function describeHookFailure({ hook, message }: EventOf<'hook-failed'>): string | null {
@@ -111,18 +111,21 @@ function describeHookFailure({ hook, message }: EventOf<'hook-failed'>): string 
   return message.startsWith(`The hook ${hook} `) ? message : `The hook ${hook} failed: ${message}`
 }
 
+/** Returns `The model is now NAME.` */
 export function formatModelSwitch(model: string): string {
   return `The model is now ${sanitizeText(model)}.`
 }
 
 const UNDONE_NAMES = { compact: 'compaction', clear: 'clearing' } as const
 
+/** Returns `Undone: the context is as it was before the compaction.` */
 export function formatUndo(kind: keyof typeof UNDONE_NAMES): string {
   return `Undone: the context is as it was before the ${UNDONE_NAMES[kind]}.`
 }
 
 type Summarizer = EventOf<'compact'>['compaction']['summarizer']
 
+/** What stands in place of the compacted records, by who wrote it; continues `Compacted, with …`. */
 export const SUMMARY_NAMES: Readonly<Record<Summarizer, string>> = {
   notes: 'the notes of this session',
   model: 'a summary by the model',

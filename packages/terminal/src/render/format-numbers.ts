@@ -1,4 +1,4 @@
-/** Formats numbers for display: short, with no more digits than the value is accurate to. */
+/** Formats tokens, dollars, shares, counts, times and bytes for display: short, rounded to about three digits. */
 
 /** Formats a number of tokens: 999, 12.4k, 155k, 1.27M. */
 export function formatTokens(count: number): string {
@@ -34,10 +34,12 @@ export function formatCost(total: number | null, priced: number): string {
   return priced >= 0.005 ? `>${formatDollars(priced)}` : '?'
 }
 
+/** Formats a share from 0 to 1 with one decimal: 12.3%. */
 export function formatPercent(share: number): string {
   return `${(share * 100).toFixed(1)}%`
 }
 
+/** Formats a share from 0 to 1 without decimals: 12%; `<1%` if it is small but not 0. */
 export function formatWholePercent(share: number): string {
   return share > 0 && share < 0.01 ? '<1%' : `${Math.round(share * 100)}%`
 }
@@ -52,7 +54,7 @@ export function formatCount(amount: number, one: string, many = `${one}s`): stri
   return `${formatInteger(amount)} ${amount === 1 ? one : many}`
 }
 
-/** Formats a duration: 42 s, 37 min, 5 h 56 min, 2 d 4 h. */
+/** Formats milliseconds: 42 s, 37 min, 5 h 56 min, 2 d 4 h. */
 export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1_000)
   if (seconds < 90) return `${seconds} s`
@@ -63,6 +65,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
+/** Formats a number of bytes: 512 B, 12 kB, 3.4 MB. */
 export function formatBytes(size: number): string {
   if (size < 1_000) return `${size} B`
   if (size < 999_500) return `${Math.round(size / 1_000)} kB`

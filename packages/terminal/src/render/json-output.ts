@@ -7,7 +7,7 @@
 const UNSAFE_CHARACTER =
   /[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
 
-/** Formats a value as JSON, on one line unless `indent` is given. */
+/** Formats a value as JSON that is safe to print on a terminal; on one line unless `indent` is given. */
 export function formatJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replaceAll(UNSAFE_CHARACTER, (character) =>
     [...Array(character.length).keys()]

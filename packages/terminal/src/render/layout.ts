@@ -2,14 +2,14 @@
 import type { Screen, ScreenSymbols } from './screen.ts'
 import { alignLeft, alignRight, cutTextEnd, cutTextStart, measureTextWidth } from './text.ts'
 
-/** A function that renders a block of lines for a screen width; an empty list if there is nothing to show. */
+/** Renders a block of lines for the width of a screen; an empty list if there is nothing to show. */
 export type BlockRenderer = (screen: Screen) => readonly string[]
 
 const BLOCK_GAP = 4
 /** Screen width from which two blocks are placed side by side. */
 const MIN_WIDTH_FOR_TWO = 130
 
-/** Places two blocks side by side if the screen is wide enough, otherwise one below the other. */
+/** Places two blocks side by side if the screen is wide enough and neither is empty, otherwise one below the other. */
 export function placeSideBySide(one: BlockRenderer, other: BlockRenderer): BlockRenderer {
   return (screen) => {
     if (screen.columns < MIN_WIDTH_FOR_TWO) return stackBlocks([one(screen), other(screen)])
@@ -37,7 +37,7 @@ export function stackBlocks(blocks: readonly (readonly string[])[]): readonly st
     .flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-/** Renders a heading. The text `aside` is placed at the right edge of the same line, if it fits. */
+/** Renders a heading. The text `aside` stands at the right edge of the same line, and is left out if it does not fit. */
 export function renderHeading(title: string, aside: string, { columns, colors }: Screen): string {
   const room = columns - measureTextWidth(title) - measureTextWidth(aside)
   return aside === '' || room < 2
@@ -45,7 +45,7 @@ export function renderHeading(title: string, aside: string, { columns, colors }:
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
 }
 
-/** Renders a bar that fills the fraction `share` of `width`. Any share above 0 is visible. */
+/** Renders a bar that fills the fraction `share` of `width` cells. Any share above 0 is visible. The bar is not padded. */
 export function renderBar(share: number, width: number, { bars }: ScreenSymbols): string {
   if (!(share > 0) || width < 1) return ''
   const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))

@@ -1,4 +1,4 @@
-/** Error messages of the commands, each on one line of standard error, with lines to copy below it. */
+/** Prints errors of commands, each on one line of standard error. Every function returns the exit code of the command. */
 import type { TidemarkError } from 'tidemark'
 import { EXIT_CODES, type Terminal } from '../terminal.ts'
 import { sanitizeText } from './text.ts'
@@ -8,7 +8,7 @@ export function printError(message: string, terminal: Terminal): number {
   return EXIT_CODES.failed
 }
 
-/** Prints an error about arguments with which a command cannot run. */
+/** Prints an error about arguments with which a command cannot run. Returns the exit code `wrongUse`. */
 export function printMisuse(message: string, terminal: Terminal): number {
   printError(message, terminal)
   return EXIT_CODES.wrongUse
@@ -27,8 +27,8 @@ export function printUnreadableLogs(
 }
 
 /**
- * Prints an error that a command threw. With `TIDEMARK_DEBUG=1`, prints its stack trace instead. An error that is not a
- * `TidemarkError` is a bug, and the message says so.
+ * Prints an error that a command threw, and below it lines to copy, if it has any. With `TIDEMARK_DEBUG=1`, prints its stack
+ * trace instead. An error that is not a `TidemarkError` is a bug, and the message says so.
  */
 export function printThrownError(error: unknown, terminal: Terminal): number {
   if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) {

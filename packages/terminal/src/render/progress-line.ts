@@ -3,6 +3,7 @@ import type { Terminal } from '../terminal.ts'
 import { cutTextEnd } from './text.ts'
 
 export interface ProgressLine {
+  /** Shows a text in place of the one before. Ignored in the first second, and within 100 ms of the last text. */
   show(text: string): void
   clear(): void
   /** Clears the line and shows nothing until `wait` ends, such as while the user is asked a question. */

@@ -3,6 +3,7 @@ import type { Colors } from 'picocolors/types.js'
 import { createColors, type Terminal } from '../terminal.ts'
 
 export interface Screen {
+  /** Width of a page, between `MIN_COLUMNS` and `MAX_COLUMNS`. */
   readonly columns: number
   readonly colors: Colors
   readonly symbols: ScreenSymbols

@@ -14,7 +14,7 @@ const PLAIN_ASCII = /^[\x20-\x7e]*$/
 const INVISIBLE = /^[\p{Default_Ignorable_Code_Point}\p{Control}\p{Mark}]+$/u
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F/u
 
-/** Ranges of code points that are two cells wide (W and F in Unicode's EastAsianWidth). */
+/** Ranges of code points that are two cells wide (W and F in Unicode's EastAsianWidth, merged). */
 const WIDE_RANGES: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
   [0x2e80, 0x303e],
@@ -35,6 +35,7 @@ const WIDE_RANGES: readonly (readonly [number, number])[] = [
   [0x20000, 0x3fffd],
 ]
 
+/** Returns the width of a text in cells of the terminal. */
 export function measureTextWidth(text: string): number {
   const bare = text.includes('\u001b') ? stripVTControlCharacters(text) : text
   if (PLAIN_ASCII.test(bare)) return bare.length
@@ -80,10 +81,12 @@ function takeWidth(segments: readonly string[], width: number): string[] {
   return segments.slice(0, end === -1 ? segments.length : end)
 }
 
+/** Pads a text with spaces at its end to `width` cells. A wider text is not cut. */
 export function alignLeft(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - measureTextWidth(text)))
 }
 
+/** Pads a text with spaces at its beginning to `width` cells. A wider text is not cut. */
 export function alignRight(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - measureTextWidth(text))) + text
 }
@@ -131,8 +134,8 @@ function breakWord(word: string, room: number): readonly string[] {
 }
 
 /**
- * Returns at most `width` characters of a text on one line, with `more` in place of the rest. Control characters are replaced by spaces,
- * because a terminal would execute them.
+ * Returns at most `width` characters (not cells) of a text on one line, with `more` in place of the rest. Control characters
+ * become spaces, because a terminal would execute them. Secrets stay in it.
  */
 export function toOneLinePreview(text: string, width: number, more = '…'): string {
   const line = text
@@ -177,7 +180,9 @@ export function sanitizeLines(text: string): string {
 const HIDDEN_CHARACTER =
   /(?<!\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)|(?! |\n|\u3000|\u200d|\ufe0f)[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
-/** Shows a whole text on one line, for a user who must approve it: hidden characters are written as codes. */
+/**
+ * Shows a whole text on one line, for a user who must approve it: hidden characters become codes, long runs of spaces a count.
+ */
 export function formatExactly(text: string): string {
   return showSpaces(showCodes(text), 9).replaceAll('\n', '\\n')
 }
@@ -211,7 +216,7 @@ export function formatPath(path: string, home: string = homedir()): string {
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
 }
 
-/** Returns the name of the repository that contains the given folder. */
+/** Returns the name of a working directory; for a worktree below a repository, that of the repository. Does not read the disk. */
 export function findProjectName(folder: string): string {
   const repository = findRepository(folder)
   const name = /^[A-Za-z]:\\/.test(repository) ? win32.basename(repository) : basename(repository)

@@ -51,8 +51,8 @@ import {
 import { createLogCopy } from './write-log.ts'
 
 /**
- * Compacts a session whose log has been read. Without `options.journal`, the log file stays unchanged and the new lines
- * are returned.
+ * Compacts a session whose log has been read. Without `options.journal`, no file is changed, and the compacted log is
+ * returned as `written`. A refusal of the engine, and `confirm` returning false, are results and not errors.
  */
 export async function compactLog(
   log: LogContents,
@@ -98,9 +98,9 @@ function withLoggedSize(plan: CompactionPlan, before: ContextTokens): Compaction
 }
 
 /**
- * Returns the context size as estimated from what the log contains, or as the provider counted it if that is less. The provider also counts
- * what the log lacks, such as system prompt and tools. A rewrite does not free that part, so the sizes before and after it, and the target,
- * leave it out.
+ * Returns the context size as estimated from what the log contains, or as the provider counted it if that is less. The
+ * provider also counts what the log lacks, such as system prompt and tools. A rewrite does not free that part, so the
+ * sizes before and after it, and the target, leave it out.
  */
 function measureLoggedContext(session: LoggedSession, scale = readScale(session)): ContextTokens {
   const size = measureContext(session.state, session.host, session.room)
@@ -176,12 +176,19 @@ type UndoLogResult =
   | { readonly ok: true; readonly report: UndoReport; readonly written: WrittenLog }
   | CompactLogRefusal
 
-/** Returns null if `given` is the id of a record, or the beginning (6 characters or more) of one id alone; otherwise a sentence. */
+/**
+ * Returns null if `given` is the id of a record, or the beginning (6 characters or more) of one id alone; otherwise a
+ * sentence that says why it names no record.
+ */
 export function findRecordIdProblem(log: LogContents, given: string): string | null {
   const named = findRecordByIdStart(listRecordsInLineOrder(log), given)
   return named.ok ? null : `${named.why}.`
 }
 
+/**
+ * Undoes a compaction or clearing of a logged session. `given`: the uuid of its boundary record, or the beginning of
+ * it. Without `options.journal`, no file is changed, and the log with the undo is returned as `written`.
+ */
 export async function undoLog(
   log: LogContents,
   given: string,
@@ -318,7 +325,7 @@ function readScale({ state, room }: LoggedSession): number {
   return readCalibrationScale(withPlanningState(state, room).context.meter.calibration)
 }
 
-/** Counts entries and their estimated tokens. */
+/** Counts the entries that the model can see, and their estimated tokens. */
 function measurePortion(
   session: LoggedSession,
   entries: readonly ContextEntry[],

@@ -22,7 +22,10 @@ export interface CompactLogOptions {
    * the nearest valid cut before it is used. Default: the newest record.
    */
   readonly at?: string
-  /** The uuid of the first record to summarize, or its beginning; what is before it is kept. Default: everything is summarized. */
+  /**
+   * The uuid of the first record to summarize, or its beginning; what is before it is kept. Default: everything is
+   * summarized.
+   */
   readonly from?: string
   /** The uuid of the first record to keep, or its beginning. Ignored if `from` is given. Default: everything is summarized. */
   readonly upTo?: string
@@ -157,6 +160,7 @@ export interface PlannedCompaction {
   readonly form: CompactionForm
   /** Maximum tokens of the context after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
+  /** Number and tokens of the records that the summary replaces. */
   readonly goes: RecordsAndTokens
   /** Number and tokens of the records that stay in the context verbatim, including pinned records. */
   readonly stays: RecordsAndTokens
@@ -166,8 +170,8 @@ export interface PlannedCompaction {
   readonly comesBack: RecordsAndTokens
   /**
    * Tokens that the provider counted in addition to the records and to `prefixTokens`. They are not part of
-   * `tokensBefore`, because nothing shows that a compaction frees them. 0 for a session of ours, whose sizes include the
-   * system prompt and tools.
+   * `tokensBefore`, because nothing shows that a compaction frees them. 0 for a session of Tidemark, whose sizes
+   * include the system prompt and tools.
    */
   readonly notEstimated: number
   /**
@@ -189,7 +193,10 @@ export interface CompactionPrice {
   readonly breakEvenCalls: number | null
 }
 
-/** Prices a draft whose system prompt and tools, `unchanged` tokens of it, stay in the cache. Null if a price is unknown. */
+/**
+ * Prices a draft. `before`, `after`: tokens of the context. `unchanged`: tokens of system prompt and tools, which stay
+ * in the cache. `rates`: dollars per million tokens. Null if a price is unknown.
+ */
 export function priceCompaction(
   {
     before,

@@ -57,8 +57,9 @@ export interface LoggedSession {
 }
 
 /**
- * Opens a logged session. `parts.journal` has its records and receives the new ones; `parts.note` gets the events of a draft and of its
- * commit. Files, the todo list and the plan are re-attached after a compaction.
+ * Opens a logged session. `parts.journal` has its records and receives the new ones; `parts.note` gets the events of
+ * `prepare`, `commit` and `undo`. A compaction attaches files, the todo list and the plan again, with their last state
+ * in the log.
  */
 export async function openLoggedSession(
   log: LogContents,

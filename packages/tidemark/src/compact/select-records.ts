@@ -156,7 +156,10 @@ export function findRecordByIdStart(records: Iterable<SessionRecord>, given: str
   return { ok: false, why: `${begun.size} records have an id that begins with ${given}: ${named}` }
 }
 
-/** Returns all records of a log in line order, including those of subagents in the same file. */
+/**
+ * Returns all records of a log in line order, including those of subagents in the same file, which are marked as
+ * `isSidechain`.
+ */
 export function listRecordsInLineOrder({ path, records, agents }: LogContents): readonly SessionRecord[] {
   const beside = agents
     .filter((agent) => agent.path === path)

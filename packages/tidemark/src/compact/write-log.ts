@@ -1,6 +1,6 @@
 /**
- * Writes a compacted session as a Tidemark log, completely or not at all. `findOutputProblem` refuses the log that was read as the output;
- * callers ask it first.
+ * Writes a compacted session as a Tidemark log, completely or not at all. `findOutputProblem` refuses the log that was
+ * read as the output; callers ask it first.
  */
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
@@ -31,8 +31,8 @@ interface WriteSessionOptions {
 }
 
 /**
- * Explains why the output file `out` cannot be written; null if it can. Used before the compaction starts. `log`: path
- * of the log that was read.
+ * Returns why the output file `out` cannot be written, as a sentence; null if it can. Asked before the compaction,
+ * which may cost money. `log`: path of the log that was read.
  */
 export async function findOutputProblem(
   out: string,
@@ -59,7 +59,7 @@ type WriteSessionResult =
   | { readonly ok: true; readonly blobs: BlobCopyReport }
   | { readonly ok: false; readonly message: string }
 
-/** Writes a session to `out`, and the blobs that it refers to beside it. */
+/** Writes a session to `out`, and the blobs that it refers to beside it. Not ok if `out` exists and `force` is not given. */
 export async function writeLogAndBlobs(
   out: string,
   log: WrittenLog,

@@ -1,6 +1,7 @@
 /**
- * A server of Chat Completions reports the usage of a stream only on request, in a frame without a choice. Managed requests ask for it if
- * the server knows how. If the client did not ask, the frame is removed again, because clients read the first choice of every frame.
+ * A server of Chat Completions reports the usage of a stream only on request, in a frame without a choice. Managed requests ask
+ * for it. If the client did not ask, the frame is removed from the response, because clients read the first choice of every
+ * frame.
  */
 import { isObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
@@ -9,13 +10,13 @@ import { copyHead, isEventStream } from './client-response.ts'
 
 const CHAT_PATH = '/chat/completions'
 
-/** Returns the client's request, changed so that the server reports the usage of its stream. */
+/** Adds to a client's stream request the field that asks for usage, if the protocol needs it and the client did not set it. */
 export function withUsageAsked(init: RequestInit, codec: ProviderCodec, body: unknown): RequestInit {
   if (!isObject(body) || body.stream !== true || !lacksUsage(codec, body)) return init
   return { ...init, body: JSON.stringify({ ...body, ...askUsage(body as JsonObject) }) }
 }
 
-/** Returns a request of the engine, changed so that the server reports the usage of its stream. */
+/** The same for the client's parsed request, from whose own fields the engine's request is made. */
 export function withOwnUsageAsked(request: ClientRequest, codec: ProviderCodec): ClientRequest {
   const { isStream, ownFields } = request
   if (!isStream || !lacksUsage(codec, ownFields)) return request
@@ -40,7 +41,7 @@ export function withoutAddedUsage(answer: Response, codec: ProviderCodec, sent: 
   return new Response(answer.body.pipeThrough(createUsageFilter()), copyHead(answer))
 }
 
-/** Removes frames that have usage and no choice. An incomplete frame waits for the next chunk. */
+/** Removes frames of the stream that have usage and no choice. An incomplete frame is held until the next chunk. */
 function createUsageFilter(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let rest = ''

@@ -1,6 +1,6 @@
 /**
- * Watches the prompt cache of requests that a client makes itself, with the break detection of the engine's own requests: what should have
- * been read, and which change of the request explains a cache break.
+ * Watches the prompt cache of requests that a client makes itself, with the break detection of the engine's own
+ * requests: what should have been read, and which change of the request explains a cache break.
  */
 import {
   type CacheForecast,
@@ -30,9 +30,9 @@ import { emitCallCost } from './client-billing.ts'
 export interface CacheObserver {
   /** True if the last request had the same system prompt and tools as the one before, and no tool that the provider runs. */
   readonly isSamePrefix: boolean
-  /** Notes a request that is about to be sent. */
+  /** Stores a request that is about to be sent, with a forecast of what it will read from the cache. */
   noteRequest(request: ClientRequest): void
-  /** Emits what the response to the last request cost and, after a cache break, its cause, which the log keeps. */
+  /** Emits what the response to the last request cost. After a cache break, also emits its cause and records it in the log. */
   noteResponse(reply: Reply): Promise<void>
   /** Returns the last request if it has no response yet, and forgets it. */
   takePending(): CutCall | null

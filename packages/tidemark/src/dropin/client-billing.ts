@@ -1,6 +1,6 @@
 /**
- * Counts what a client pays for outside its conversation: requests that are passed on, such as those for titles and for its own summaries,
- * and responses that broke off. The log keeps their usage as calls, so that its totals match the bill.
+ * Counts what a client pays for outside its conversation: requests that are passed on, such as those for titles and its own
+ * summaries, and responses that broke off. Their usage is logged as calls, so that the log's totals match the bill.
  */
 import { emptySessionCost, priceCall, sumSessionCost } from '@tidemark/core/cost/session-cost'
 import {
@@ -23,7 +23,7 @@ import { readWhilePassing } from './client-response.ts'
 /** The source of the calls that a client makes beside its conversation. */
 const PASSED_SOURCE = 'passed-on'
 
-/** Passes a response on, and counts the cost of its reply. */
+/** Passes a response on, and calls `count` with its reply, or with what arrived of it; null if nothing did. */
 export function passAndCount(
   response: Response,
   codec: ProviderCodec,
@@ -32,7 +32,7 @@ export function passAndCount(
   return readWhilePassing(response, { codec, hidesThinking: false, onReply: count, onCut: count })
 }
 
-/** Records the cost of a reply, and emits it unless that was done. One without usage costs nothing that is known. */
+/** Logs the usage of a reply, and emits its cost unless `isEmitted`. Does nothing for null and without usage. */
 export async function logReplyCost(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
   if (reply === null) return
   const { compaction } = createTurnContext(open).host
@@ -62,7 +62,7 @@ async function logUsageCost(
   if (!isEmitted) emitCallCost(open, message, usage, PASSED_SOURCE)
 }
 
-/** Emits what a call cost, with the totals of the session. `source`: null for a response of the conversation. */
+/** Emits what a call cost, with the session's totals. `source`: its purpose; null for a response of the conversation. */
 export function emitCallCost(
   open: OpenSession,
   { id, model }: Pick<AssistantMessage, 'id' | 'model'>,
@@ -77,7 +77,7 @@ export function emitCallCost(
   open.listeners.emit({ type: 'priced', call, totals })
 }
 
-/** Appends the usage of a call to the log. Errors are ignored, so that a session that cannot be written does not cost the client its answer. */
+/** Appends the usage of a call to the log. Errors are ignored, so that the client gets its response in any case. */
 export async function appendCallUsage(
   open: OpenSession,
   message: Pick<AssistantMessage, 'id' | 'model' | 'usage'>,

@@ -1,6 +1,6 @@
 /**
- * One conversation of a client that uses `tidemark.fetch`: its session, the request in flight, and what is recorded of the request and its
- * response. Only the methods of the conversation change this state, except `strikes` and `refusesUsage`.
+ * One conversation of a client that uses `tidemark.fetch`: its session, the request in flight, and what is recorded of the
+ * request and its response. Only the methods of the conversation change this state, except `strikes` and `refusesUsage`.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import {
@@ -110,7 +110,7 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
     },
     recordThenCompact: (request, codec) => recordThenCompact(open, request, codec),
     async record(reply, { client }) {
-      // A client that parses the arguments of calls sends them back in its own spelling. The provider's spelling is then not kept.
+      // If the client parses the arguments of calls, it sends them back in its own spelling, so the provider's is not kept.
       const exact = client.argumentsAs === 'text' ? reply : { ...reply, rawBlocks: [] }
       own.recording = recordReply(open, exact, observer).catch(
         (thrown: unknown) => void reportUnrecorded(own, thrown),
@@ -139,14 +139,14 @@ async function keepRecording(own: OwnConversation, counting: Promise<void>): Pro
 }
 
 /**
- * Releases the write lock between two requests if other processes may write the log, because the next request may reach any of them. An
- * error here is ignored: the next append reports it.
+ * Releases the write lock between two requests if other processes may write the log, because the next request may reach
+ * any of them. An error here is ignored: the next append reports it.
  */
 async function leaveToOthers({ settings, id, withLock }: OpenSession): Promise<void> {
   if (!settings.locks) await withLock(() => settings.journal.release(id)).catch(() => {})
 }
 
-/** Takes a request. An error, except an abort by the client, becomes a reason to pass the request on, so that it gets its response. */
+/** Takes a request. An error becomes a reason to pass the request on. Throws only if the client has aborted it. */
 async function takeOrPass(
   open: OpenSession,
   request: ClientRequest,

@@ -54,8 +54,8 @@ export interface ClientConversations {
   /** Returns the conversation that the request continues; null if there is none, or if it is in flight. */
   find(call: ReadRequest): Promise<ClientConversation | null>
   /**
-   * For a request outside all conversations that names an id. Returns the first conversation under that id. If there is none yet, returns
-   * null, and `onBegin` is called when it begins.
+   * For a request outside all conversations that names an id. Returns the first conversation under that id. If there is
+   * none yet, returns null, and calls `onBegin` when it begins.
    */
   findOwner(
     call: ReadRequest,
@@ -75,7 +75,7 @@ export function createClientConversations(
   const byKey = new Map<string, KnownKey>()
   const idle = createIdleWatch(byKey, idleMs)
 
-  /** Runs `use` with the conversations under an id when no other request does; they are not forgotten meanwhile. */
+  /** Runs `use` with the conversations under an id, one request at a time. They are not closed as idle meanwhile. */
   async function withConversations<T>(key: string, use: (all: Conversations) => Promise<T>): Promise<T> {
     await idle.closing
     const known = byKey.get(key) ?? { opening: openStored(key, source), users: 0 }
@@ -143,8 +143,8 @@ async function enterConversation(
 }
 
 /**
- * Begins a conversation with a copy of another session's log. The request continues a compaction made there, but that session has a request
- * in flight or belongs to another id. Returns null if there is no such session, or its log lacks the compacted place.
+ * Begins a conversation with a copy of another session's log. The request continues a compaction made there, but that session has
+ * a request in flight or belongs to another id. Returns null if there is no such session, or its log lacks the compacted place.
  */
 async function copyConversation(
   key: string,
@@ -161,7 +161,7 @@ async function copyConversation(
   )
 }
 
-/** Opens the conversations that another process has begun under this id since, and searches them. */
+/** Opens the conversations that another process has begun under this id since they were listed here, and searches them. */
 async function findBegunElsewhere(
   key: string,
   all: Conversations,
@@ -178,8 +178,8 @@ async function findBegunElsewhere(
 }
 
 /**
- * Returns the conversation. If the application has closed its session (it may inspect and close one that the client still uses), the
- * session is opened again. If that fails, the conversation is forgotten and the error is thrown.
+ * Returns the conversation. If the application has closed its session (it may inspect and close one that the client
+ * still uses), the session is opened again. If that fails, the conversation is forgotten and the error is thrown.
  */
 async function reopenIfClosed(
   { list }: Conversations,
@@ -267,8 +267,8 @@ function createIdleWatch(byKey: Map<string, KnownKey>, idleMs: number | null): I
 }
 
 /**
- * Closes the sessions of idle conversations. Conversations under an id are closed only together; a later request finds their logs by the
- * id. Those without an id are found by what the request shares with their logs. Returns true if conversations are left.
+ * Closes the sessions of idle conversations. Conversations under an id are closed only together; a later request finds their logs
+ * by the id. Those without an id are found by what the request shares with their logs. Returns true if conversations are left.
  */
 async function closeIdle(byKey: Map<string, KnownKey>, idleMs: number): Promise<boolean> {
   const isIdle = ({ isInFlight, usedAt }: ClientConversation): boolean =>
@@ -299,7 +299,7 @@ async function forgetUnbegun(byKey: Map<string, KnownKey>): Promise<boolean> {
   return lists.some((all) => all !== null && all.list.length > 0)
 }
 
-/** Returns the first conversation; null if it has not begun. `onBegin` is then called when it does, unless very many wait for it. */
+/** Returns the first conversation; null if it has not begun. `onBegin` is then called when it does, unless very many wait. */
 function findFirst(
   { list: [first], waiting }: Conversations,
   onBegin: ((conversation: ClientConversation) => void) | undefined,
@@ -331,8 +331,8 @@ async function listNumbered(
 }
 
 /**
- * Finds the stored session of a request that names no conversation, for example after a restart: by the calls and the answer at the end of
- * the request. Sessions that turn out to be other conversations are closed again.
+ * Finds the stored session of a request that names no conversation, for example after a restart: by the calls and the
+ * answer at the end of the request. Sessions that turn out to be other conversations are closed again.
  */
 async function findStored(
   all: Conversations,

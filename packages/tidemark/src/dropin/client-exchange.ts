@@ -1,6 +1,6 @@
 /**
- * Sends the engine's request instead of a client's, and passes the response to the client as it arrives. A refusal by the provider is
- * recovered here, or the client gets the response to its own request.
+ * Sends the engine's request instead of a client's, and passes the response to the client as it arrives. A refusal by
+ * the provider is recovered here, or the client gets the response to its own request.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
@@ -46,7 +46,10 @@ const MAX_CHANGES = 4
 /** After this many engine requests were refused while the client's own were accepted, only the client's own are sent. */
 const MAX_STRIKES = 2
 
-/** Sends the engine's request, and answers the client with the response. */
+/**
+ * Sends the engine's request and returns the response for the client. After a refusal the context is changed and sent again, up
+ * to four times; if that does not help, the client's own request is sent.
+ */
 export async function exchangeManaged(conversation: ClientConversation, call: ClientCall): Promise<Response> {
   if (conversation.strikes >= MAX_STRIKES && canPass(call)) {
     reportPassed(conversation, 'The provider refused what the engine sent before.')
@@ -102,12 +105,12 @@ function isAboutUsage({ message }: ModelFailure, { request, codec }: ClientCall)
   return message.includes('stream_options') && withOwnUsageAsked(request, codec) !== request
 }
 
-/** True if the client's own request can be sent. One that has an item of our compactions cannot: the provider does not know it. */
+/** True if the client's own request can be sent. The provider does not know the items of Tidemark's compactions. */
 function canPass({ request: { compacted } }: ClientCall): boolean {
   return compacted === undefined
 }
 
-/** Answers, with an error, a request that continues our compaction when the engine cannot make the request for it. */
+/** Refuses a request that continues a compaction of Tidemark, which only the engine can send, when the engine cannot. */
 export function refuseCompacted(
   { codec, request: { compacted } }: ClientCall,
   reason: string,
@@ -119,8 +122,8 @@ export function refuseCompacted(
 }
 
 /**
- * Answers a client that asks for a compaction: records its new messages, compacts the log, and returns an item that stands for the
- * compacted log. If nothing can be compacted, the item stands for the log as it is.
+ * Answers a client that asks for a compaction: records its new messages, compacts the log, and returns an item that
+ * stands for the compacted log. If nothing can be compacted, the item stands for the log as it is.
  */
 export async function exchangeCompaction(
   conversation: ClientConversation,
@@ -157,7 +160,7 @@ const NOT_RECORDED: ReadonlySet<string> = new Set<RequestNotTaken['reason'] | 'b
   'busy',
 ])
 
-/** Reduces the context after the window has cut a response. If that is possible, counts the cost of the response and returns true. */
+/** Reduces the context after the window has cut a response. If it can, counts the response's cost and returns true. */
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {
   const outcome = await handleRefusal(conversation.open, createOverflowFailure(cut))
   if (!outcome.ok || outcome.act !== 'changed') return false
@@ -195,8 +198,8 @@ function countPassing(
 }
 
 /**
- * True if the client continues a response that the provider stores, and the context was never rewritten. The provider then has the same
- * conversation as the engine, so the client's own request is sent.
+ * True if the client continues a response that the provider stores, and the context was never rewritten. The provider
+ * then has the same conversation as the engine, so the client's own request is sent.
  */
 function isKnownAtProvider({ open }: ClientConversation, { codec, request }: ClientCall): boolean {
   const { continues, compacted } = request
@@ -298,8 +301,8 @@ function isAboutRequest({ kind }: ModelFailure): boolean {
 }
 
 /**
- * Sends the client's own request. If the provider accepts it, the engine's request was at fault; if not, the client gets the error. But if
- * the client's own is only too long by now, the client gets `refused`, the response to the engine's request, which says what is wrong.
+ * Sends the client's own request. If the provider accepts it, the engine's request was at fault; if not, the client gets the
+ * error. But if it is only too long by now, the client gets `refused`, the response to the engine's request.
  */
 async function retryUnchanged(
   conversation: ClientConversation,
@@ -339,7 +342,7 @@ function readErrorText({ status, headers }: Response, text: string, codec: Provi
   return classifyClientError({ status, body: text, headers }, codec, Date.now())
 }
 
-/** Sends the client's request as it is. It is recorded only for the reason `failed`: it belongs to the conversation, and the engine failed. */
+/** Sends the client's request as it is. Recorded only for `failed`, as it then belongs to the conversation. */
 async function passOn(
   conversation: ClientConversation,
   call: ClientCall,

@@ -1,6 +1,6 @@
 /**
- * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. In the mode `manage`, each
- * request of a conversation is replaced by one of its session; everything else goes through unchanged.
+ * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. In the mode
+ * `manage`, each request of a conversation is replaced by one of its session; everything else goes through unchanged.
  */
 import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
 import type { Reply } from '@tidemark/core/engine/reply'
@@ -118,7 +118,7 @@ function withCompaction(call: ClientCall): ClientCall {
   return { ...call, request: { ...call.request, asksCompaction: true } }
 }
 
-/** Throws `bad-option`, with the name of the function that got the options. */
+/** Throws `bad-option` for wrong options. `place`: name of the function that got them, for the message. */
 export function checkFetchOptions(place: string, options: object): void {
   if (!isObject(options))
     throw badOptionError('options', `${place}: expected options, as in { session: "fix-login" }.`)
@@ -131,7 +131,7 @@ export function checkFetchOptions(place: string, options: object): void {
       throw badOptionError(name, `${place}: ${name}: expected a number above 0.`)
 }
 
-/** Returns the kind and protocol of a request; null if it goes through unchanged. `own`: the protocol of the session. */
+/** Returns protocol and kind of a POST request by its path; null for others. `own`: the session's protocol, tried first. */
 export function findRoute(
   input: Parameters<Fetch>[0],
   init: Parameters<Fetch>[1],
@@ -150,8 +150,8 @@ function findPostPath(input: Parameters<Fetch>[0], init: Parameters<Fetch>[1]): 
 }
 
 /**
- * Returns a function that reports, once for each path, that requests of another API are passed on unchanged. A client that uses only such
- * an API is not managed at all.
+ * Returns a function that reports, once for each path, that requests of another API are passed on unchanged. A client
+ * that uses only such an API is not managed at all.
  */
 export function createUnmanagedNotice(
   report: (message: string) => void,
@@ -312,7 +312,7 @@ async function enterConversation(
   }
 }
 
-/** Counts the tokens of the request that the engine would send. Otherwise a client would compact what is compacted already. */
+/** Counts the tokens of the engine's request. The count of the client's list would make the client compact once more. */
 async function countForClient(conversations: ClientConversations, call: ClientCall): Promise<Response> {
   const { codec, input, init, url, headers, upstream, request } = call
   const conversation = await conversations.find(call).catch(() => null)

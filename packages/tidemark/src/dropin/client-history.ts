@@ -1,6 +1,6 @@
 /**
- * Compares a client's message list, which has the whole conversation, with the conversation in the log: which messages are new, and where
- * the client changed its history. Reads only the log, so a restart does not change the outcome.
+ * Compares a client's message list, which has the whole conversation, with the conversation in the log: which messages
+ * are new, and where the client changed its history. Reads only the log, so a restart does not change the outcome.
  */
 import { isMissingPrompt } from '@tidemark/core/context/flatten'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
@@ -47,14 +47,14 @@ export interface HistoryMatch {
   /** How the client changed its history; null if it only added messages. */
   readonly change: HistoryChange | null
   /**
-   * uuid of the first record that the client's list does not have, or has in another version: the new branch begins before it. Null if no
-   * branch is needed: the client only added messages, or the model is no longer shown what it changed.
+   * uuid of the first record that the client's list lacks, or has in another version: the new branch begins before it. Null if no
+   * branch is needed, because the client only added messages, or changed only what the model is no longer shown.
    */
   readonly divergesAt: string | null
   /**
-   * Set if the client has another version of a message, such as other inputs of calls or no thinking; a branch continues with that version.
-   * `newest`: of the newest response, which alone is not reported as a change. `earlier`, `hidden`: of an older message, reported as
-   * `edited`; the model is no longer shown a `hidden` one.
+   * Set if the client has another version of a message, such as other inputs of calls or no thinking; a branch
+   * continues with that version. `newest`: of the newest response, which alone is not reported as a change. `earlier`,
+   * `hidden`: of an older message, reported as `edited`; the model is no longer shown a `hidden` one.
    */
   readonly amends: 'newest' | 'earlier' | 'hidden' | null
   /** Returns true if the client's list still has, in some version, everything that the compaction left in the context. */
@@ -71,7 +71,7 @@ export interface HistoryMatch {
   readonly follows: KnownHistory | null
 }
 
-/** The last result for each state of a conversation, because several steps need the same comparison. */
+/** The last result for each state of a conversation, because several steps of one request need the same comparison. */
 const lastMatches = new WeakMap<SessionState['view'], LastMatch>()
 
 interface LastMatch {
@@ -82,7 +82,7 @@ interface LastMatch {
 
 type ComparedState = Pick<SessionState, 'session' | 'view'>
 
-/** What is known about thinking that a client has left out. */
+/** Which differences in thinking do not count as changes of the client. */
 interface ThinkingRules {
   /** Ids of the responses whose thinking was removed before the client got them. */
   readonly hidden: ReadonlySet<string>
@@ -93,7 +93,7 @@ interface ThinkingRules {
 /** What the comparison needs besides the messages of a request. */
 interface MatchRules extends ThinkingRules, Pick<ClientRequest, 'findExactBlock'> {}
 
-/** The parts of an open session that are compared. `history`: an earlier list of the client that the log has; it only saves time. */
+/** The parts of an open session that are compared. `history`: an earlier list of the client, which only saves time. */
 interface ComparedSession extends ThinkingSession {
   readonly client: { readonly history: KnownHistory | null } | null
 }
@@ -109,8 +109,8 @@ export function matchRequest(session: ComparedSession, request: ClientRequest): 
 }
 
 /**
- * Compares a list in which a compaction item of ours replaces the conversation up to a record. Messages before the item, such as rules that
- * the client writes again, are new unless the log has them before that record.
+ * Compares a list in which a compaction item of Tidemark replaces the conversation up to a record. Messages before the
+ * item, such as rules that the client writes again, are new unless the log has them before that record.
  */
 function matchCompacted(
   state: ComparedState,
@@ -127,7 +127,7 @@ function matchCompacted(
   return matchMessagesAfter(state, [...before.filter(isNew), ...messages], record)
 }
 
-/** Compares the messages of a request with the log of a session. */
+/** Compares a whole message list with the log of a session. The last result for each state is kept. */
 function matchHistory(session: ComparedSession, request: ClientRequest): HistoryMatch {
   const { state } = session
   const known = session.client?.history ?? null
@@ -143,8 +143,8 @@ function matchHistory(session: ComparedSession, request: ClientRequest): History
 }
 
 /**
- * Returns true if the log has messages, but neither the first message nor any tool call of a request. Much faster than comparing the lists,
- * and most conversations that are compared with a request are other ones.
+ * Returns true if the log has messages, but neither the first message nor any tool call of a request. Much faster than
+ * comparing the lists, and most conversations that are compared with a request are other ones.
  */
 export function isOtherConversation({ state }: ComparedSession, { messages }: ClientRequest): boolean {
   const { branch, records, callRecords } = state.session
@@ -193,8 +193,8 @@ export function matchMessagesAfter(
 }
 
 /**
- * Returns the uuid of the last record of a response on the branch; undefined if the branch does not have it. A response whose tool results
- * changed is recorded again with another id (`readResponse`), and is found by its calls.
+ * Returns the uuid of the last record of a response on the branch; undefined if the branch does not have it. A response
+ * whose tool results changed is recorded again with another id (`readResponse`), and is found by its calls.
  */
 export function findResponseEnd(session: SessionLog, id: string): string | undefined {
   const calls = new Set(
@@ -209,7 +209,7 @@ export function findResponseEnd(session: SessionLog, id: string): string | undef
   return listBranchRecords(session).findLast(isOwn)?.uuid
 }
 
-/** Returns what to remember of a client's messages after the new ones are in the log. */
+/** Returns the client's list, for the comparison with its next one, after the new messages are in the log. */
 export function toKnownHistory(
   { session }: ComparedState,
   messages: readonly ClientMessage[],
@@ -223,7 +223,7 @@ export function toKnownHistory(
   return { messages: all, branch: session.branch, shared: shared + added.length, sharesCalls: hasCalls }
 }
 
-/** Copies lists and objects. Texts are shared, since they cannot change. */
+/** Returns a deep copy of a JSON value. Texts are shared, because they cannot change. */
 export function copyJson<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyJson) as T
   if (!isObject(value)) return value
@@ -331,7 +331,7 @@ interface ComparedLists {
   readonly readShown: () => ReadonlyMap<string, ShownEntry>
 }
 
-/** The parsed blocks of a request, kept because a request is compared with several conversations. */
+/** The parsed blocks of each request, because a request is compared with several conversations. */
 const givenParts = new WeakMap<readonly ClientMessage[], readonly Part[]>()
 
 function readGivenParts(messages: readonly ClientMessage[]): readonly Part[] {
@@ -375,7 +375,7 @@ function hasShown(lists: ComparedLists): boolean {
   return known.every((_, index) => places[index] !== null || !isShown(index))
 }
 
-/** Returns a function that lists what the model is shown. It does so on its first call, because most comparisons do not need it. */
+/** Returns a function that lists what the model is shown. It does so when first called, which most comparisons do not. */
 function createShownReader({ view }: ComparedState): () => ReadonlyMap<string, ShownEntry> {
   let shown: ReadonlyMap<string, ShownEntry> | null = null
   return () => {
@@ -389,9 +389,9 @@ function isPromptPart({ role, block }: Part): boolean {
 }
 
 /**
- * Returns a function that is true if the client has another version of a block: another input or result, other fields of the message,
- * or thinking left out or added. A difference only in thinking does not count if the client was never given that thinking, if the
- * provider requires it in the current turn, or if the context no longer shows the record or its thinking.
+ * Returns a function that is true if the client has another version of a block: another input or result, other fields of the
+ * message, or thinking left out or added. A difference only in thinking does not count if the client was never given that
+ * thinking, if the provider requires it in the current turn, or if the context no longer shows the record or its thinking.
  */
 function createAmendmentTest(
   given: readonly Part[],
@@ -422,8 +422,8 @@ function hasSameValue(one: Part, other: Part): boolean {
 }
 
 /**
- * Returns the first call of the newest response whose input has another spelling in the client's list than in the log; -1 if there is none.
- * Only the newest can still change: no request has contained it. Earlier ones are sent again as they were.
+ * Returns the first call of the newest response whose input has another spelling in the client's list than in the log; -1 if
+ * there is none. Only the newest can still change: no request has contained it. Earlier ones are sent again as they were.
  */
 function findRespelled(
   { known, given, shared, findRecord }: ComparedLists,
@@ -466,8 +466,8 @@ function isShownWhole(
 }
 
 /**
- * Returns where the client's list has the part of the log that the model is still shown, in one piece. Null if it does not, or if the
- * change is in that part.
+ * Returns where the client's list has the part of the log that the model is still shown, in one piece. Null if it does
+ * not, or if the change is in that part.
  */
 function findTail(lists: ComparedLists): { readonly start: number; readonly end: number } | null {
   const { known, given, shared, isSame } = lists
@@ -509,8 +509,8 @@ function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): r
 // A client may refer to items that its provider stores, by their ids, instead of sending them.
 
 /**
- * Returns the request with references replaced by the items of the log, so that the conversation is compared, summarized and searched as if
- * the client had sent them. Items that the log lacks stay references.
+ * Returns the request with references replaced by the items of the log, so that the conversation is compared,
+ * summarized and searched as if the client had sent them. Items that the log lacks stay references.
  */
 export function withStoredItems(log: SessionLog, request: ClientRequest): ClientRequest {
   const { messages, findExactBlock } = request
@@ -557,8 +557,8 @@ function readStoredItems(log: SessionLog): StoredItems {
 }
 
 /**
- * Returns the parts of the client's list that equal what the engine would send. They are sent as the client wrote them, with fields that
- * the engine does not record. After a rewrite, only the system prompt can be equal.
+ * Returns those parts of the client's list (system prompt, messages) that say what the engine would send, as the client wrote
+ * them, with fields that the engine does not record; null for a part that differs, as messages do after a rewrite.
  */
 export function keepClientList(
   { state }: OpenSession,
@@ -578,9 +578,9 @@ export function keepClientList(
 }
 
 /**
- * Types of blocks, without the engine's placeholder. The client decides which thinking goes back, and in which order its own messages
- * stand between two answers: not every provider wants results first, or system messages behind a prompt. Some clients join messages of
- * one side, and some do not.
+ * Lists the types of the blocks, in a form that is equal for lists that say the same: thinking and the engine's
+ * placeholders are left out, and the blocks between two responses are sorted. Clients differ in which thinking they
+ * send back, in the order of their own messages, and in whether they join them.
  */
 function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[]): readonly string[] {
   const shape: string[] = []

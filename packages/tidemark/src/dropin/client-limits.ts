@@ -9,7 +9,10 @@ import { createTurnContext } from '../session/turn-host.ts'
 /** The status of a request whose cost could not be counted. SDKs do not send it again. */
 const UNCOUNTED_STATUS = 400
 
-/** Returns the refusal of a request that must not be sent, neither the client's nor the engine's; null if it may be sent. */
+/**
+ * Returns a refusal if the session has reached a limit, or if it limits dollars and the price of the request's model is
+ * unknown. Then neither the client's request nor the engine's is sent. Null if it may be sent.
+ */
 export async function refuseAtLimit(
   open: OpenSession,
   { codec, request }: { readonly codec: ProviderCodec; readonly request: Pick<ClientRequest, 'model'> },
@@ -28,12 +31,12 @@ export async function refuseAtLimit(
   return failure?.reason === 'limit' ? refuseForLimit(codec, failure.message) : null
 }
 
-/** Returns the refusal of a request at a limit of its session. */
+/** Creates the refusal of a request whose session has reached a limit, with status 402. */
 export function refuseForLimit(codec: ProviderCodec, message: string): Response {
   return createRefusalResponse(codec, LIMIT_STATUS, `Tidemark: ${message}`)
 }
 
-/** Returns the refusal of a request that cannot be counted, although the sessions have limits. */
+/** Creates the refusal (status 400) of a request that cannot be counted, although sessions have limits. */
 export function refuseUncounted(codec: ProviderCodec, why: string): Response {
   return createRefusalResponse(
     codec,

@@ -1,6 +1,6 @@
 /**
- * Passes the response to a client's request on as it arrives, with pings while it is awaited, and hands its reply to the caller. Of a
- * response that broke off, the part that arrived is handed over, because the provider bills it.
+ * Passes the response to a client's request on as it arrives, sends pings while it is awaited, and hands the decoded
+ * reply to the caller. If the response breaks off, what arrived is handed over, because the provider bills it.
  */
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import { createFailure } from '@tidemark/wire/failure/classify-failure'
@@ -19,7 +19,7 @@ interface ResponseReader {
 /** The failure if the client stopped waiting for a response, or reading it. */
 export const CLIENT_ABORTED = createFailure('aborted', 'The client no longer waits for the answer')
 
-/** Returns the response for the client, from which the reply is read as the client reads it. */
+/** Returns the response for the client. `reader` gets the reply, decoded while the client reads the stream. */
 export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
   if (isEventStream(response) && response.body !== null)
     return new Response(createReadStream(response.body, reader), copyHead(response))
@@ -43,7 +43,7 @@ export function withBodyText(response: Response, text: string): Response {
   return new Response(response.body === null ? null : text, copyHead(response))
 }
 
-/** Returns status and headers of a response that gets another body: without the length and the encoding of the old one. */
+/** Returns status and headers for a copy of a response with another body: without length and encoding of the old one. */
 export function copyHead({ status, statusText, headers }: Response): ResponseInit {
   const kept = new Headers(headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
@@ -105,8 +105,8 @@ async function* passChunks(
 }
 
 /**
- * Returns the response when it arrives. If that takes longer than `afterMs`, for example during a compaction, a stream of pings begins, so
- * that clients do not give up; an error then comes as an event of the stream.
+ * Returns the response when it arrives. If that takes longer than `afterMs`, for example during a compaction, a stream
+ * of pings begins, so that clients do not give up; an error then comes as an event of the stream.
  */
 export async function withPings(
   answer: Promise<Response>,

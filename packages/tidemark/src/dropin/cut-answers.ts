@@ -1,6 +1,6 @@
 /**
- * Keeps back answers that the context window has cut. The client's run would end with such an answer, so the context is reduced and the
- * model is called again.
+ * Holds back responses that end early because the context window is full. The client would take such a response for the
+ * end of its run, so the context is reduced and the model is called again.
  */
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
@@ -17,13 +17,13 @@ import { copyHead, isEventStream, withBodyText } from './client-response.ts'
 interface HeldResponse {
   /** The response to pass on, complete even if part of it was already read. */
   readonly response: Response
-  /** The answer that the window cut; null if it was not cut, or if the response was passed on before its end. */
+  /** The reply that the window cut; null if it was not cut, or if the response is passed on before its end. */
   readonly cut: Reply | null
 }
 
 /**
- * Reads as much of a response as is needed to know whether the window cuts it. A response without a stream is read whole. A stream is kept
- * back to its end only if the counted prompt leaves less room than the longest answer so far took.
+ * Reads as much of a response as is needed to know whether the window cuts it. A response without a stream is read whole. A
+ * stream is held back until its end only if the prompt leaves less room than the session's longest response took.
  */
 export async function detectCutAnswer(session: OpenSession, response: Response): Promise<HeldResponse> {
   const codec = findCodec(session.model.choice)
@@ -40,8 +40,8 @@ export async function detectCutAnswer(session: OpenSession, response: Response):
 }
 
 /**
- * Reads the beginning of a stream, until the model begins to generate. `refusal`: set if the provider refuses the prompt there as too long,
- * else null. `response`: the response to pass on.
+ * Reads the beginning of a stream, until the model begins to generate, if the provider may refuse prompts there.
+ * `refusal`: the failure if it refuses the prompt as too long, else null. `response`: the response to pass on.
  */
 export async function readRefusalInStream(
   response: Response,
@@ -71,14 +71,14 @@ export async function readRefusalInStream(
   return { response: new Response(replay(chunks, reader, fault), copyHead(response)), refusal }
 }
 
-/** The size of the window, of the prompt as it is estimated, and of the longest answer so far. */
+/** Tokens of the window, of the prompt (an upper estimate), and of the longest response so far. */
 interface AnswerRoom {
   readonly window: number
   readonly prompt: number
   readonly longest: number
 }
 
-/** Returns null if the window is unknown, or cannot cut the answer: the largest one fits, or the provider refuses the request. */
+/** Returns null if the window cannot cut the response (even the longest fits, or such requests are refused) or is unknown. */
 function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const host = createTurnHost(session)
   const { profile, compaction } = host
@@ -121,7 +121,8 @@ async function holdStream(
       state = next
       for (const event of events) {
         const usage = readFirstUsage(event)
-        // Some providers report usage at the end only; their client gets the answer as it comes all the same.
+        // Some providers report usage only at the end. The estimate of the prompt is then used, so that their streams
+        // are not always held back.
         if (mustWait === null && (usage !== null || event.type === 'reply-started'))
           mustWait = (usage === null ? prompt : countContextTokens(usage)) + longest > window
         if (event.type === 'reply-ended' && isCut(session, event.reply)) cut = event.reply
@@ -159,10 +160,10 @@ function replay(
   return new ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** The failure for an answer that the window cut: the prompt is too long to leave room for the whole answer. */
+/** Creates the failure for a response that the window cut: the prompt was too long to leave room for it. */
 export function createOverflowFailure({ usage }: Reply): ModelFailure {
   const actual = countContextTokens(usage)
-  // The next prompt must be shorter by what this answer took, so that an answer twice as long fits.
+  // The next prompt must be shorter by what this response took, so that a response twice as long fits.
   const limit = actual - countOutputTokens(usage)
   return {
     kind: 'overflow',

@@ -1,6 +1,6 @@
 /**
- * Exports the conversation of a session as the message list that a client would have: without summaries, placeholders and additions of the
- * engine. Its use is to leave `take` or `tidemark.fetch` with the whole conversation.
+ * Exports the conversation of a session as the message list that a client would have: without summaries, placeholders
+ * and additions of the engine. Its use is to leave `take` or `tidemark.fetch` with the whole conversation.
  */
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { restoreSpilledResults } from '@tidemark/core/history/spill-results'
@@ -24,7 +24,7 @@ export async function listOriginalMessages({
   settings,
   model,
 }: OpenSession): Promise<readonly ApiMessage[]> {
-  // A provider may accept thinking only after the messages it was generated from. A rewrite changed these, so later thinking is left out.
+  // A provider may accept thinking only after the messages it was generated from. After a rewrite it is left out.
   const rewritten = findFirstDifferencePosition(state, model.choice.profile)
   const messages: OpenMessage[] = []
   for (const [index, record] of listBranchRecords(state.session).entries()) {

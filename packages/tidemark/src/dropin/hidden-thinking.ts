@@ -1,6 +1,6 @@
 /**
- * Removes thinking from responses before a client gets them. Some models accept thinking only after exactly the messages it was generated
- * from. After a rewrite, the client's own list differs from those, so a client that leaves the session would be refused.
+ * Removes thinking from responses before a client gets them. Some models accept thinking only after exactly the messages it was
+ * generated from. After a rewrite the client's list differs from those, so a client that leaves the session would be refused.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
@@ -10,13 +10,13 @@ import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-l
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type Part, readResponse } from '../session/conversation-parts.ts'
 
-/** The parts of an open session that are read. */
+/** The state and the model of an open session. */
 export interface ThinkingSession {
   readonly state: SessionState
   readonly model: { readonly choice: { readonly profile: ProviderProfile } }
 }
 
-/** True if the provider would refuse the thinking of the next response after the client's own messages. */
+/** True if thinking must be removed from the next response: the provider would refuse it after the client's own messages. */
 export function mustHideThinking({ state, model }: ThinkingSession): boolean {
   return findFirstDifferencePosition(state, model.choice.profile) !== Number.POSITIVE_INFINITY
 }
@@ -32,9 +32,9 @@ export function listHiddenThinking(
 }
 
 /**
- * Returns the first position on the branch where the model is shown something other than the client's messages: a summary, a placeholder,
- * an announcement, or a system prompt or tools that changed after a response. Infinity if there is none, or if the model accepts thinking
- * anywhere. Read from the log, so a restart does not change it.
+ * Returns the first position on the branch where the model is shown something other than the client's messages: a
+ * summary, a placeholder, an announcement, or a system prompt or tools that changed after a response. Infinity if there
+ * is none, or if the model accepts thinking anywhere. Read from the log, so a restart does not change it.
  */
 export function findFirstDifferencePosition(
   { session }: Pick<SessionState, 'session'>,
@@ -58,8 +58,8 @@ export function findFirstDifferencePosition(
 }
 
 /**
- * True if this client drops the thinking of every response. It would then also have dropped the thinking in `hidden`, which it was never
- * given. Decided by the newest response that the client was given with thinking.
+ * True if this client drops the thinking of every response. It would then also have dropped the thinking in `hidden`,
+ * which it was never given. Decided by the newest response that the client was given with thinking.
  */
 export function leavesOutThinking(
   session: SessionLog,
@@ -79,8 +79,8 @@ export function leavesOutThinking(
 }
 
 /**
- * True if the client sent the response with this call back without its thinking, so that the log has a second version of it. Null if the
- * response had no thinking. The first record of the call is the version that the client was given.
+ * True if the client sent the response with this call back without its thinking, so that the log has a second version
+ * of it. Null if the response had no thinking. The first record of the call is the version that the client was given.
  */
 function wasThinkingLeftOut(session: SessionLog, call: string): boolean | null {
   const { records } = session

@@ -1,7 +1,7 @@
 /**
- * Finds what a client has removed from messages that it still has, and removes it from the engine's texts that quote it. A replaced value
- * is removed word for word. After a long cut, which only saves space, only keys and ids are removed. Words that are still anywhere in the
- * client's list are never removed.
+ * Finds what a client has removed from messages that it still has, and removes it from the engine's texts that quote
+ * it. A replaced value is removed word for word. After a long cut, which only saves space, only keys and ids are
+ * removed. Words that are still anywhere in the client's list are never removed.
  */
 import { type Block, isTextBlock, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
@@ -21,7 +21,7 @@ interface TextChange {
   readonly isCut: boolean
 }
 
-/** A change of at most this many different words is a replaced value: a recovery phrase has 24. A larger one is a cut to save space. */
+/** A change of at most this many different words is a replaced value: a recovery phrase has 24. A larger one is a cut. */
 const MAX_VALUE_WORDS = 24
 
 /** A text that replaces at least this many others is a placeholder that saves space. */
@@ -40,9 +40,9 @@ const SEPARATORS = /[\s"'`,;:=()[\]{}<>|]+/u
 const encoder = new TextEncoder()
 
 /**
- * Lists the texts that have fewer words in the client's list than in the log. A removed message counts only if its neighbours are still
- * there and it is as short as a value, because clients also drop messages to save space. `places`: the index in the given list of each
- * known block.
+ * Lists the texts that have fewer words in the client's list than in the log. A removed message counts only if its
+ * neighbours are still there and it is as short as a value, because clients also drop messages to save space. `places`:
+ * the index in the given list of each known block.
  */
 export function listShortenedTexts(
   known: readonly Part[],
@@ -64,7 +64,10 @@ export function listShortenedTexts(
   )
 }
 
-/** Returns a function that applies the client's removals to a text. Null if the texts `ours` have nothing that `present` lacks. */
+/**
+ * Returns a function that applies the client's removals to a text. `ours`: the texts that it will be applied to.
+ * `present`: the client's list. Null if `ours` quotes nothing that the client has removed everywhere.
+ */
 export function createTextRemover(
   changes: readonly TextChange[],
   ours: unknown,
@@ -89,7 +92,7 @@ export function createTextRemover(
   }
 }
 
-/** A text that must not be sent again, and its replacement. `isWhole`: it is all that the client replaced in one place. */
+/** A text that must not be sent again, and its replacement. `isWhole`: it is all that was replaced in one place. */
 interface Replacement {
   readonly lost: string
   readonly instead: string
@@ -115,7 +118,7 @@ function compareBlocks(old: Block, now: Block): readonly TextChange[] {
   const texts = new Map(listTexts(now))
   return listTexts(old).flatMap(([path, before]) => {
     const after = texts.get(path) ?? ''
-    // A call or result that lost its end was cut by a program to save space. A text block that lost its end was changed on purpose.
+    // A program cuts the end of a call or result to save space. A text block that lost its end was changed on purpose.
     const isCut = !isTextBlock(old) && after !== '' && before.startsWith(after)
     return after === before ? [] : [{ before, after, isCut }]
   })

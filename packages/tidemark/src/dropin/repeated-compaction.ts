@@ -1,6 +1,6 @@
 /**
- * Keeps a compaction in effect when a client changes messages that the compaction replaced or quotes. The client's version is recorded,
- * then the compaction is repeated after it, without the texts that the client has removed.
+ * Keeps a compaction in effect when a client changes messages that the compaction replaced or quotes. The client's
+ * version is recorded, then the compaction is repeated after it, without the texts that the client has removed.
  */
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
@@ -29,7 +29,7 @@ interface CompactionToRepeat {
   readonly changeText: ((text: string) => string) | null
 }
 
-/** Returns the newest compaction in effect, with the clearings after it, if the client's change needs a branch; else null. */
+/** Returns the newest compaction in effect and the clearings after it, if the client's change needs a branch; else null. */
 export function findCompactionToRepeat(
   { state }: OpenSession,
   { continues, system, messages }: ClientRequest,
@@ -53,7 +53,7 @@ export function findCompactionToRepeat(
   const changeText = createTextRemover(changes, rewrites[0].map(readOwnTexts), [system, messages])
   return {
     rewrites,
-    // A summary that the provider wrote as a block must not be edited. It is then dropped, and the engine compacts anew if needed.
+    // A summary that the provider wrote as a block must not be edited. It is dropped, and the engine compacts anew if needed.
     canStay:
       keepsCompaction() && (changeText === null || !rewrites[0].some(({ type }) => type === 'assistant')),
     preserved: toNumbers(kept),
@@ -63,7 +63,7 @@ export function findCompactionToRepeat(
   }
 }
 
-/** Repeats the compaction on the client's branch, unless it is still in effect there unchanged. */
+/** Repeats the compaction on the client's branch, unless one is in effect there or `canStay` is false. */
 export async function repeatOnBranch(
   session: OpenSession,
   { rewrites, canStay, preserved, shown, last, changeText }: CompactionToRepeat,

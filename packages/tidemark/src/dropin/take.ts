@@ -1,6 +1,6 @@
 /**
- * Implements `session.take`: a client passes its whole request, the new messages are appended to the log, and the request to send instead
- * is returned. A request that cannot be taken is to be sent unchanged.
+ * Implements `session.take`: a client passes its whole request, the new messages are appended to the log, and the
+ * request to send instead is returned. A request that cannot be taken is to be sent unchanged.
  */
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
@@ -65,9 +65,9 @@ export type TakeOutcome<Body = RequestBody> = ReadyRequest<Body> | RequestNotTak
 export interface RequestNotTaken {
   readonly ok: false
   /**
-   * `side-call`: the request does not belong to the conversation. `not-yet`: a first request that may stay the only one; the conversation
-   * is recorded with its second request. `prefill`: the request ends with an assistant message. `unreadable`: not a Messages request.
-   * `failed`: the engine could not make a request. `limit`: a limit of the session is reached, and the request is not to be sent at all.
+   * `side-call`: not a request of the conversation. `not-yet`: a first request that may stay the only one; the conversation is
+   * recorded with its second. `prefill`: it ends with an assistant message. `unreadable`: no request that the engine can read.
+   * `failed`: the engine could not make a request. `limit`: a limit of the session is reached, and nothing is to be sent.
    */
   readonly reason: 'side-call' | 'not-yet' | 'prefill' | 'unreadable' | 'failed' | 'limit'
   readonly message: string
@@ -75,6 +75,7 @@ export interface RequestNotTaken {
 
 const queues = new WeakMap<OpenSession, WriteLock>()
 
+/** Implements `session.take` for an unparsed body, which is copied. Throws `bad-option` and `closed`. */
 export async function takeRequest<Body = RequestBody>(
   session: OpenSession,
   body: unknown,
@@ -124,8 +125,8 @@ export interface TakenRequest {
 }
 
 /**
- * Records a parsed request of a client. Returns the request to send instead, or why it was not taken. Keeps `request` without a copy: do
- * not change it afterwards. `codec`: the protocol in which the request came.
+ * Records a parsed request of a client. Returns the request to send instead, or why it was not taken. Keeps `request`
+ * without a copy: do not change it afterwards. `codec`: the protocol in which the request came.
  */
 export async function takeClientRequest(
   session: OpenSession,
@@ -146,7 +147,7 @@ function emitPassed({ listeners }: OpenSession, outcome: RequestNotTaken): Reque
 
 const UNREADABLE = 'It is no request that the engine can read.'
 
-/** An error of the session becomes a reason to pass the request on, so that the client gets its response. */
+/** Records the request and prepares the engine's. An error becomes a reason to pass the client's request on. */
 async function recordAndAnswer(
   session: OpenSession,
   given: ClientRequest,
@@ -182,8 +183,8 @@ export async function recordObservedRequest(
 }
 
 /**
- * For a client that asks for a compaction: records the messages of its request, which has its last tool results, then compacts the log. No
- * other request of the client is handled in between.
+ * For a client that asks for a compaction: records the messages of its request, which has its last tool results, then
+ * compacts the log. No other request of the client is handled in between.
  */
 export async function recordThenCompact(
   session: OpenSession,
@@ -231,8 +232,8 @@ function readBetaNames(betas: TakeOptions['betas']): readonly string[] {
 }
 
 /**
- * Makes the log match the client's list: starts a branch where the list has changed, appends new messages, pins what compactions must keep,
- * and repeats a compaction that is still valid.
+ * Makes the log match the client's list: starts a branch where the list has changed, appends new messages, pins what
+ * compactions must keep, and repeats a compaction that is still valid.
  */
 async function followClientList(
   session: OpenSession,
@@ -285,8 +286,8 @@ function createExactSearch(
 }
 
 /**
- * Sets the logged usage on responses that are recorded again after a change: on the one before the change, and on the last one if only the
- * message that it answered changed, for example by a reminder. Without usage, their size is only estimated.
+ * Sets the logged usage on responses that are recorded again after a change: on the one before the change, and on the last one if
+ * only the message that it answered changed, for example by a reminder. Without usage, their size is only estimated.
  */
 function withKnownUsage(
   { state: { session } }: OpenSession,
@@ -333,9 +334,9 @@ function noteClientRequest(
 }
 
 /**
- * Returns up to which record the next request should repeat this one; called before new messages are recorded. A client that changed a
- * message may change it in every request, such as a reminder in its last message: only what is before the change should be repeated. A
- * first request without cache markers may stay the only one.
+ * Returns up to which record the next request should repeat this one: a uuid, null for nothing, undefined for everything. Called
+ * before new messages are recorded. A client that changed a message may change it in every request, such as a reminder in its
+ * last message: only what is before the change should be repeated. A first request without cache markers may stay the only one.
  */
 function findRepeated(
   { state }: OpenSession,
@@ -343,7 +344,7 @@ function findRepeated(
   { isEmpty, divergesAt, change, amends }: HistoryMatch,
 ): string | null | undefined {
   if (isEmpty) return ttl === undefined ? null : undefined
-  // The client's version of the newest response no longer changes, and messages that the model is not shown are not in the request.
+  // The newest response does not change again, and the request has no messages that the model is not shown.
   if (divergesAt === null || amends === 'hidden' || (change === null && amends === 'newest')) return undefined
   const last = listBranchRecords(state.session).findLast(
     ({ type }) => type === 'user' || type === 'assistant',
@@ -352,9 +353,9 @@ function findRepeated(
 }
 
 /**
- * Returns the uuids of the new records to pin. The client sends them once and does not know when the engine compacts: its system messages;
- * what it sends before the first response, such as rules, memory files and environment; and after a compaction of its own, what it adds to
- * its summary and the prompts. `written`: number of records before the new ones.
+ * Returns the uuids of the new records to pin. The client sends them once and does not know when the engine compacts: its system
+ * messages; what it sends before the first response, such as rules, memory files and environment; and after a compaction of its
+ * own, what it adds to its summary and the prompts. `written`: number of records before the new ones.
  */
 function listRecordsToPin(
   session: OpenSession,
@@ -378,8 +379,8 @@ function listRecordsToPin(
 }
 
 /**
- * Returns what the new messages are. `opening`: the start of the conversation, perhaps edited. `compacted`: the client's replacement for
- * earlier messages, whose first response is gone. Null: a continuation.
+ * Returns what the new messages are. `opening`: the start of the conversation, perhaps edited. `compacted`: the
+ * client's replacement for earlier messages, whose first response is gone. Null: a continuation.
  */
 function findStart(
   { state }: OpenSession,
@@ -399,7 +400,7 @@ function isProgramText(content: MessageContent): boolean {
   return texts.length > 0 && texts.every(({ text }) => isHostNotice(text))
 }
 
-/** Splits messages before the first response that have a program's text, so that it can be pinned without the summary and prompt beside it. */
+/** Splits messages before the first response that have a program's text, so that it can be pinned without the rest. */
 function separateNotices(messages: readonly ClientMessage[]): readonly ClientMessage[] {
   const answer = messages.findIndex(({ role }) => role === 'assistant')
   return messages.flatMap((message, index) => {
@@ -459,8 +460,8 @@ async function branchOff(
 }
 
 /**
- * Handles other results for the calls of a response that the branch has left: a copy of the response precedes them. Returns null if the
- * branch still has that response.
+ * Handles other results for the calls of a response that the branch has left: a copy of the response precedes them.
+ * Returns null if the branch still has that response.
  */
 function matchAfterLeftResponse(
   { state }: OpenSession,
@@ -510,7 +511,7 @@ async function answerTaken(
   return refuseToTake(ready.reason === 'limit' ? 'limit' : 'failed', ready.message)
 }
 
-/** Switches to the model of the client's request, in the client's protocol. Returns why that is not possible, or null. */
+/** Switches to the client's model, in the client's protocol. Returns null, or why that is not possible. */
 async function adoptModel(
   session: OpenSession,
   model: string,
@@ -548,8 +549,8 @@ function createClientToolset({ state }: OpenSession, tools: readonly JsonObject[
 }
 
 /**
- * Returns the parameters as changes to those of the last request. Parameters that the client does not send are removed, also defaults such
- * as the output limit.
+ * Returns the parameters as changes to those of the last request. Parameters that the client does not send are removed,
+ * also defaults such as the output limit.
  */
 function toParameterChanges({ model }: OpenSession, parameters: JsonObject): JsonObject {
   const known = Object.keys({ ...model.parameters, ...model.parameterChanges })

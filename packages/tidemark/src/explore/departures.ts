@@ -1,6 +1,7 @@
 /**
- * What left the context of a logged session: for each compaction and clearing the blocks that the model was no longer shown, what the
- * summary does not mention, and which later call needed it. Texts are left out; `findDepartedText` has them.
+ * What left the context of a logged session: for each compaction and clearing the blocks that the model was no longer
+ * shown, what the summary does not mention, and which later call needed it. Texts are left out; `findDepartedText` has
+ * them.
  */
 import {
   type ContextEntry,
@@ -50,7 +51,10 @@ export function listDepartures(log: LogContents): readonly Departure[] {
   })
 }
 
-/** Returns the whole text of a block that left the context, by the key of the block; null if there is none. */
+/**
+ * Returns the whole text of a block that left the context, with secrets removed, by the key of the block; null if there
+ * is none.
+ */
 export function findDepartedText(log: LogContents, key: string): string | null {
   for (const { gone } of findRewrites(log)) {
     const found = gone.find((block) => block.key === key)
@@ -59,7 +63,7 @@ export function findDepartedText(log: LogContents, key: string): string | null {
   return null
 }
 
-/** Returns the texts of everything that left, by the keys of the blocks. */
+/** Returns the texts of all blocks that left the context, with secrets removed, by the keys of the blocks. */
 export function listDepartedTexts(log: LogContents): Readonly<Record<string, string>> {
   const blocks = findRewrites(log).flatMap(({ gone }) => gone)
   return Object.fromEntries(blocks.map(({ key, block }) => [key, readBlockText(block)]))
@@ -69,7 +73,7 @@ const EXCERPT_BEFORE = 60
 const EXCERPT_AFTER = 140
 const MAX_MATCHES = 200
 
-/** Searches what left the context, ignoring case. Each block gives at most one match. */
+/** Searches the texts that left the context, ignoring case. Each block gives at most one match, and at most 200 are returned. */
 export function searchDepartures(log: LogContents, wanted: string): readonly DepartedMatch[] {
   const sought = wanted.toLowerCase()
   const matches: DepartedMatch[] = []
@@ -94,7 +98,7 @@ interface FoundRewrite extends Pick<ContextRewrite, 'kind' | 'uuid' | 'summaryUu
   readonly gone: readonly GoneBlock[]
 }
 
-/** Kept as long as the contents of the log, because opening a block and searching need the same rewrites. */
+/** The rewrites of each log, for as long as its contents are in memory: opening a block and searching need them again. */
 const rewritesByLog = new WeakMap<LogContents, readonly FoundRewrite[]>()
 
 function findRewrites(log: LogContents): readonly FoundRewrite[] {

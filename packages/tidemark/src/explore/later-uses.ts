@@ -1,6 +1,6 @@
 /**
- * What the model wrote at each request of a log: names, paths, files that it read and lines that it edited. They are collected in one pass,
- * so that the search for the first later use of a fact or block does not read all texts again.
+ * What the model wrote at each request of a log: names, paths, files that it read and lines that it edited. They are
+ * collected in one pass, so that the search for the first later use of a fact or block does not read all texts again.
  */
 import { collectJsonStrings, describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'

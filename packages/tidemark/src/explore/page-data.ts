@@ -1,6 +1,6 @@
 /**
- * The JSON that the page of `tidemark ui` gets: reports of `inspect --json`, and details that are created when the user opens them. Types
- * only: the browser's code imports no other file of the library.
+ * The JSON that the page of `tidemark ui` gets: reports of `inspect --json`, and details that are created when the user
+ * opens them. Types only: the browser's code imports no other file of the library.
  */
 
 import type { BreakCause, LargeBlock, LoggedRequest, SessionReport } from '../inspect/report.ts'
@@ -17,7 +17,7 @@ export interface ListedSession
   readonly owner?: SessionOwner
 }
 
-/** The key of the gateway that a session belongs to. */
+/** Whose session it is: the key of the gateway, by its name. */
 export interface SessionOwner {
   readonly key: string
   readonly team: string | null
@@ -44,7 +44,7 @@ export interface SessionPage {
   readonly owner?: SessionOwner
 }
 
-/** Whether the newest compaction or clearing can be undone from the page. */
+/** Whether the newest compaction or clearing can be undone on the page, and if not, why. */
 export interface UndoState {
   /** The compaction or clearing; null if there is none in effect, or if the session is not one of Tidemark's own. */
   readonly target: { readonly id: string; readonly kind: 'compact' | 'clear' } | null
@@ -52,7 +52,7 @@ export interface UndoState {
   readonly why: string | null
 }
 
-/** A block as the page shows it: one line about it, and its whole text. */
+/** A block as the page shows it: one line about it, and its whole text without secrets. */
 export interface ShownBlock extends Pick<LargeBlock, 'kind' | 'tool' | 'what' | 'tokens'> {
   readonly role: string
   /** The line of the block's record in the log; null for a block without a record, such as a placeholder. */
@@ -88,14 +88,14 @@ export interface LostFact {
   readonly text: string
   /** The line of its record in the log; null if it is not known. */
   readonly line: number | null
-  /** Index of the first later request whose answer names it; null if none does. */
+  /** Index of the first later request whose response names it; null if none does. */
   readonly neededAt: number | null
 }
 
 /** A block that left the context. Its text is loaded when it is opened. */
 export interface DepartedBlock extends Omit<ShownBlock, 'text'> {
   readonly key: string
-  /** Index of the first later request whose answer needed it, and why; null if none did. */
+  /** Index of the first later request whose response needed it, with the reason in `how`; null if none did. */
   readonly neededAt: number | null
   readonly how: 'read again' | 'edited' | null
 }
@@ -132,10 +132,13 @@ export interface DepartedMatch {
   readonly excerpt: string
 }
 
-/** The session under one policy. */
+/** What the session would have cost under one policy, by a replay. */
 export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
   readonly points: readonly ReplayPoint[]
-  /** Dollars of recorded cache breaks that a replay does not repeat. They are subtracted from the recording before the comparison. */
+  /**
+   * Dollars of recorded cache breaks that a replay does not repeat. They are subtracted from the recording before the
+   * comparison.
+   */
   readonly breaksUsd: number
 }
 
@@ -180,7 +183,7 @@ export interface TeamKey extends SpendingRow {
   readonly isRevoked: boolean
 }
 
-/** Cache breaks with one cause. */
+/** What cache breaks with one cause have cost a team. */
 export interface TeamLoss {
   readonly cause: BreakCause
   readonly breaks: number

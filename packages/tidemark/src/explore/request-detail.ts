@@ -1,5 +1,5 @@
 /**
- * Rebuilds one request of a log: every block that the model was shown, in order, and what it answered. Texts are complete,
+ * Rebuilds one request of a log: every block that the model was shown, in order, and its response. Texts are complete,
  * with secrets removed. Takes about as long as an inspection of the log up to that request.
  */
 import { listTracedMessages } from '@tidemark/core/context/flatten'

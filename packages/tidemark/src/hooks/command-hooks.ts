@@ -1,6 +1,6 @@
 /**
- * Turns commands in settings into hooks. Matching commands of one event run at the same time, each once. A command that fails is reported
- * and changes nothing.
+ * Turns commands in settings into hooks. Matching commands of one event run at the same time, each once. A command that
+ * fails is reported and changes nothing.
  */
 import { HOOK_POINTS, type Hook, type SessionHooks } from '@tidemark/core/engine/hooks'
 import { isObject } from '@tidemark/core/log/json'
@@ -46,7 +46,10 @@ const OPTIONS: readonly (keyof HookCommands)[] = [
   'confine',
 ]
 
-/** Checks the option `hookCommands`. Returns what was expected instead; null if the option is valid. Throws for an invalid part. */
+/**
+ * Checks the option `hookCommands`. Returns null if it is valid, or what was expected if it is no object with
+ * `settings`. Throws `bad-option` for an unknown field and for invalid settings.
+ */
 export function findHookCommandsProblem(value: unknown): string | null {
   if (!isObject(value) || value.settings === undefined) return `an object with ${OPTIONS.join(', ')}`
   checkOptionNames('hookCommands', value, OPTIONS)
@@ -63,7 +66,7 @@ interface HookSession {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Returns the hooks of a session: the commands first, then the functions. */
+/** Returns the hooks of a session: at each point the commands first, as hooks that run them, then the functions. */
 export function joinCommandHooks(
   commands: HookCommands,
   session: HookSession,

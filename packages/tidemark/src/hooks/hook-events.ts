@@ -1,6 +1,6 @@
 /**
- * The events of hooks as commands see them: the JSON on standard input, and the meaning of exit code and output. The format is the one that
- * Claude Code documents for its hooks.
+ * The events of hooks as commands see them: the JSON on standard input, and the meaning of exit code and output. The
+ * format is the one that Claude Code documents for its hooks.
  */
 import type { SessionHooks } from '@tidemark/core/engine/hooks'
 import { isTextBlock, type MessageContent, toBlocks } from '@tidemark/core/log/block'
@@ -11,7 +11,7 @@ type HookInputs = {
   readonly [Point in keyof SessionHooks]-?: Parameters<NonNullable<SessionHooks[Point]>[number]['run']>[0]
 }
 
-/** What the output of a command can set: the fields of all hook outputs. */
+/** What a command can answer: the fields of the outputs of all hooks. Which of them count depends on the event. */
 export interface HookAnswer {
   readonly additionalContext?: string
   readonly newCustomInstructions?: string
@@ -23,6 +23,7 @@ export interface HookAnswer {
   readonly input?: JsonObject
 }
 
+/** How one event is presented to commands, and what their answers may do. */
 export interface EventShape<Input> {
   /** The text that a matcher is compared with. Without it, the event has no matcher. */
   readonly subject?: (input: Input) => string
@@ -147,8 +148,8 @@ function toText(content: MessageContent): string {
 }
 
 /**
- * Reads how a command ended. Exit code 0: its output counts. 2: it blocks, with standard error as the reason. Throws if the command failed,
- * which changes nothing and is shown to the user.
+ * Reads how a command ended. Exit code 0: its output counts. 2: it blocks, with standard error as the reason. Throws if
+ * the command failed, which changes nothing and is shown to the user.
  */
 export function readHookCommandEnd(
   event: string,

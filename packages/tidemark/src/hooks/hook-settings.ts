@@ -1,6 +1,6 @@
 /**
- * The `hooks` of a settings file: for each event a list of matchers, each with its commands. Checks them, merges those
- * of several files, and lists the commands of an event, each command once.
+ * The `hooks` of a settings file: for each event a list of matchers, each with its commands. Checks them, and lists the
+ * commands of an event, each command once.
  */
 import { HOOK_POINTS, type SessionHooks } from '@tidemark/core/engine/hooks'
 import { isObject } from '@tidemark/core/log/json'
@@ -92,7 +92,7 @@ function compileMatcher(matcher: string): ((subject: string) => boolean) | null 
   }
 }
 
-/** A command of an event, with all matchers that name it. */
+/** A command of an event, with all matchers under which the settings list it. */
 export interface HookCommand extends Pick<HookCommandSettings, 'command' | 'args' | 'timeout'> {
   /** Returns true if a matcher of the command accepts the text; always true for null, where the event has no matcher. */
   readonly accepts: (subject: string | null) => boolean

@@ -1,6 +1,6 @@
 /**
- * Runs the command of a hook: writes the input to standard input, and keeps output and errors up to a limit. Stopping the command also ends
- * every process that it started.
+ * Runs the command of a hook: writes the input to standard input, and keeps output and errors up to a limit. Stopping
+ * the command also ends every process that it started.
  */
 import { spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
@@ -39,7 +39,10 @@ function killRunningGroups(): void {
   for (const group of runningGroups) signalGroup(group, 'SIGKILL')
 }
 
-/** Runs a command to its end. Rejects if it cannot be started. Once `signal` is aborted, the result is not awaited. */
+/**
+ * Runs a command and waits for its end. Rejects if it cannot be started. After an abort of `signal`, its processes are
+ * ended; callers do not wait for the result then.
+ */
 export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd> {
   const { command, args, cwd, env, input, signal, wrap = (...call) => call } = given
   const [program, programArguments] = wrap(
@@ -77,8 +80,8 @@ export async function runHookCommand(given: HookProcess): Promise<HookProcessEnd
 }
 
 /**
- * Returns the program and arguments that run a line in the shell. `--norc`: bash would mistake standard input for a remote connection and
- * read the user's `.bashrc`, whose output would count as the output of the hook.
+ * Returns the program and arguments that run a line in the shell. `--norc`: bash would mistake standard input for a
+ * remote connection and read the user's `.bashrc`, whose output would count as the output of the hook.
  */
 function createShellCall(line: string, env: NodeJS.ProcessEnv): readonly [string, readonly string[]] {
   const bash = findProgram('bash', env)

@@ -1,7 +1,6 @@
 /**
- * Finds the most likely cause of a cache break in a log. A log contains less than a live session, so comparing two
- * requests is not always enough. Other signs in the log are considered as well, such as a restart, a command or a
- * notice.
+ * Finds the most likely cause of a cache break in a log. A log contains less than a live session, so comparing two requests is
+ * not always enough. Other signs in the log are considered as well, such as a restart, a command or a notice.
  */
 
 import type { CacheBreak, CacheBreakReason } from '@tidemark/core/cache/cache-break'
@@ -31,13 +30,14 @@ interface BreakCauseInput {
   readonly lifetime: CacheTtl
   /** True if the time of the previous request is the time at which it was logged, not the time of the API call. */
   readonly isUntimed: boolean
-  /**
-   * True if the response was logged as one record although other responses of the log have one record per streamed
-   * block.
-   */
+  /** True if the response was logged as one record although other responses of the log have one record per streamed block. */
   readonly isUnstreamed: boolean
 }
 
+/**
+ * Returns the first cause that applies, with its evidence. What the log proves comes before what it only suggests. If
+ * nothing in the log changed, the cause is `server-side`, or `not-known` if the log lacks the times of the calls.
+ */
 export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
   const { recordsSincePrevious: since } = miss.now
   const { reason } = miss.event
@@ -58,10 +58,7 @@ export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
   return { cause, evidence: `${evidence}; ${describeCacheRead(miss.event)}` }
 }
 
-/**
- * Returns the milliseconds between the request with the cache break and the previous request; 0 if the log lacks either
- * time.
- */
+/** Returns the milliseconds between the request with the cache break and the previous request; 0 if the log lacks either time. */
 function measureGapMs({ now, before }: BreakCauseInput): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
@@ -244,13 +241,11 @@ function seenEvidence(reason: CacheBreakReason): string | null {
   }
 }
 
-// Some timestamps in a log are the time of logging instead of the time of the API call. A forked session can begin with
-// a copy of another session's history, written all at once. The cache entries of the copied calls belong to the other
-// session.
+// Some timestamps in a log are the time of logging instead of the time of the API call. A forked session can begin with a copy of
+// another session's history, written all at once. The cache entries of the copied calls belong to the other session.
 
 /**
- * Checks whether `now` is the first call that a forked session made itself, after the history copied from the original
- * session.
+ * Checks whether `now` is the first call that a forked session made itself, after the history copied from the original session.
  */
 export function isFirstForkCall(
   begun: SessionRecord | undefined,

@@ -12,7 +12,7 @@ import { isClaudeCodeRestart } from '@tidemark/wire/readers/claude-code-reader'
 import type { LogRecord } from '@tidemark/wire/readers/log-reader'
 import type { BreakCause, ExplainedCause } from './report.ts'
 
-/** Searches the records logged since the previous request for one kind of cause; returns null if there is no sign of it. */
+/** Searches the records since the previous request for one kind of cause. Returns null if there is no sign of it. */
 type CauseFinder = (since: readonly LogRecord[]) => ExplainedCause | null
 
 /** Finds a restart of the host. A restart can change tools, system prompt and settings. */
@@ -65,9 +65,7 @@ export function findSettingCommand(
   })
 }
 
-/**
- * Finds an attachment in which the host informs the model about added or removed tools, or about changed instructions.
- */
+/** Finds an attachment in which the host informs the model about added or removed tools, or about changed instructions. */
 export const findChangeNotice: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
@@ -99,6 +97,7 @@ export const findToolLoad: CauseFinder = (since) =>
 const MEMORY_FILE_PATTERN =
   /(?:^|[\\/])(?:CLAUDE(?:\.local)?\.md|AGENTS\.md|\.mcp\.json|settings(?:\.local)?\.json)$/
 
+/** Finds a tool call that wrote a memory file or a settings file, whose content is part of the prefix. */
 export const findMemoryWrite: CauseFinder = (since) =>
   findFirst(since, (record) => {
     if (!isKnownRecord(record) || record.type !== 'assistant') return null

@@ -172,9 +172,8 @@ function breakCost(outcome: CacheCheckOutcome): number | null {
 }
 
 /**
- * Returns the cost of re-caching after a clearing that was logged before this call, or that the provider made for it;
- * null if there was none. A log does not show everything that a clearing removed, so all tokens that were cached again
- * count as its cost.
+ * Returns the cost of re-caching after a clearing that was logged before this call, or that the provider made for it; null if
+ * there was none. A log does not show everything that a clearing removed, so all tokens that were cached again count as its cost.
  */
 function measureClearingCost(now: ReplayedRequest, outcome: CacheCheckOutcome): ClearingCost | null {
   const { call } = now
@@ -424,9 +423,8 @@ function toRecordedClearing(
   }
 }
 
-// Claude Code logs one record per block of a streamed response. If a response was logged as one record, the stream had
-// most likely failed and the request was sent again without streaming. That request has other settings and misses the
-// cached prefix.
+// Claude Code logs one record per block of a streamed response. If a response was logged as one record, the stream had most
+// likely failed and the request was sent again without streaming. That request has other settings and misses the cached prefix.
 
 const STREAMED_SHARE = 0.9
 const FEWEST_RESPONSES = 10

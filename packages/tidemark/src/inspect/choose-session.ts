@@ -1,4 +1,4 @@
-/** Filters and selects sessions from a list of reports. */
+/** Finds the session that a user names by row or id in a list of reports, and filters the list by time. */
 import type { SessionReport } from './report.ts'
 
 type SessionChoice =
@@ -85,9 +85,7 @@ export function shortenSessionIds(reports: readonly SessionReport[]): readonly s
   return ids.map((id) => id.slice(0, length))
 }
 
-/**
- * Returns the sessions that ended at `moment` (milliseconds since 1970) or later, and the sessions without an end time.
- */
+/** Returns the sessions that ended at `moment` (milliseconds since 1970) or later, and the sessions without an end time. */
 export function filterSessionsSince(
   reports: readonly SessionReport[],
   moment: number,
@@ -98,8 +96,8 @@ export function filterSessionsSince(
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /**
- * Parses an age (`30m`, `12h`, `7d`, `2w`) or a date such as `2026-11-01` (local midnight), perhaps with a time. Returns the time in
- * milliseconds since 1970, or null for any other text.
+ * Parses an age (`30m`, `12h`, `7d`, `2w`) or a date such as `2026-11-01` (local midnight), perhaps with a time.
+ * Returns the time in milliseconds since 1970, or null for any other text.
  */
 export function parseSinceTime(text: string, now: number): number | null {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? []

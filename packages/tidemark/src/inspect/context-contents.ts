@@ -34,7 +34,10 @@ import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './rep
 /** Names of the file-reading tools in the supported hosts. */
 export const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
-/** Measures the content of the main conversation. `estimate`: returns the estimated tokens of a content block. */
+/**
+ * Returns the content fields of a report. `read`: the records of the main conversation. `estimate`: returns the
+ * estimated tokens of a block.
+ */
 export function measureContents(
   read: readonly LogRecord[],
   estimate: (block: Block) => number,
@@ -55,6 +58,7 @@ export function measureContents(
   }
 }
 
+/** Sums the tokens of all tools, and of all types of attachments, to one figure for each kind of content. */
 export function toTokensByClass(accounting: TokenBreakdown): ContentTokens {
   const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = accounting
   const sumTokens = (tallies: ReadonlyMap<string, TokenTally>): number =>
@@ -131,8 +135,8 @@ function findLargestBlocks(
 }
 
 /**
- * Lists the content blocks of a record. An attachment counts as one block with the text that the model reads. A message that the host wrote in place of a
- * model response has none.
+ * Lists the content blocks of a record. An attachment counts as one block with the text that the model reads. A message
+ * that the host wrote in place of a model response has none.
  */
 function listBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
@@ -142,6 +146,7 @@ function listBlocks(record: KnownRecord): readonly Block[] {
   return isSynthetic ? [] : toBlocks(record.message.content)
 }
 
+/** Describes a block in one line, with secrets removed. `calls`: the calls before it, which say what a result is of. */
 export function describeBlock(
   block: Block,
   record: KnownRecord,

@@ -197,15 +197,12 @@ export interface WindowEvidence {
   readonly peak: number
 }
 
-/**
- * Returns the context window of a logged session, and the number of tokens at which automatic compaction would begin.
- */
+/** Returns the context window of a logged session, and the number of tokens at which automatic compaction would begin. */
 export function detectWindow(
   clues: WindowEvidence,
 ): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
   const size = detectWindowSize(clues)
-  // Tidemark and Claude Code start automatic compaction at the same size. Codex uses another size, so none is reported
-  // for it.
+  // Tidemark and Claude Code start automatic compaction at the same size. Codex uses another size, so none is reported for it.
   const autoCompact = clues.format === 'codex' ? null : autoCompactThreshold(size.window, clues.model)
   return { ...size, autoCompact }
 }

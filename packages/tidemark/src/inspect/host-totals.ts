@@ -1,6 +1,6 @@
 /**
- * Compares the calls of a log with the totals that Claude Code keeps of the session itself. Claude Code does not log all
- * its calls: those that write summaries and titles are missing, and their cost is known only from these totals.
+ * Compares the calls of a log with the totals that Claude Code logs for the session. Claude Code does not log all its
+ * calls: those that write summaries and titles are missing, and their cost is known only from these totals.
  */
 import { isCompactBoundary, type SessionRecord } from '@tidemark/core/log/record'
 import { type ClaudeCodeTotals, readClaudeCodeTotals } from '@tidemark/wire/readers/claude-code-reader'
@@ -31,8 +31,8 @@ export function findHostTotals({ records, meta }: Pick<LogContents, 'records' | 
 }
 
 /**
- * Returns the name under which the totals list a model. It also tells the window, such as `claude-opus-5[1m]`. A name that no
- * totals list is returned unchanged.
+ * Returns the name under which the totals list a model, which may also tell the window: `claude-opus-5[1m]`. A name
+ * that the totals do not list is returned unchanged.
  */
 export function findNameInTotals(totals: HostTotals | null, model: string): string {
   return totals?.models.find(({ name }) => toModelId(name) === model)?.name ?? model
@@ -42,7 +42,7 @@ function toModelId(name: string): string {
   return name.replace(/\[.*\]$/, '')
 }
 
-/** What is known of the calls that the host made but did not log. */
+/** What shows that the host made calls which it did not log. */
 export interface UnloggedCalls {
   /** The host's own totals of the session; null if the log has none or the session begins with a copy of another. */
   readonly totals: HostTotals | null
@@ -51,8 +51,9 @@ export interface UnloggedCalls {
 }
 
 /**
- * Returns the host's totals, and the number of its compactions whose calls are not in the log. Only Claude Code leaves out the calls that
- * write summaries. Compactions copied from another session do not count, nor those that Tidemark made in a copy of the log.
+ * Returns the host's totals, and the number of its compactions whose model calls are not in the log. Only Claude Code
+ * leaves out the calls that write summaries. Compactions copied from another session do not count, nor those that
+ * Tidemark made in a copy of the log.
  */
 export function findUnloggedCalls(
   log: LogContents,

@@ -48,9 +48,7 @@ export interface NamedLog extends FoundLog {
   readonly file: string
 }
 
-/**
- * Finds the logs in the given files and folders, each log once, newest first.
- */
+/** Finds the logs in the given files and folders, each log once, newest first. A path without a log is listed as unreadable. */
 export async function findNamedLogs(
   paths: readonly string[],
   signal?: AbortSignal,
@@ -71,8 +69,9 @@ export async function findNamedLogs(
 }
 
 /**
- * Inspects one log after the other. If several files contain the same response, it is counted only for the oldest of
- * them, and for a copy that `tidemark compact` wrote only if no other file has it.
+ * Inspects one log after the other. A log that cannot be read is listed, and the others are still inspected. If several
+ * files contain the same response, it is counted only for the oldest of them, and for a copy that `tidemark compact`
+ * wrote only if no other file has it.
  */
 export async function inspectFiles(
   logs: readonly NamedLog[],

@@ -24,20 +24,18 @@ import { type DayFormatter, reportSpending } from './spending.ts'
 export interface InspectLogOptions {
   readonly catalogue: Catalogue
   readonly toDay: DayFormatter
-  /**
-   * Keys of the API calls that earlier log files contain. `inspectLog` adds the calls of the current log to the set.
-   */
+  /** Keys of the API calls that earlier log files contain. `inspectLog` adds the calls of the current log to the set. */
   readonly seenCalls: Set<string>
   /**
-   * Uuids of the prompts that the user typed and that earlier log files contain. `inspectLog` adds those of the current log to the set.
-   * Default: no prompt is in an earlier log file.
+   * Uuids of the prompts that the user typed and that earlier log files contain. `inspectLog` adds those of the current
+   * log to the set. Default: no prompt is in an earlier log file.
    */
   readonly seenPrompts?: Set<string>
 }
 
 /**
- * Creates the report of a log, then removes secrets from every text and name in it. Adds the calls of the log to
- * `options.seenCalls`.
+ * Creates the report of a log, then removes secrets from every text and name in it. Adds the calls and prompts of the
+ * log to `options.seenCalls` and `options.seenPrompts`, so that later logs do not count them again.
  */
 export function inspectLog(
   log: LogContents,
@@ -124,9 +122,7 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
   }
 }
 
-/**
- * Lists damaged lines and broken links between records in line order. Damage in the log files of subagents comes last.
- */
+/** Lists damaged lines and broken links between records in line order. Damage in the log files of subagents comes last. */
 function listDamage({ damage, agents }: LogContents, replayed: ReplayedSession): readonly LogDamage[] {
   const found: readonly LogDamage[] = [...damage, ...listStructuralDamage(replayed)]
   const own = found.toSorted((one, other) => one.line - other.line)
@@ -141,10 +137,7 @@ function listDamage({ damage, agents }: LogContents, replayed: ReplayedSession):
 /** Maximum number of broken links between records that are reported. */
 const MAX_STRUCTURAL_DAMAGE = 1_000
 
-/**
- * Lists broken links between records: missing parents, repeated uuids, and compaction boundaries that name unknown
- * records.
- */
+/** Lists broken links between records: missing parents, repeated uuids, and compaction boundaries that name unknown records. */
 function listStructuralDamage({ session, view }: ReplayedSession): readonly LogDamage[] {
   const links = session.damage.toArray()
   const last = links[MAX_STRUCTURAL_DAMAGE - 1]

@@ -18,6 +18,7 @@ import { createDuplicateFilter, type LogContents } from '../logs/read-log.ts'
 import type { UsageTotals } from './report.ts'
 
 export interface LoggedCall {
+  /** Identifies the call in all log files: see `toResponseKey`. */
   readonly key: string
   readonly model: string
   readonly at: string
@@ -29,6 +30,7 @@ export interface LoggedCall {
   readonly isCopy: boolean
   /** The program from whose log Tidemark copied the call; absent if the call was logged where it was read. */
   readonly copiedFrom?: LogFormat
+  /** The newest usage that was logged; null if none was. */
   readonly usage: TokenUsage | null
   /** The field `context_management` of the response, which reports what the provider cleared; absent if not logged. */
   readonly contextManagement?: unknown
@@ -151,8 +153,7 @@ function toPlausibleUsage({ usage, message }: AssistantRecord): TokenUsage | nul
 }
 
 /**
- * Checks whether an API call got a response. A Codex call without usage did not, because Codex records usage for every
- * response.
+ * Checks whether an API call got a response. A Codex call without usage did not, because Codex records usage for every response.
  */
 export function isAnsweredCall({ usage, copiedFrom }: LoggedCall, format: LogFormat): boolean {
   return (copiedFrom ?? format) !== 'codex' || usage !== null

@@ -167,6 +167,7 @@ export function toSentRequest(
   }
 }
 
+/** Returns the name under which the cache monitor keeps the requests of one conversation apart from those of others. */
 export function nameCallSource({ agent }: LoggedCall): string {
   return agent === null ? 'repl_main_thread' : `agent:${agent}`
 }
@@ -252,8 +253,7 @@ export function readCacheTtl(
   if (writes.short > 0 && !assumed.includes('lifetime')) return short
   if (before !== null) return before
   if (cache === null) return writes.short > 0 ? FIVE_MINUTES : AUTOMATIC
-  // For providers without cache markers, the profile lists TTLs that an account can choose, but none of them is the
-  // default.
+  // For providers without cache markers, the profile lists TTLs that an account can choose, but none of them is the default.
   return cache.maxMarkers === 0 ? AUTOMATIC : short
 }
 
@@ -277,8 +277,8 @@ export function findWriteLifetimes(cache: ProviderProfile['cache'] | null): {
 export const MIN_RESPONSE_GAP_MS = 1_000
 
 /**
- * Returns true if the logged times of two successive requests are less than a second apart. They are then the times of logging, and nobody
- * knows when the calls were made.
+ * True if the logged times of two successive requests are less than a second apart. They are then the times of logging,
+ * and the times of the calls are not known.
  */
 export function lacksCallTimes(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
   return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS

@@ -53,9 +53,7 @@ export interface SessionReport extends CacheReport {
   /** Total cost in dollars; null if the price of any call is unknown. */
   readonly costUsd: number | null
   readonly money: CostReport
-  /**
-   * True if the cost of some calls is based on estimated output tokens, because the log has implausibly few for them.
-   */
+  /** True if the cost of some calls is based on estimated output tokens, because the log has implausibly few for them. */
   readonly outputEstimated: boolean
   /** Number of calls whose cost is based on estimated output tokens. */
   readonly outputEstimatedCalls: number
@@ -83,9 +81,7 @@ export interface ContextCurve {
    * smaller window, inferred from the size at which the host compacted.
    */
   readonly windowFrom: 'log' | 'catalogue' | 'compactions' | null
-  /**
-   * Tokens at which automatic compaction would begin; null if the context window is unknown or the log is from Codex.
-   */
+  /** Tokens at which automatic compaction would begin; null if the context window is unknown or the log is from Codex. */
   readonly autoCompact: number | null
   /** The context size at each request of the main conversation. */
   readonly points: readonly ContextPoint[]
@@ -97,7 +93,7 @@ export interface ContextPoint {
   readonly tokens: number
 }
 
-/** A request of the main conversation that was answered. */
+/** A request of the main conversation that got a response with usage. */
 export interface LoggedRequest {
   /** Time of the response, as an ISO timestamp. */
   readonly at: string
@@ -131,13 +127,9 @@ export interface LoggedCompaction {
    */
   readonly postTokens: number | null
   readonly at: string | null
-  /**
-   * Number of requests before the compaction. It is also the index of the first request after it in `context.points`.
-   */
+  /** Number of requests before the compaction. It is also the index of the first request after it in `context.points`. */
   readonly afterCall: number
-  /**
-   * Dollars for the logged calls that wrote the summary, and for what the next request processed again; null if unknown.
-   */
+  /** Dollars for the logged calls that wrote the summary, and for what the next request processed again; null if unknown. */
   readonly costUsd: number | null
   /** True if the log contains an undo of the compaction. */
   readonly isUndone: boolean
@@ -214,8 +206,8 @@ interface UnloggedSpending {
   /** Number of compactions whose calls are not in the log. */
   readonly summaries: number
   /**
-   * Dollars by which the host's own totals exceed the logged calls, included in `spent`; negative if the logged calls were priced too
-   * high. Null if the log has no totals of the host for the whole session.
+   * Dollars by which the host's own totals exceed the logged calls, included in `spent`; negative if the logged calls
+   * were priced too high. Null if the log has no totals of the host for the whole session.
    */
   readonly usd: number | null
   /** Tokens by which the host's own totals exceed the logged calls; null as for `usd`. */
@@ -318,10 +310,7 @@ export interface LoggedCacheBreak {
   readonly source?: string
 }
 
-/**
- * The cost of re-caching after one clearing. `tokensRewritten` and `costUsd` have the same meaning as for a cache
- * break.
- */
+/** The cost of re-caching after one clearing. `tokensRewritten` and `costUsd` have the same meaning as for a cache break. */
 export interface ClearingCost {
   readonly at: string
   readonly tokensRewritten: number
@@ -333,8 +322,8 @@ export interface ClearingCost {
 }
 
 /**
- * The cause of a cache break. `server-side`: nothing in the log changed and the cache entry should not have expired.
- * `not-known`: nothing in the log changed, and the time between the requests is unknown.
+ * The cause of a cache break; each name says what changed. `server-side`: nothing in the log changed and the cache
+ * entry should not have expired. `not-known`: nothing in the log changed, and the time between the requests is unknown.
  */
 export type BreakCause =
   | 'model-changed'

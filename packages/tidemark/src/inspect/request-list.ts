@@ -34,6 +34,10 @@ interface RequestLister {
   list(): readonly LoggedRequest[]
 }
 
+/**
+ * Creates the lister. `estimate`: returns the estimated tokens of a block for the main model. `take` is called for each
+ * rebuilt request, in order; then `list` once.
+ */
 export function createRequestLister(estimate: (block: Block) => number, pricing: LogPricing): RequestLister {
   const counter = createEntryCounter(estimate)
   const counted: CountedRequest[] = []
@@ -133,8 +137,8 @@ function scaleContent(messages: RequestContent, tokens: number, system: number):
 }
 
 /**
- * Adds to each compaction what it cost: the calls that wrote its summary, as far as they are logged, and what the next
- * request had to process again. Null if a price is unknown, or if no request followed.
+ * Returns the report with `costUsd` of each compaction set: the logged calls that wrote its summary, plus the tokens
+ * that the next request could not read from the cache. Null if a price is unknown, or if no request followed.
  */
 export function withCompactionCosts<
   Report extends {

@@ -41,7 +41,7 @@ type SpendingFields =
 
 /**
  * Returns the cost fields of a report. `calls`: the API calls of the main conversation and of subagents. `cacheReport`:
- * the cache breaks of the same log.
+ * the cache breaks and clearing costs of the same log.
  */
 export function reportSpending(
   calls: readonly LoggedCall[],
@@ -83,7 +83,10 @@ export function reportSpending(
   }
 }
 
-/** Returns how long the cache writes of a class live, by the rules of the models that wrote them. */
+/**
+ * Returns how many seconds the cache writes of a class live, by the rules of the models that wrote them; null if that
+ * is unknown or differs.
+ */
 function findWriteSeconds(
   priced: readonly PricedLogCall[],
   kind: 'short' | 'long',
@@ -131,8 +134,8 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
 /**
  * Prices a logged call. Claude Code often logs the usage from the start of the stream, with too few output tokens. If
  * it has less than half of the output tokens estimated from the response's blocks, the estimate is priced instead.
- * Usage that was logged with a stop reason or with the runs of the call is final and never replaced. The result is stored in `priced`, if
- * given, and returned from there the next time.
+ * Usage that was logged with a stop reason, or split into the runs of the call (`parts`), is final and never replaced.
+ * The result is stored in `priced`, if given, and returned from there the next time.
  */
 export function priceLogCall(
   call: LoggedCall,
@@ -230,9 +233,7 @@ interface SpendingRow {
   unlogged: number | null
 }
 
-/**
- * Returns the spending of a session, one row for each day and model. Totals over many sessions are sums of these rows.
- */
+/** Returns the spending of a session, one row for each day and model. Totals over many sessions are sums of these rows. */
 function listSpending(
   calls: readonly PricedLogCall[],
   { cacheBreaks, clearingCosts }: CacheReport,
@@ -292,8 +293,7 @@ export function createDayFormatter(timeZone?: string): DayFormatter {
 }
 
 /**
- * Creates a date format; null if the time zone is unknown. The variable `TZ` may have values that only a C library
- * understands.
+ * Creates a date format; null if the time zone is unknown. The variable `TZ` may have values that only a C library understands.
  */
 function createDateFormat(timeZone?: string): Intl.DateTimeFormat | null {
   const zone = timeZone === undefined || timeZone === '' ? {} : { timeZone }

@@ -1,6 +1,6 @@
 /**
- * Tidemark for a client that has its own model, address and credentials, which are taken from its requests. The engine's own calls, such as
- * those for summaries, go to the same address with the same credentials.
+ * Tidemark for a client that has its own model, address and credentials, which are taken from its requests. The
+ * engine's own calls, such as those for summaries, go to the same address with the same credentials.
  */
 import { describeThrown } from '@tidemark/core/errors'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
@@ -25,14 +25,17 @@ export interface ClientTidemarkOptions
 }
 
 export interface ClientTidemark {
-  /** Answers a request of the client. `send` sends a request as the client would. */
+  /**
+   * Answers a request of the client. `send` sends a request as the client would. A request that cannot be managed is
+   * sent unchanged.
+   */
   answer(url: string, init: RequestInit, send: Fetch): Promise<Response>
   /** Undoes a compaction or clearing of a session that is open here; else null. Refused while a request runs. */
   undo(session: string, id: string): Promise<{ readonly ok: boolean; readonly message: string } | null>
   close(): Promise<void>
 }
 
-/** The library and its `fetch`, for the clients of one provider. */
+/** A Tidemark object and its `fetch`, for one protocol. */
 interface OpenedTidemark {
   readonly tide: Tidemark
   readonly fetch: Fetch
@@ -41,13 +44,17 @@ interface OpenedTidemark {
 /** A server other than OpenAI that speaks Chat Completions. No catalogue has its models. */
 export type ServerOptions = Pick<CompatibleOptions, 'dialect' | 'window'>
 
+/**
+ * Creates the object. The model comes from the first request of each protocol. `server`: set if Chat Completions goes to a server
+ * that is not OpenAI's. Throws `bad-option`.
+ */
 export function createClientTidemark(options: ClientTidemarkOptions, server?: ServerOptions): ClientTidemark {
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
   const opened = new Map<ClientRoute['codec'], OpenedTidemark>()
 
-  /** Sends a call of the engine to the address, and with the credentials, of the client's request that it serves, else of the last one. */
+  /** Sends a call of the engine as the client's request for which it is made would be sent, else as the last one. */
   const sendForEngine: Fetch = (input, init) => {
     const connection = clientConnections.getStore() ?? last
     if (connection === null) throw new Error('The client has not sent a request yet.')

@@ -1,4 +1,4 @@
-/** The public `Session` object: one conversation. Other files of this folder implement its methods. */
+/** The public `Session` object: one conversation. The files of the folder `session` implement its methods. */
 import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import type { CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
@@ -85,9 +85,8 @@ export interface Session {
   readonly damage: readonly Damage[]
 
   /**
-   * Appends messages to the log and returns the uuids of their records. The messages are durable when the promise
-   * resolves. Works at any time, also during a run or a compaction; while a reply is streamed, it waits for the end of
-   * the reply.
+   * Appends messages to the log and returns the uuids of their records. The messages are durable when the promise resolves. Works
+   * at any time, also during a run or a compaction; while a reply is streamed, it waits for the end of the reply.
    *
    * @example const [prompt] = await session.append(user('Fix the login page.'))
    */
@@ -110,10 +109,9 @@ export interface Session {
   take<Body = RequestBody>(body: object, options?: TakeOptions): Promise<TakeOutcome<Body>>
 
   /**
-   * Tells the engine that the provider refused the request of `next`, with the error of your client. The context is
-   * changed as the refusal asks (compacted, or without refused media or thinking), so that `next` returns another
-   * request. A request that was refused for good is never returned again; for a fault that may pass, the outcome says
-   * how long to wait.
+   * Tells the engine that the provider refused the request of `next`, with the error of your client. The context is changed as
+   * the refusal asks (compacted, or without refused media or thinking), so that `next` returns another request. A request that
+   * was refused for good is never returned again; for a fault that may pass, the outcome says how long to wait.
    *
    * @example catch (error) { const outcome = await session.refused(error); if (!outcome.ok) throw error }
    */
@@ -161,8 +159,8 @@ export interface Session {
    */
   undoPoints(): UndoPoints
   /**
-   * Goes back to before a message, as if it and what followed had not been said. The branch that is left stays in the
-   * log: `undo` returns to it.
+   * Goes back to before a message: it and what followed are no longer part of the conversation. The branch that is left
+   * stays in the log: `undo` returns to it.
    *
    * @example const [prompt] = await session.append(user('Try Redis.')); await session.rewind(prompt)
    */
@@ -170,8 +168,7 @@ export interface Session {
   /** Begins a new, empty conversation in this session. The old one stays in the log: `undo` returns to it. */
   clear(options?: RewriteOptions): Promise<RewindOutcome>
   /**
-   * Copies the conversation to a new session and opens it. Its first request reads the cache of this one. Default id: a
-   * new one.
+   * Copies the conversation to a new session and opens it. Its first request reads the cache of this one. Default id: a new one.
    */
   fork(id?: string, options?: OpenOptions): Promise<Session>
   /**
@@ -202,7 +199,9 @@ export interface Session {
   breakdown(): ContextBreakdown
   /** Returns what the session has cost, what the prompt cache saved, and what cache breaks cost. */
   money(): CostTotals
-  /** Returns what the part of a fork that was copied has cost, which `money` does not count; null if this is no fork. */
+  /**
+   * Returns what the copied part of a forked session has cost, which `money` does not count; null if the session is not a copy.
+   */
   copiedCost(): CopiedCost | null
   /** Continues the session with another model. Compacts first if the context does not fit; refuses if it still does not. */
   switchModel(model: ModelChoice): Promise<SwitchOutcome>
@@ -255,8 +254,7 @@ export interface Session {
   ): Promise<readonly HookOutputOf<Point>[]>
 
   /**
-   * Calls the listener for events of one type, or for all events with `*`. Returns a function that removes the
-   * listener.
+   * Calls the listener for events of one type, or for all events with `*`. Returns a function that removes the listener.
    *
    * @example const off = session.on('compact', ({ compaction }) => console.log(compaction.tokensAfter))
    */
@@ -265,7 +263,10 @@ export interface Session {
   close(): Promise<void>
 }
 
-/** Creates the public object. `openFork` opens a copy of this session. */
+/**
+ * Creates the public object of an open session. `onClose`: called when it has been closed. `openFork` opens the copy
+ * that `fork` has made.
+ */
 export function createSession(
   session: OpenSession,
   onClose: () => void,

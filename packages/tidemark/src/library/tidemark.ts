@@ -35,7 +35,7 @@ import { createToolset, type ToolOptions, type Toolset } from '../session/tools.
 import { checkSessionId } from '../storage/home-paths.ts'
 import { createSession, findOpenSession, type Session } from './session.ts'
 
-/** Options of `fetch`. */
+/** Options of `tidemark.fetch`. */
 export interface FetchOptions extends Omit<ClientFetchOptions, 'session'> {
   /**
    * The session: its id, an open session, or a function that returns the id for a request. Further conversations under
@@ -106,7 +106,8 @@ function checkNodeVersion(): void {
  * Creates a context engine for a model. Sessions can grow without limit; each API request contains only what fits the
  * context window.
  *
- * Throws `old-node` on a version of Node that lacks what sessions use: a client's requests would be passed on as if unmanaged.
+ * Throws `bad-option` for wrong options, and `old-node` on a version of Node that lacks what sessions use; otherwise
+ * the first request would fail there, and a client's would be sent unmanaged.
  *
  * @example const tide = createTidemark({ model: anthropic('claude-sonnet-5-5'), system: 'You are a coder.' })
  */
@@ -190,7 +191,7 @@ function checkLimits(
 
 const openSessions = new WeakMap<Tidemark, OpenSessions>()
 
-/** Returns a session that is open in a Tidemark object, without counting as its caller; null if it is not open there. */
+/** Returns a session that is open in a Tidemark object, without becoming its owner; null if it is not open there. */
 export async function findSessionInUse(tide: Tidemark, id: string): Promise<Session | null> {
   return (
     (await openSessions
@@ -300,7 +301,10 @@ function createFetchServices(
   }
 }
 
-/** Thrown for a request that a client sends after `close`, which is then passed on: nobody would close a session for it. */
+/**
+ * The error if a client sends a request after `close`. The request is then passed on: nobody would close a session that
+ * is opened for it.
+ */
 function closedError(): TidemarkError {
   return new TidemarkError('closed', 'fetch: this Tidemark object is closed.')
 }

@@ -30,7 +30,10 @@ interface MarkdownExport {
   readonly pieces: AsyncIterable<string>
 }
 
-/** Exports the conversation of a Tidemark, Claude Code or Codex log as Markdown. Subagents are not included. */
+/**
+ * Exports the conversation of a Tidemark, Claude Code or Codex log as Markdown, piece by piece. Subagents are not
+ * included. Returns a refusal if the log cannot be read.
+ */
 export async function exportLog(
   path: string,
   options: ExportLogOptions = {},
@@ -79,7 +82,10 @@ type ExportOutcome =
     })
   | { readonly ok: false; readonly path: string; readonly message: string }
 
-/** Writes the Markdown export to `out`, which must not exist. The file is written completely or not at all. */
+/**
+ * Writes the Markdown export to `out`. Not ok if `out` exists or the log cannot be read. The file is written completely
+ * or not at all.
+ */
 export async function exportLogToFile(
   path: string,
   out: string,

@@ -18,8 +18,9 @@ import {
 } from './read-lines.ts'
 
 /**
- * Finds logs. A path to a file is accepted whatever its name; a folder is searched at any depth for `*.jsonl`,
- * compressed or not. A file that is reached twice, for example through a link, is found once.
+ * Finds logs, newest first, each with the logs of its subagents. A path to a file is accepted whatever its name; a
+ * folder is searched at any depth for `*.jsonl`, compressed or not. A file that is reached twice, for example through a
+ * link, is found once.
  */
 export async function findLogs(paths: readonly string[], options: FindLogsOptions = {}): Promise<FoundLogs> {
   const absolute = paths.map((path) => resolve(path))
@@ -78,8 +79,8 @@ function mayHoldLog(entry: Dirent): boolean {
 }
 
 /**
- * The file that `tidemark chat` writes to the folder of a session, beside `<session>.jsonl`. Other files in such a folder,
- * whatever their names, are no logs, except those of subagents.
+ * The file that `tidemark chat` writes to the folder of a session, beside `<session>.jsonl`. In a folder with it, only
+ * `subagents` is searched: other files there are not logs, whatever their names.
  */
 export const AGENT_FILE = 'agent.json'
 
@@ -162,7 +163,7 @@ async function groupAgents(files: readonly FoundFile[], signal?: AbortSignal): P
   return groups.map(toFoundLog)
 }
 
-/** Finds the logs of a session's subagents. `path`: the session's log. */
+/** Finds the logs of a session's subagents, in the folder of the session and beside its log. `path`: the session's log. */
 export async function findAgentFiles(path: string): Promise<readonly FoundFile[]> {
   const stem = withoutEnding(path)
   const inFolder = await filterExisting([join(stem, 'subagents')])

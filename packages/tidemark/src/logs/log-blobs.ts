@@ -67,7 +67,10 @@ export interface BlobCopyReport {
   readonly missing: readonly string[]
 }
 
-/** Copies blobs of the log `path` to the blob folder beside its copy `out`. Called before the copy itself is written. */
+/**
+ * Copies blobs of the log `path` to the blob folder beside its copy `out`, which need not exist yet. Blobs that cannot
+ * be read are listed as `missing`.
+ */
 export async function copyLogBlobs(
   path: string,
   out: string,
@@ -97,7 +100,7 @@ export async function copyLogBlobs(
 
 // Blobs that are deleted with their session.
 
-/** The blobs of a session that may be deleted with it. If that cannot be decided, none, and `why` is the reason. */
+/** The blobs of a session that may be deleted with it. If that cannot be decided, `ids` is empty and `why` has the reason. */
 interface UnsharedBlobs {
   readonly ids: readonly string[]
   readonly why: string | null

@@ -1,6 +1,6 @@
 /**
- * The notes of a recorded session, made by the local note keeper without a model: once, or again whenever a live log grows. Logs are only
- * read.
+ * Creates the notes of a recorded session from its log, without a model: once, or again whenever a live log grows.
+ * Nothing is written.
  */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -40,7 +40,10 @@ export interface LogNotes {
   readonly damage: readonly Damage[]
 }
 
-/** Writes the notes of a session. Subagents are not part of them, except in the log of a subagent. */
+/**
+ * Returns the notes of the session in a log; a refusal if the log cannot be read. Subagents are left out, except in the
+ * log of a subagent.
+ */
 export async function createLogNotes(
   path: string,
   options: { readonly signal?: AbortSignal } = {},
@@ -62,8 +65,8 @@ interface FollowNotesOptions {
 }
 
 /**
- * Passes the notes of a log to `onNotes`, and again whenever they change as the log grows. Returns null after the signal is aborted. A
- * truncated or replaced log is read again from its start; while it is missing, nothing happens.
+ * Passes the notes of a log to `onNotes`, and again whenever they change as the log grows. Returns null after the
+ * signal is aborted. A truncated or replaced log is read again from its start; while it is missing, nothing happens.
  */
 export async function followLogNotes(path: string, options: FollowNotesOptions): Promise<LogRefusal | null> {
   const log = await openLog(path, { keepsRawBlocks: false })
@@ -93,7 +96,7 @@ async function refusePacked(log: OpenLog): Promise<LogRefusal | null> {
   return refuseLog(log.path, 'unreadable', 'is compressed, so it does not grow: follow the log itself')
 }
 
-// The note keeper for the branch of a log. After a rewind, a new one is created and gets all records of the new branch.
+// Keeps notes for the current branch of a log. After a rewind, it starts anew with all records of the new branch.
 
 interface NoteTaker {
   add(records: readonly SessionRecord[]): void
@@ -108,7 +111,7 @@ function createNoteTaker(): NoteTaker {
   let fedCount = 0
   let model = ''
   const titles = createGivenTitles()
-  /** Null before the first message. */
+  /** True if the log is that of a subagent; null before the first message. */
   let isAgentLog: boolean | null = null
 
   function feedBranch(): void {

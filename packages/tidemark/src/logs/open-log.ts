@@ -69,7 +69,10 @@ export interface ParsedLine extends SplitLine {
   readonly records: readonly LogRecord[]
 }
 
-/** Opens a file, or lines that were read elsewhere. */
+/**
+ * Opens a file, or lines that were read elsewhere, and detects the format. Returns a refusal if it cannot be read or is
+ * not a log. A result must be read or closed.
+ */
 export async function openLog(
   source: string | LogText,
   options: OpenLogOptions = {},

@@ -31,6 +31,7 @@ export interface SessionInfo {
   readonly startedAt: string | null
   readonly records: number
   readonly firstPrompt: string | null
+  /** Number of damaged places in the log. */
   readonly damaged: number
 }
 
@@ -39,7 +40,7 @@ export interface SessionListing<T> {
   readonly unreadable: readonly { readonly id: string; readonly why: string }[]
 }
 
-/** Lists all sessions under `home`, newest first. Every log is read completely. */
+/** Lists all sessions under `home`, newest first. Reads every log completely. */
 export function listSessions(home: string, signal?: AbortSignal): Promise<SessionListing<SessionInfo>> {
   return collectFromSessions(home, signal, async (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
     {

@@ -1,4 +1,4 @@
-/** Reads a file, compressed or not, as lines in chunks, and reports progress. */
+/** Reads a file, compressed or not, as lines in chunks, and reports progress. Also has the types of found and refused logs. */
 import { Buffer, constants as bufferLimits } from 'node:buffer'
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -112,6 +112,7 @@ export interface LineReadOptions {
   readonly onProgress?: (progress: ReadProgress) => void
 }
 
+/** The lines of an open file, read chunk by chunk. `close` must be called in the end. */
 export interface FileLines {
   readonly path: string
   readonly sizeBytes: number
@@ -291,6 +292,7 @@ export interface LogText {
 /** Lines per chunk. Between two chunks, other work of the thread can run. */
 const TEXT_CHUNK_LINES = 500
 
+/** Returns lines in memory in the form of a file's lines. */
 export function createTextLines({ name, modifiedMs, lines }: LogText): FileLines {
   let next = 0
   let processedBytes = 0
@@ -365,6 +367,7 @@ export function refuseLog(path: string, reason: RefusalReason, problem: string):
   return { ok: false, path, reason, message: `${path} ${problem}.` }
 }
 
+/** Creates the refusal for an error of the system: `missing` if there is no such file, otherwise `unreadable`. */
 export function refuseForReadError(path: string, error: unknown): LogRefusal {
   const code = readErrorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return refuseLog(path, 'missing', 'does not exist')

@@ -46,6 +46,10 @@ export interface ReadLogOptions extends OpenLogOptions {
   readonly withAgents?: boolean
 }
 
+/**
+ * Reads a log into memory, with the logs of its subagents unless `withAgents` is false. Returns a refusal if it cannot
+ * be read or is not a log. A subagent's log that cannot be read is listed as damage.
+ */
 export async function readLog(
   log: string | FoundLog,
   options: ReadLogOptions = {},
@@ -67,7 +71,7 @@ export async function readLog(
   return { ...own, damage, agents }
 }
 
-/** Reads a session whose lines are not in a file. */
+/** Reads a session from lines in memory. Its subagents are those in the same lines. */
 export function readLogText(text: LogText, options: OpenLogOptions = {}): Promise<LogContents | LogRefusal> {
   return readFile(text, options)
 }
@@ -188,6 +192,7 @@ interface DuplicateFilter {
   isDuplicate(record: SessionRecord): boolean
 }
 
+/** Creates a filter for the records of one log. It keeps the records that it has seen. */
 export function createDuplicateFilter(): DuplicateFilter {
   const seen = new Map<string, SessionRecord[]>()
   return {
@@ -227,9 +232,9 @@ function withoutUsage(message: unknown): unknown {
 const FIRST_PROMPT_CHARACTERS = 300
 
 /**
- * Counts the prompts that the user typed, and returns the beginning of the first text of the user, with secrets
- * removed. Notices of programs, refusals, answers and commands do not count as prompts. `elsewhere`: uuids of the
- * prompts that earlier log files contain; they are not counted, and those found here are added.
+ * Counts the prompts that the user typed (not notices of programs, refusals, answers or commands), and returns at most
+ * 300 characters of the first input, with secrets removed; null if there is none. `elsewhere`: uuids of the prompts
+ * that earlier log files contain; they are not counted, and those found here are added to the set.
  */
 export function summarizeUserPrompts(
   records: Iterable<SessionRecord>,
@@ -255,7 +260,10 @@ export function summarizeUserPrompts(
   return { userMessages, firstPrompt }
 }
 
-/** Joins the texts of the first message. A text that another agent wrote is marked with its author; texts of tools are left out. */
+/**
+ * Joins the texts of the first message. A text that another agent wrote is marked with its author; texts of tools are
+ * left out.
+ */
 function formatFirstPrompt(inputs: readonly UserInput[]): string {
   return inputs
     .filter(({ author }) => author.kind !== 'tool')

@@ -62,7 +62,10 @@ interface RepairRefusal {
   readonly message: string
 }
 
-/** Writes a repaired copy of a log to `out`, which must not exist. The file is written completely or not at all. */
+/**
+ * Writes a repaired copy of a log to `out`. Refused if `out` exists, if the log is of Codex or has nothing to keep, or
+ * if it is written to meanwhile. The file is written completely or not at all.
+ */
 export async function repairLog(
   path: string,
   out: string,

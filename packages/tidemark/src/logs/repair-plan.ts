@@ -54,6 +54,7 @@ interface PlanState {
   readonly ends: Map<string, number>
 }
 
+/** Creates the planner. `take` gets all records in order; then `plan` is called once. `ids`: for new uuids. */
 export function createRepairPlanner(ids: IdGenerator): RepairPlanner {
   const planning: PlanState = {
     session: emptySessionLog(),

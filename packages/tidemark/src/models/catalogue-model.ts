@@ -13,10 +13,11 @@ import type { ModelEntry, TokenizerFamily } from '@tidemark/wire/catalogue/model
 import { badOptionError } from '../platform/argument-errors.ts'
 import type { ModelChoice } from './model-choice.ts'
 
+/** Prices in dollars per million tokens that replace those of the catalogue. */
 export interface PriceOverrides {
   readonly input?: number
   readonly cacheRead?: number
-  /** Cache writes for the provider's default lifetime, and for its longest. */
+  /** Cache writes for the provider's default lifetime; `writeLong`: for its longest. */
   readonly writeShort?: number
   readonly writeLong?: number
   /** Former names of `writeShort` and `writeLong`, still accepted. */
@@ -59,8 +60,9 @@ interface FoundModel {
 }
 
 /**
- * Finds a model in the catalogue, with the caller's own figures. `maker`: name of the calling function; also the vendor if the catalogue
- * does not have the model. Throws `bad-option` if the window is not known.
+ * Finds a model in the catalogue, with the caller's own figures in place of the catalogue's. `maker`: name of the
+ * calling function, for messages. `vendor`: used if the catalogue does not have the model. Throws `bad-option` if the
+ * model or its window is not known, or a figure is wrong.
  */
 export function findModel(
   maker: string,
@@ -99,7 +101,10 @@ function extendCatalogue(call: string, vendor: string, id: string, figures: Mode
   throw badOptionError(path, `${call}): ${path}: ${first?.message}.`)
 }
 
-/** Returns what the catalogue has about a model. `tokenizer`: the tokenizer family if the catalogue names none. */
+/**
+ * Returns the figures of a catalogue entry as fields of a `ModelChoice`. `tokenizer`: the family to assume if the entry
+ * names none.
+ */
 export function toModelFacts(
   id: string,
   catalogue: Catalogue,
@@ -125,7 +130,10 @@ export function toModelFacts(
   }
 }
 
-/** Returns the address from the option or the environment, without slashes at its end. Throws `bad-option` if it is invalid. */
+/**
+ * Returns the address from the option, else from the environment variable, without slashes at its end; undefined if
+ * neither is set. `call`, `example`: for the message. Throws `bad-option` if it is invalid.
+ */
 export function findBaseUrl(
   call: string,
   option: string | undefined,

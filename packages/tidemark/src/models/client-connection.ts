@@ -1,11 +1,11 @@
 /**
- * Sends the engine's own calls, such as those for summaries, as the client would send them: to the address of its request, with the
- * credentials of its request, through its `fetch`.
+ * Sends the engine's own calls, such as those for summaries, as the client would send them: to the address of its
+ * request, with the credentials of its request, through its `fetch`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
 
-/** A client's request, as far as calls of the engine need it. */
+/** What calls of the engine take over from a client's request. */
 export interface ClientConnection {
   /** The protocol of the request. */
   readonly codec: ProviderCodec
@@ -15,7 +15,7 @@ export interface ClientConnection {
   readonly send: typeof globalThis.fetch
 }
 
-/** The client's request that is being answered. Known in all work that is done for it, also in the background. */
+/** The client's request for which the running code works, also in the background; undefined outside of such work. */
 export const clientConnections = new AsyncLocalStorage<ClientConnection>()
 
 /**
@@ -29,7 +29,7 @@ export const fetchAsClient: typeof globalThis.fetch = (input, init) => {
     : sendAsClient(connection, input, init)
 }
 
-/** Sends a call of the engine with the address and the credentials of a client. */
+/** Sends a call of the engine to the client's address, with the client's headers and credentials, through its `fetch`. */
 export function sendAsClient(
   connection: ClientConnection,
   input: Parameters<typeof globalThis.fetch>[0],

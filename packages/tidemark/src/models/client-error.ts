@@ -9,7 +9,10 @@ import { sliceText } from '@tidemark/core/text/truncate-text'
 import { type FailedCall, failureFromException } from '@tidemark/wire/failure/classify-failure'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
-/** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
+/**
+ * Converts an error of the caller's client to a typed failure. One that says nothing about the request gives the kind
+ * `unknown`, which is not retried. `now`: milliseconds since 1970, for a `retry-after` header that is a date.
+ */
 export function classifyClientError(
   error: unknown,
   { toFailure }: Pick<ProviderCodec, 'toFailure'>,
@@ -19,7 +22,9 @@ export function classifyClientError(
   return readKnownError(error, classify, MAX_CAUSES) ?? createUnreadableFailure(error)
 }
 
-/** The status of a request that is refused because a limit of money or use is reached: no SDK sends it again. */
+/**
+ * The HTTP status for a request that is refused because a limit of money or use is reached. No SDK sends such a request again.
+ */
 export const LIMIT_STATUS = 402
 
 /** Returns an error response in the shape of the client's provider. The official SDKs do not send the request again. */

@@ -1,6 +1,6 @@
 /**
- * Removes the key of a model from texts, in plain form and in base64, so that no tool output or error carries it into the conversation, the
- * log or the output.
+ * Removes the key of a model from texts, in plain form and in base64, so that no tool output or error carries it into
+ * the conversation, the log or the output.
  */
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import { REDACTED, redactStrings } from '@tidemark/core/text/redact'
@@ -10,7 +10,7 @@ type HideKey = (text: string) => string
 /** Shorter keys, such as those of a simulator, are not removed, because they could be an ordinary word. */
 const SHORTEST_KEY = 12
 
-/** Returns a function that replaces the key wherever it occurs. */
+/** Returns a function that replaces the key in a text wherever it occurs. Keys of fewer than 12 characters are not replaced. */
 export function createKeyRedactor(key: string): HideKey {
   if (key.length < SHORTEST_KEY) return (text) => text
   const forms = [escapePattern(key), ...[0, 1, 2].map((place) => formatBase64Pattern(key, place))]
@@ -26,9 +26,9 @@ function escapePattern(text: string): string {
 }
 
 /**
- * Returns a pattern for the key as part of a longer base64 text. `place`: 0, 1 or 2 bytes between the start of a group of three and the
- * key. Characters at the ends that also encode neighbouring bytes are left out. Lines may be wrapped anywhere, and both base64 alphabets
- * match.
+ * Returns a pattern for the key as part of a longer base64 text. `place`: 0, 1 or 2 bytes between the start of a group
+ * of three and the key. Characters at the ends that also encode neighbouring bytes are left out. Lines may be wrapped
+ * anywhere, and both base64 alphabets match.
  */
 function formatBase64Pattern(key: string, place: number): string {
   const bytes = Buffer.concat([Buffer.alloc(place), Buffer.from(key)])

@@ -1,6 +1,6 @@
 /**
- * Implements the engine's `Model` port over HTTP, with the protocol of any provider. Streams each reply and fails if no data arrives
- * for too long. A request is retried only if no event of its reply has been passed on yet.
+ * Implements the engine's `Model` port over HTTP, with the protocol of any provider. Streams each reply and fails if no
+ * data arrives for too long. A request is retried only if no event of its reply has been passed on yet.
  */
 import type { Clock, Model, ModelCall, Signal } from '@tidemark/core/engine/ports'
 import { type ModelFailure, planRetry, type ReplyEvent, type RetryInfo } from '@tidemark/core/engine/reply'
@@ -50,6 +50,7 @@ type Settings = Required<Omit<HttpModelOptions, 'onRetry' | 'version' | 'fields'
 
 const DEFAULT_SILENCE_MS = 300_000
 
+/** Creates the port. It never throws for a failed call: a stream ends with `reply-failed` instead. */
 export function createHttpModel(options: HttpModelOptions): Model {
   const settings: Settings = {
     baseUrl: options.codec.baseUrl,
@@ -85,7 +86,8 @@ async function* streamWithRetries(
       } else isAnswered = true
     }
     if (failed === null) return
-    // A failure that the provider reports, such as an overload, is not billed. A request that was sent and then aborted is.
+    // A failure that the provider reports, such as an overload, is not billed. A request that was sent and then aborted
+    // is billed, so it is reported as lost.
     const { kind, errorType } = failed.failure
     if (kind === 'aborted' ? isSent : isAnswered && errorType === undefined) yield { type: 'reply-lost' }
     const network = limitRetries(settings, failed.failure)
@@ -164,7 +166,7 @@ async function readFailure(response: Response, settings: Settings): Promise<Mode
   return isAboutAddress(failure) ? { ...failure, message: describeAddress(failure, settings) } : failure
 }
 
-/** True for a 404 because the address has no API, or another path. If only the model is missing, the error has a code or says so. */
+/** True for a 404 because the address has no API, or another path. For a missing model, the error has a code or says so. */
 function isAboutAddress({ status, errorCode, message }: ModelFailure): boolean {
   return status === 404 && errorCode === undefined && !/model/i.test(message)
 }
@@ -184,8 +186,7 @@ async function* readStream(
     while (chunks !== undefined) {
       const chunk = await waitUntilExpired(chunks.next(), deadline)
       if (chunk.done === true) break
-      // The timeout is paused while the consumer handles events, because it limits only how long the provider sends
-      // nothing.
+      // The timeout is paused while the consumer handles events, because it limits only how long the provider sends nothing.
       deadline.pause()
       const [next, events] = decode.step(state, chunk.value)
       state = next
@@ -219,13 +220,12 @@ function toCallFailure(thrown: unknown, { expiryReason }: Deadline): ModelFailur
 const EVENT_STREAM = 'text/event-stream'
 const STREAMING = { stream: true }
 
-/** Encodes the bodies of successive model calls. Each body is one string, so `fetch` knows its length and a retry is identical. */
+/** Encodes the bodies of successive model calls. Each is one string, so its length is known and a retry is identical. */
 export type BodyEncoder = (call: ModelCall, list?: ClientList) => Steps<EncodedRequest>
 
 /**
- * Returns a function that encodes the request bodies of successive model calls in steps, with `fields` added to each.
- * Each message is encoded once and cached, so the time does not grow with the conversation. Calls of several sessions
- * may alternate.
+ * Returns a function that encodes the request bodies of successive model calls in steps, with `fields` added to each. Each
+ * message is encoded once and cached, so the time does not grow with the conversation. Calls of several sessions may alternate.
  */
 export function createBodyEncoder(codec: ProviderCodec, fields: JsonObject = STREAMING): BodyEncoder {
   let previous: unknown
@@ -239,8 +239,8 @@ export function createBodyEncoder(codec: ProviderCodec, fields: JsonObject = STR
 }
 
 /**
- * Creates a cache of encoded messages. Entries are weak references: the cache model keeps message objects long after a rewrite removed them
- * from the context, and their texts can then be freed.
+ * Creates a cache of encoded messages. Entries are weak references: the cache model keeps message objects long after a
+ * rewrite removed them from the context, and their texts can then be freed.
  */
 function createMessageCache(): MessageCache {
   const known = new WeakMap<object, WeakRef<object>>()

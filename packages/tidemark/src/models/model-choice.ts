@@ -37,8 +37,7 @@ export interface ModelChoice {
   /** True if requests go to Amazon Bedrock, which has its own switch for the 1-hour cache lifetime. Default: false. */
   readonly isBedrock?: boolean
   /**
-   * Returns another model of the same provider, called in the same way. Needed only for the policy field
-   * `compact.direct.model`.
+   * Returns another model of the same provider, called in the same way. Needed only for the policy field `compact.direct.model`.
    */
   readonly sibling?: (id: string) => ModelChoice
   /** Notes for the user about uncertain figures, such as an unknown price. */

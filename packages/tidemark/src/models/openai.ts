@@ -34,7 +34,7 @@ export interface OpenaiOptions extends ModelOptions {
 export interface CompatibleOptions extends ModelOptions, Pick<OpenaiOptions, 'parameters'> {
   /** Base URL of the server, with `/v1` if it has that: `http://localhost:11434/v1`. */
   readonly baseUrl: string
-  /** API key. Default: none, as local servers want it. */
+  /** API key. Default: none, because local servers need none. */
   readonly apiKey?: string
   /** Context window in tokens, as the server is set up. */
   readonly window: number
@@ -48,8 +48,7 @@ const OPENAI_ADDRESS = 'https://api.openai.com/v1'
 const RESPONSES_PARAMETERS: JsonObject = { store: false, include: ['reasoning.encrypted_content'] }
 
 /**
- * Returns a model of OpenAI by its id. Throws `bad-option` if there is no API key or if the model's context window is
- * unknown.
+ * Returns a model of OpenAI by its id. Throws `bad-option` if there is no API key or if the model's context window is unknown.
  *
  * @example createTidemark({ model: openai('gpt-6-sol') })
  */
@@ -57,7 +56,10 @@ export function openai(id: string, options: OpenaiOptions = {}): ModelChoice {
   return createOpenaiModel(id, options, false)
 }
 
-/** Returns a model that a client names. The client's requests decide what is stored, and have the real key. */
+/**
+ * Returns a model of OpenAI that a client names. The client's requests have the real key, and decide whether the
+ * provider stores responses.
+ */
 export function createOpenaiModelOfClient(id: string, options: OpenaiOptions): ModelChoice {
   return createOpenaiModel(id, options, true)
 }
@@ -166,7 +168,10 @@ function checkModelId(maker: string, id: string): void {
 const OPENAI_OPTIONS: readonly (keyof OpenaiOptions)[] = [...MODEL_OPTIONS, 'api']
 const COMPATIBLE_OPTIONS: readonly (keyof CompatibleOptions)[] = [...MODEL_OPTIONS, 'dialect']
 
-/** Encrypted reasoning is bound to an account. The log names it by a hash of the key, from which the key cannot be found. */
+/**
+ * Names the account of a key in the log, because encrypted reasoning is accepted only from the same account. It is a
+ * hash, from which the key cannot be found.
+ */
 function nameAccount(secret: string): string {
   return createHash('sha256').update(secret).digest('hex').slice(0, 12)
 }

@@ -1,6 +1,6 @@
 /**
- * The list of the providers whose protocols Tidemark speaks. Only this file and the function that creates a provider's models name a
- * provider; all other code asks the codec.
+ * The list of the providers whose protocols Tidemark speaks. Only this file and the function that creates a provider's
+ * models name a provider; all other code asks the codec.
  */
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { chatCodec } from '@tidemark/wire/openai/chat-codec'
@@ -24,6 +24,7 @@ interface ClientConnectionOptions {
   readonly window?: number
 }
 
+/** In the order in which paths are compared. The first is used where a protocol cannot be told. */
 export const PROVIDERS: readonly [Provider, ...Provider[]] = [
   { codec: anthropicCodec, createModel: anthropic, anyModel: 'claude-sonnet-5-5' },
   { codec: responsesCodec, createModel: createOpenaiModelOfClient, anyModel: 'gpt-6-sol' },
@@ -34,7 +35,7 @@ export const PROVIDERS: readonly [Provider, ...Provider[]] = [
   },
 ]
 
-/** The provider and protocol of a client's request, and what it asks for. */
+/** The provider and protocol of a client's request, and its kind, such as a reply, a count of tokens or a compaction. */
 export interface ClientRoute {
   readonly provider: Provider
   readonly codec: ProviderCodec
@@ -42,8 +43,8 @@ export interface ClientRoute {
 }
 
 /**
- * Returns the route with this path; null if no protocol has it. `own`: the protocol of the session's model, which is tried first: the
- * application may have supplied it, and it knows the dialect of its server, which the path does not show.
+ * Returns the route with this path; null if no protocol has it. `own`: the protocol of the session's model, which is tried first:
+ * the application may have supplied it, and it knows the dialect of its server, which the path does not show.
  */
 export function findRouteByPath(path: string, own: ProviderCodec | null = null): ClientRoute | null {
   const ownKind = own?.client.matches(path) ?? null
@@ -56,8 +57,8 @@ export function findRouteByPath(path: string, own: ProviderCodec | null = null):
 }
 
 /**
- * Creates a model that a client names in another protocol than that of its session. `window`: the window of the session's model if both are
- * the same model.
+ * Creates a model that a client names in another protocol than that of its session. `window`: the window of the
+ * session's model if both are the same model.
  */
 export function createModelOfClient(codec: ProviderCodec, id: string, window: number | null): ModelChoice {
   const { createModel } = findProvider(codec)

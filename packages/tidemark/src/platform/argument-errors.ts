@@ -5,8 +5,8 @@ import { isObject } from '@tidemark/core/log/json'
 import { findNearestName, formatErrorValue } from '@tidemark/core/policy/policy-fields'
 
 /**
- * Throws `bad-option` for an option whose name is not in `names`. The message begins with `caller`, the name of the
- * called function.
+ * Throws `bad-option` if `options` is not an object, or has a field that is not in `names`; undefined is accepted.
+ * `caller`: name of the called function, for the message.
  */
 export function checkOptionNames(caller: string, options: unknown, names: readonly string[]): void {
   if (options === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Wraps the clock, id generator, journal and model that a caller gave: checks their values, names the port in their errors, and adds the
- * fields that the engine expects to their records and replies.
+ * Wraps the clock, id generator, journal and model that a caller gave: checks their values, names the port in their
+ * errors, and adds the fields that the engine expects to their records and replies.
  */
 import type { Clock, IdGenerator, Journal, Model, NewRecord } from '@tidemark/core/engine/ports'
 import { overlayFields, type Reply, type ReplyEvent } from '@tidemark/core/engine/reply'
@@ -15,7 +15,10 @@ import { badOptionError } from './argument-errors.ts'
 /** Latest time that a date can express, in milliseconds since 1970. */
 const MAX_TIME_MS = 8.64e15
 
-/** Returns the clock with a check, now and at each call, that its time is a valid date: records have timestamps. */
+/**
+ * Returns the clock with a check, now and at each call, that its time is a valid date, because records have timestamps.
+ * Throws `bad-option` otherwise.
+ */
 export function withCheckedTime(clock: Clock): Clock {
   const checked: Clock = {
     now() {
@@ -34,7 +37,7 @@ export function withCheckedTime(clock: Clock): Clock {
   return checked
 }
 
-/** Returns the id generator with a check that each id is a text. */
+/** Returns the id generator with a check that each id is a text that is not empty. Throws `bad-option` otherwise. */
 export function withCheckedIds(ids: IdGenerator): IdGenerator {
   return {
     next(kind) {
@@ -62,7 +65,10 @@ function namePortError(port: string, method: string, thrown: unknown): TidemarkE
   return new TidemarkError(code, `${port}: ${method}() failed: ${why}`, { cause: thrown, details })
 }
 
-/** Returns the caller's journal. Its errors name the journal, and provider data in its records gets the neutral form. */
+/**
+ * Returns the caller's journal with two changes: its errors name the journal (`io-failed`), and provider data is stored
+ * in the form of the Messages API and read in the neutral form.
+ */
 export function withNeutralRecords(journal: Journal): Journal {
   const name = async <T>(method: string, call: () => Promise<T>): Promise<T> => {
     try {
@@ -84,7 +90,10 @@ export function withNeutralRecords(journal: Journal): Journal {
   }
 }
 
-/** Returns a model whose replies have provider data in the neutral form. A caller's model may set only the fields of the Messages API. */
+/**
+ * Returns a model whose replies have usage and other provider data in the neutral form, too. A caller's model may set
+ * only the fields of the Messages API.
+ */
 export function withNeutralReports(model: Model): Model {
   return {
     async *stream(call, signal) {

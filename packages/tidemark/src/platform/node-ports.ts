@@ -33,7 +33,7 @@ function sleepOnce(ms: number, signal: Signal | undefined, keepsAlive: boolean):
   })
 }
 
-/** Returns a random UUID for every kind of id, so that sessions from two machines can be merged. */
+/** The id generator of the system: a random UUID for every kind of id, so that sessions from two machines can be merged. */
 export const systemIds: IdGenerator = { next: () => randomUUID() }
 
 /**
@@ -60,10 +60,13 @@ export async function runWithPauses<Result>(steps: Steps<Result>): Promise<Resul
   return (await runInSlices(steps, pause)) as Result
 }
 
-/** Requests with more characters than this are processed in steps with pauses between them, because a step takes milliseconds. */
+/** Characters above which one step, such as parsing a request, takes milliseconds. */
 const LARGE_TEXT = 500_000
 
-/** Pauses before a step whose time grows with the length of the text, so that other requests can go first. */
+/**
+ * Lets waiting events run first if the text has more than 500,000 characters. Called before a step whose time grows
+ * with the text.
+ */
 export async function pauseIfLarge({ length }: string): Promise<void> {
   if (length > LARGE_TEXT) await pauseForEvents()
 }
@@ -72,8 +75,8 @@ export async function pauseIfLarge({ length }: string): Promise<void> {
 const NO_SIGNAL: Signal = { aborted: false }
 
 /**
- * Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. It runs for every piece of a reply, so it
- * creates an AbortController only for work that takes a signal.
+ * Creates the `Deadlines` port, which runs asynchronous work with a time limit, measured by `clock`. The engine uses it
+ * for every piece of a reply, so it creates an AbortController only for work that takes a signal.
  */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
   return {

@@ -1,6 +1,6 @@
 /**
- * Runs programs in process groups, so that a program can be ended together with every process that it started. A process that leaves its
- * group (`setsid`) is not ended.
+ * Runs programs in process groups, so that a program can be ended together with every process that it started. A
+ * process that leaves its group (`setsid`) is not ended.
  */
 import type { ChildProcess } from 'node:child_process'
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
@@ -8,7 +8,10 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Returns the path of a program on the PATH of `env`; null if it is not installed. Relative folders do not count. */
+/**
+ * Returns the path of a program on the PATH of `env`; null if none of its folders has it. Relative folders in PATH are
+ * ignored.
+ */
 export function findProgram(name: string, env: NodeJS.ProcessEnv): string | null {
   const candidates = (env.PATH ?? '')
     .split(delimiter)
@@ -38,8 +41,9 @@ const QUIET_MS = 100
 const DRAIN_MS = 1_000
 
 /**
- * Waits until a process has exited and its output is closed. A background process may keep the output open for ever, so the wait after the
- * exit is short. The output is still read after that, so that the process is not blocked. Rejects if the process cannot be started.
+ * Waits until a process has exited and its output is closed. A background process may keep the output open for ever, so
+ * the wait after the exit is short. The output is still read after that, so that the process is not blocked. Rejects if
+ * the process cannot be started.
  */
 export function waitForExit(child: ChildProcess, outputs: readonly Readable[]): Promise<ProcessEnd> {
   return new Promise((resolve, reject) => {

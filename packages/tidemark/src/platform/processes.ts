@@ -27,6 +27,10 @@ export interface ProcessPort {
   checkStatus(mark: ProcessIdentity): ProcessStatus
 }
 
+/**
+ * The processes of this machine. On systems without /proc, a process id that exists gives `unknown`, because another
+ * process may have it by now.
+ */
 export const systemProcesses: ProcessPort = {
   get own() {
     ownIdentity ??= identifyProcess()

@@ -1,6 +1,6 @@
 /**
- * Serves clients over HTTP for a host that decides which clients are admitted: `tidemark watch` on loopback, or the gateway. Reads a
- * request, lets the host answer it, and streams the response to the client.
+ * Serves clients over HTTP for a host that decides which clients are admitted: `tidemark watch` on loopback, or the
+ * gateway. Reads a request, lets the host answer it, and streams the response to the client.
  */
 import { isUtf8 } from 'node:buffer'
 import { once } from 'node:events'
@@ -20,13 +20,13 @@ export interface ClientHostOptions {
   readonly maxBodyBytes?: number
   /** Seconds without a response until a client gets an interim response, and between two of these. Default: 5. */
   readonly interimSeconds?: number
-  /** Called for an answer with an error, of the provider or of the host itself. */
+  /** Called for each error that a client gets, from the provider or from the host itself. */
   readonly onError?: (status: number, message: string, caller?: string) => void
 }
 
 export interface AdmittedRequest {
   readonly ok: true
-  /** Who asks, for `onError`. */
+  /** Name of the caller for `onError`, such as that of a key. */
   readonly caller?: string
   /** Where the request goes, with its query. */
   readonly url: string
@@ -66,7 +66,7 @@ export function createClientHost(options: ClientHostOptions): ClientHost {
         running -= 1
       })
       await answerClient(request, response, options).catch((thrown: unknown) => {
-        // A client that has left, such as in the middle of its request, gets no answer, and nothing has failed.
+        // If the client has closed the connection, nothing has failed and nothing can be sent.
         if (response.destroyed) return
         refuseClient(request, response, options, refuse(502, describeFault(thrown)))
       })
@@ -78,7 +78,7 @@ export function createClientHost(options: ClientHostOptions): ClientHost {
 const DRAIN_MS = 10_000
 
 /**
- * Accepts no more connections, and waits up to `drainMs` for running responses. What still comes on an open connection is
+ * Accepts no more connections, and waits up to `drainMs` for running responses, then closes their connections. What still comes on an open connection is
  * answered, and the connection ends with that answer: a proxy in front sends its next request to another process, and a client
  * that asks again and again does not hold this one.
  */
@@ -119,7 +119,8 @@ async function answerClient(
   })
   const body = await readBody(request, options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES)
   if (body === null) {
-    // The rest is received and dropped: many clients read no answer before they have sent all, and fail if they cannot.
+    // The rest of the body is received and dropped, because many clients read no response before they have sent all,
+    // and fail if they cannot.
     request.resume()
     return refuseClient(request, response, options, {
       ...refuse(413, 'Request exceeds the maximum size'),
@@ -168,8 +169,8 @@ export const PROVIDER_UPSTREAMS: Upstreams = {
 const MOST_KNOWN_TOKENS = 100
 
 /**
- * Returns a function that finds the provider of a request: by its path, or by its headers if both providers have the path, such as that of
- * the model list. A token that came with a path of only one provider identifies that provider later.
+ * Returns a function that finds the provider of a request: by its path, or by its headers if both providers have the path, such
+ * as that of the model list. A token that came with a path of only one provider identifies that provider later.
  */
 export function createUpstreamFinder(
   upstreams: Upstreams,
@@ -217,8 +218,8 @@ function* encodeInPieces(text: string): Steps<Blob> {
 }
 
 /**
- * True for clients that accept interim responses (102). While a compaction runs, a client that waits for the status may time out. An
- * interim response restarts the timer of the official SDKs for JavaScript and Python; other clients may take it for the response.
+ * True for clients that accept interim responses (102). While a compaction runs, a client that waits for the status may time out.
+ * Interim responses restart the timer of the official SDKs for JavaScript and Python; other clients may misread them.
  */
 function takesInterimResponses({ headers }: IncomingMessage): boolean {
   return headers['x-stainless-lang'] === 'js' || headers['x-stainless-lang'] === 'python'
@@ -229,8 +230,8 @@ function sendInterimResponse(response: ServerResponse): void {
 }
 
 /**
- * Returns the body as text if the text keeps every byte, else as bytes. Null if it exceeds the limit; the rest is then left to the caller.
- * Decoded as it arrives, so that a large body does not block other requests.
+ * Returns the body as text if the text keeps every byte, else as bytes. Null if it exceeds the limit; the rest is then
+ * left to the caller. Decoded as it arrives, so that a large body does not block other requests.
  */
 async function readBody(
   request: IncomingMessage,
@@ -313,7 +314,7 @@ async function sendAnswer(answer: Response, response: ServerResponse): Promise<v
   response.end()
 }
 
-/** Resolves when the client has read what waits for it, or has gone. */
+/** Resolves when the client has read what was sent, or has closed the connection. */
 function waitForRoom(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -1,6 +1,6 @@
 /**
- * A proxy on this machine for clients that can only set a base URL. Requests for messages go through sessions, as with `tidemark.fetch`;
- * everything else is passed on. A token in the address keeps other users of the machine out.
+ * A proxy on this machine for clients that can only set a base URL. Requests for messages go through sessions, as with
+ * `tidemark.fetch`; everything else is passed on. A token in the address keeps other users of the machine out.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
@@ -101,8 +101,8 @@ function isSameText(one: string, other: string): boolean {
 }
 
 /**
- * Returns an error text for a request of a web page: its `Origin` is not an address of this proxy, or its `Host` is another name that
- * resolves to this machine. Clients other than browsers send the address as `Host`, and no `Origin`.
+ * Returns an error text for a request of a web page: its `Origin` is not an address of this proxy, or its `Host` is
+ * another name that resolves to this machine. Clients other than browsers send the address as `Host`, and no `Origin`.
  */
 function findForeignCaller({ host = '', origin }: IncomingHttpHeaders): string | null {
   const { hostname } = URL.parse(`http://${host}`) ?? { hostname: '' }

@@ -1,17 +1,17 @@
 /**
- * Bills a replay by the documented rules of prompt caching. It is independent of the engine's own cache model, to check it. An entry exists
- * only where a marker was, and is found by looking back from a marker. It has the lifetime of the marker that wrote it, also after a later
- * request has read it with other markers.
+ * Bills a replay by the documented rules of prompt caching. It is independent of the engine's own cache model, to check
+ * it. An entry exists only where a marker was, and is found by looking back from a marker. It has the lifetime of the
+ * marker that wrote it, also after a later request has read it with other markers.
  */
 import { createHash } from 'node:crypto'
 import type { TokenRates } from '@tidemark/core/cost/prices'
 
-/** Price set A: prices in units of the price of an input token. */
+/** The prices that a replay uses by default, in units of the price of an input token. */
 export const RELATIVE_RATES = { input: 1, cacheRead: 0.1, writeShort: 1.25, writeLong: 2, output: 5 }
 
 const LOOK_BACK = 20
 const LIFETIME_MS: Readonly<Record<string, number>> = { '5m': 300_000, '1h': 3_600_000 }
-/** Characters for each token of a block, as measured on recorded sessions. */
+/** Average characters per token of a block by its type, as measured on recorded sessions. */
 const CHARACTERS_PER_TOKEN: Readonly<Record<string, number>> = { tool_use: 3.27, tool_result: 2.88 }
 const TEXT_CHARACTERS_PER_TOKEN = 3.6
 /** Newer logs have only the signature of thinking. It has about 2.2 times as many characters as the thinking. */
@@ -60,6 +60,7 @@ interface BilledCacheOptions {
   readonly scale?: number
 }
 
+/** The prompt cache of one replayed session, and what its calls cost. */
 export class BilledCache {
   readonly #entries = new Map<string, Entry>()
   readonly #weighed = new WeakMap<object, WeighedBlock>()
@@ -69,6 +70,7 @@ export class BilledCache {
   #sent = 0
   readonly #isAttached: (text: string) => boolean
   readonly #scale: number
+  /** Sum of all charges so far, in the unit of the rates. */
   cost = 0
 
   constructor({ isAttached = () => false, scale = 1 }: BilledCacheOptions = {}) {
@@ -82,7 +84,10 @@ export class BilledCache {
     this.#findTierRates = findTierRates
   }
 
-  /** Bills a request and returns the tokens that were read, written, and neither. `writes`: false for a side call. */
+  /**
+   * Charges a request at the time `now`, and returns the tokens that it read from the cache, wrote to it, and neither.
+   * `writes`: false for a side call, which creates no entries.
+   */
   send(body: Fields, now: number, writes = true): BilledTokens {
     const chain: { readonly key: string; readonly tokens: number }[] = []
     const marked: Mark[] = []
@@ -109,6 +114,7 @@ export class BilledCache {
     return billed
   }
 
+  /** Charges the output tokens of a response to the newest request. */
   answer(tokens: number): void {
     this.cost += tokens * (this.#findTierRates(this.#sent).output ?? 0)
   }
@@ -126,7 +132,7 @@ export class BilledCache {
     this.cost += read * (cacheRead ?? 0) + writes + input * (uncached ?? 0)
   }
 
-  /** Returns the weight of a block in tokens. System prompt and tools are not scaled: their size comes from the log. */
+  /** Returns the hash and the tokens of a block. System prompt and tools are not scaled: their size comes from the log. */
   #weigh(block: Fields, { system, tools }: Fields): WeighedBlock {
     const known = this.#weighed.get(block)
     if (known !== undefined) return known
@@ -157,8 +163,8 @@ export class BilledCache {
   }
 
   /**
-   * Creates an entry at each marker. An entry within the part that was read is not written again, so it keeps the lifetime it had, or that
-   * of the entry that was read, whatever its marker says.
+   * Creates an entry at each marker. An entry within the part that was read is not written again, so it keeps the
+   * lifetime it had, or that of the entry that was read, whatever its marker says.
    */
   #write(
     chain: readonly { readonly key: string; readonly tokens: number }[],
@@ -186,7 +192,7 @@ function listBlocks({ tools, system, messages }: Fields): readonly Fields[] {
   return [...list(tools), ...list(system), ...list(messages).flatMap(({ content }) => list(content))]
 }
 
-/** Estimates the tokens of a block by its length. */
+/** Estimates the tokens of a block by its length in characters, with fixed numbers for images and results. */
 export function countBlockTokens(block: object): number {
   const { type, thinking, signature } = block as Fields
   if (type === 'thinking') {

@@ -1,6 +1,6 @@
 /**
- * The measure anchor@use: whether a request still showed the lines that an edit in its response replaces. Only lines that the conversation
- * had shown before count.
+ * Finds the lines that edits replace, to measure how often a request still showed them when the model edited. Lines
+ * that the conversation has never shown do not count.
  */
 import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 
@@ -9,7 +9,10 @@ const HAS_WORD = /[\p{L}\p{N}]/u
 
 const linesByBlock = new WeakMap<object, ReadonlySet<string>>()
 
-/** Returns the lines of all texts in a block, without line numbers and indentation. */
+/**
+ * Returns the lines of all texts in a block, without line numbers and indentation. Lines without a letter or digit are
+ * left out. Cached by block.
+ */
 export function collectTextLines(block: object): ReadonlySet<string> {
   const known = linesByBlock.get(block)
   if (known !== undefined) return known
@@ -18,7 +21,7 @@ export function collectTextLines(block: object): ReadonlySet<string> {
   return lines
 }
 
-/** Returns every string in a value, without the names of fields. */
+/** Returns every string in a value, at any depth; names of fields are left out. */
 export function listStrings(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value]
   if (typeof value !== 'object' || value === null) return []
@@ -53,7 +56,7 @@ export function listEditAnchors(
     .map(({ path, texts }) => ({ path, lines: texts.flatMap((text) => splitLines(text ?? '')) }))
 }
 
-/** Everything that the conversation has shown so far: for each line, the newest text that has it. */
+/** The lines that the conversation has shown so far, each with the newest text that has it. */
 export class SeenLines {
   readonly #texts = new Map<string, string>()
 

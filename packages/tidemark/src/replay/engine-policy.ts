@@ -34,12 +34,13 @@ interface EnginePolicyOptions {
   readonly rates?: PriceOverrides
 }
 
-/** Assumed tokens of a summary by a model. */
+/** Assumed output tokens of a model that writes a summary, because a replay calls no model. */
 export const SUMMARY_TOKENS = 3_000
 /** Attachment type for texts that the recording program wrote. */
 const HOST_TEXT_TYPE = 'program'
 const DEFAULT_MODEL = 'claude-opus-4-6'
 
+/** Returns Tidemark with this policy for `replaySession`. */
 export function createEnginePolicy(options: EnginePolicyOptions): ReplayPolicy {
   return { name: options.name, open: (world) => openSession(world, options) }
 }

@@ -1,12 +1,13 @@
 /** The result of replaying a session under one policy, as plain JSON. Types only, because the browser's code reads it, too. */
 
-/** A request of the main conversation under a policy. */
+/** The size and cost of one request of the main conversation under a policy. */
 export interface ReplayPoint {
   readonly tokens: number
   /** Dollars spent so far, including this request and its response. */
   readonly usd: number
 }
 
+/** What a session would have cost under one policy, and how many edits would still have seen their lines. */
 export interface PolicyReplay {
   readonly name: string
   /** Dollars of all calls under the policy, summaries included. */

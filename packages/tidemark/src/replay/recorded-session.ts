@@ -1,6 +1,7 @@
 /**
- * A recorded session as the steps of its conversation, without the rewrites of the program that recorded it: inputs and responses, with
- * their recorded times. The size of system prompt and tools is taken from the usage of the first response.
+ * A recorded session as the steps of its conversation, without the rewrites of the program that recorded it: inputs and
+ * responses, with their recorded times. The size of system prompt and tools is taken from the usage of the first
+ * response.
  */
 
 import { type CallLookup, readUserInputs, type UserInput } from '@tidemark/core/facts/user-input'
@@ -22,7 +23,10 @@ export interface RecordedSession {
   readonly steps: readonly RecordedStep[]
   /** Tokens of system prompt and tools. */
   readonly prefixTokens: number
-  /** Tokens of the first request that are neither system prompt, tools nor messages of this log: the conversation of an earlier log. */
+  /**
+   * Tokens of the first request that are neither system prompt, tools nor messages of this log: the conversation of an
+   * earlier log.
+   */
   readonly earlierTokens: number
   readonly toolNames: readonly string[]
   /** Growth of the recorded requests in tokens, divided by the estimated tokens of the added blocks; 1 if unknown. */
@@ -43,11 +47,13 @@ export interface RecordedStep {
 }
 
 /**
- * Limits in tokens for the size of system prompt and tools, and the size that is assumed where it cannot be measured: a log that continues
- * another one begins with a large request that is mostly conversation. 41,000 is the median of recorded sessions.
+ * Limits in tokens for the size of system prompt and tools, and the size that is assumed where it cannot be measured: a
+ * log that continues another one begins with a large request that is mostly conversation. 41,000 is the median of
+ * recorded sessions.
  */
 const PREFIX_LIMITS = { least: 1_000, most: 80_000, unmeasured: 41_000 }
 
+/** Reads the current branch of a log as steps. Rewrites of the recording program are left out, and tool calls get unique ids. */
 export function readRecordedSession(records: readonly SessionRecord[]): RecordedSession {
   const branch = listBranch(records)
   const steps = listSteps(branch.filter((record) => !isRewrite(record)))
@@ -140,8 +146,8 @@ function identifyRequest(record: AssistantRecord): string {
 }
 
 /**
- * Returns the response that a record continues: the newest one, if only results of its calls follow it. A program that runs tools during a
- * response records their results between the parts of the response.
+ * Returns the response that a record continues: the newest one, if only results of its calls follow it. A program that
+ * runs tools during a response records their results between the parts of the response.
  */
 function findBegunStep(
   steps: readonly RecordedStep[],
@@ -169,7 +175,10 @@ function isSendable({ type, signature }: Block): boolean {
   return type !== 'thinking' || (typeof signature === 'string' && signature !== '')
 }
 
-/** Gives each tool call a unique id, because some providers reuse ids. Drops results without a call, and second results of a call. */
+/**
+ * Gives each tool call a unique id, because some providers reuse ids. Drops results without a call, and second results
+ * of a call.
+ */
 class UniqueCallIds implements CallLookup {
   readonly #known = new Set<string>()
   /** The newest call for each recorded id. */
@@ -211,7 +220,10 @@ function continuesAnotherLog(records: readonly SessionRecord[]): boolean {
   return typeof parent === 'string' && !records.some(({ uuid }) => uuid === parent)
 }
 
-/** Returns the tokens of the first request that are not its messages: as prefix within the limits, the rest as earlier conversation. */
+/**
+ * Returns the tokens of the first request that are not its messages: as prefix within the limits, the rest as earlier
+ * conversation.
+ */
 function findRecordedPrefix(
   branch: readonly KnownRecord[],
   isContinued: boolean,

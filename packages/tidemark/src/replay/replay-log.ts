@@ -1,7 +1,7 @@
 /**
- * Replays a session log under policies of Tidemark, at the prices of its models at their dates: what each policy would have cost, and how
- * many edits would still have seen the lines that they replace. Subagents are replayed as sessions of their own. The recorded responses
- * stay the same, whatever a policy would have shown the model.
+ * Replays a session log under policies of Tidemark, at the prices of its models at their dates: what each policy would
+ * have cost, and how many edits would still have seen the lines that they replace. Subagents are replayed as sessions
+ * of their own. The recorded responses stay the same, whatever a policy would have shown the model.
  */
 import {
   findPriceFactor,
@@ -52,8 +52,8 @@ interface RecordedCost {
   /** Dollars by the logged usage, as `inspect` shows them; null if a price is unknown. */
   readonly usd: number | null
   /**
-   * Dollars of a replay that changes nothing, with the cache lifetime of the recording. Null if the log has rewrites, because the recorded
-   * requests then differ, and with `withPoints`. Compare with `usd` minus `breaksUsd`.
+   * Dollars of a replay that changes nothing, with the cache lifetime of the recording. Null if the log has rewrites,
+   * because the recorded requests then differ, and with `withPoints`. Compare with `usd` minus `breaksUsd`.
    */
   readonly replayedUsd: number | null
   /** Dollars of the recorded cache breaks that a replay does not repeat: all except those caused by a pause or another model. */
@@ -76,7 +76,10 @@ const UNBOUNDED = 100_000_000
 /** Causes of cache breaks that also occur in a replay. */
 const REPLAYED_BREAKS: ReadonlySet<BreakCause> = new Set(['expired', 'model-changed'])
 
-/** Replays a log. Fails with a reason if a price or a context window is unknown, or if no model has responded. */
+/**
+ * Replays a log under each policy, one after the other. Not ok, with a reason, if a price or a context window is
+ * unknown, or if no model has responded.
+ */
 export async function replayLog(
   log: LogContents,
   options: ReplayLogOptions,

@@ -1,6 +1,7 @@
 /**
- * Replays a recorded session under a policy and bills every request. The recorded responses stay the same, whatever the policy shows the
- * model, with one exception: an edit whose lines are no longer in the request costs one more call that reads them again.
+ * Replays a recorded session under a policy and bills every request. The recorded responses stay the same, whatever the
+ * policy shows the model, with one exception: an edit whose lines are no longer in the request costs one more call that
+ * reads them again.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { TokenRates } from '@tidemark/core/cost/prices'
@@ -40,7 +41,10 @@ export interface TooLongRequest {
 /** An input of the conversation: tool results, a prompt, or text of the program that recorded the session. */
 export type ReplayedInput = Pick<RecordedStep, 'blocks' | 'isPrompt' | 'userInputs'>
 
-/** What the replay gives an agent: the time, the billing of side calls, and a counter of rewrites. */
+/**
+ * What the replay gives an agent: the recording, the time in it, the cache that bills its side calls, and a counter of
+ * rewrites.
+ */
 export interface ReplayedAgentInput {
   readonly session: RecordedSession
   readonly now: () => number
@@ -56,6 +60,7 @@ export type RewriteReport =
       readonly filesShed: number
     }
 
+/** One way to manage the context, which replays compare with others. */
 export interface ReplayPolicy {
   readonly name: string
   open(world: ReplayedAgentInput): Promise<ReplayedAgent>
@@ -63,6 +68,7 @@ export interface ReplayPolicy {
 
 export interface ReplayTotals {
   readonly calls: number
+  /** In the unit of the rates: by default, the price of one input token; with `bill`, a millionth of a dollar. */
   readonly cost: number
   /** Number of edits whose old text was shown before. */
   readonly edits: number
@@ -88,8 +94,8 @@ export interface RecordedBill {
 
 export interface ReplayOptions {
   /**
-   * If given, the replay is billed like the recording: sizes scaled to the logged growth, with the conversation of an earlier log that this
-   * log continues, with recorded output and rates. Default: relative rates and estimated sizes.
+   * If given, the replay is billed like the recording: sizes scaled to the logged growth, with the conversation of an
+   * earlier log that this log continues, with recorded output and rates. Default: relative rates and estimated sizes.
    */
   readonly bill?: RecordedBill
   /** Maximum tokens of a request that the provider accepts, by the sizes of this replay. Default: no limit. */
@@ -105,12 +111,14 @@ export interface ReplayOptions {
   readonly onAnswer?: (tokens: number, cost: number) => void
 }
 
+/** Assumed output tokens of a call that reads lines again. */
 const REREAD_OUTPUT = 120
 /** Maximum requests that an agent may build for one call when the provider refuses them as too long. */
 const ATTEMPTS = 3
 /** Steps between two pauses in which other work of the process, such as the handling of Ctrl-C, can run. */
 const STEPS_AT_ONCE = 16
 
+/** Replays the steps in order and returns the totals. Calls no model. Throws if `signal` is aborted. */
 export async function replaySession(
   session: RecordedSession,
   policy: ReplayPolicy,
@@ -278,7 +286,7 @@ function isAttachedFile(text: string): boolean {
   return text.slice(0, FILE_HEAD).includes(FILE_NOTICE)
 }
 
-/** The beginning of the line above the text of an attached file. */
+/** The beginning of the line above the text of an attached file, by which a replay recognizes such a file. */
 export const FILE_NOTICE = 'Content of '
 
 export function listRequestBlocks({ messages }: BilledRequest): readonly object[] {
@@ -295,6 +303,7 @@ export function hasToolCall(content: readonly Block[]): boolean {
 const STAND_IN_TEXT =
   'The work on this part went on as it was asked for and is described here in general words. '
 
+/** Returns filler text of about this many tokens. */
 export function createStandInText(tokens: number): string {
   return STAND_IN_TEXT.repeat(Math.ceil((tokens * 3.6) / STAND_IN_TEXT.length))
 }

@@ -1,6 +1,6 @@
 /**
- * Implements `session.append`: writes messages durably at the end of the log. Prompts and attachments may also be appended while a run is in
- * progress; responses and tool results may not, because the run appends its own.
+ * Implements `session.append`: writes messages durably at the end of the log. Prompts and attachments may also be
+ * appended while a run is in progress; responses and tool results may not, because the run appends its own.
  */
 import { collectOpeningRecords } from '@tidemark/core/engine/announce-updates'
 import { finishModelCall } from '@tidemark/core/engine/call-model'
@@ -49,12 +49,15 @@ import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts
 import { checkNotReplayed } from './replayed-messages.ts'
 import { createTurnContext } from './turn-host.ts'
 
-/** Appends messages to the log and returns the uuids of their records in order. A response has one record per block. */
+/**
+ * Appends messages to the log and returns the uuids of their records in order, when they are on disk. A response has one record
+ * per block. Throws `bad-record` for a message that does not fit the conversation, and `busy`, `locked` or `io-failed`.
+ */
 export async function appendMessages(
   session: OpenSession,
   inputs: readonly unknown[],
 ): Promise<readonly string[]> {
-  // If work is in progress, it may be another append, whose message comes before this one in the log.
+  // If other work is in progress, it may be an append whose message comes before this one in the log.
   const isAlone = session.pendingWork.size === 0
   return trackWork(session, async () => {
     const replies = inputs.map((input) => readOwnResponse(session, input))
@@ -68,8 +71,8 @@ export async function appendMessages(
 }
 
 /**
- * Reads a response in the provider's own format, which has no role; null for other input. Only the codec can read its usage and exact
- * texts.
+ * Reads a response in the provider's own format, which has no role; null for other input. Only the codec can read its
+ * usage and exact texts.
  */
 function readOwnResponse({ model }: OpenSession, input: unknown): Reply | null {
   if (!isObject(input) || input.role !== undefined) return null
@@ -81,8 +84,9 @@ type OwnReplies = ReadonlyMap<string, Reply>
 const NO_REPLIES: OwnReplies = new Map()
 
 /**
- * Appends messages of a client's request. They may repeat messages of a branch that the client has left. Thousands of messages are written
- * in parts, each with one flush to disk. If the process is killed, the log has the first parts, and the next request adds the rest.
+ * Appends messages of a client's request. They may repeat messages of a branch that the client has left. Thousands of messages
+ * are written in parts, each with one flush to disk. If the process is killed, the log has the first parts, and the next request
+ * adds the rest.
  */
 export async function appendClientMessages(
   session: OpenSession,
@@ -102,7 +106,7 @@ export async function appendClientMessages(
 
 type FindExactBlock = ClientRequest['findExactBlock']
 
-/** Appends the response to a client's request, with the exact texts of its blocks. */
+/** Appends the response to a client's request, with the exact texts of its blocks. Does nothing if the log already has it. */
 export async function appendClientReply(session: OpenSession, given: Reply): Promise<void> {
   const message = replaceLoneSurrogates(given.message)
   const reply = message === given.message ? given : { ...given, message, rawBlocks: [] }
@@ -115,7 +119,7 @@ export async function appendClientReply(session: OpenSession, given: Reply): Pro
   })
 }
 
-/** Maximum that is written before other work can run; it takes some milliseconds. */
+/** Maximum characters and messages that are written before other work can run. Writing them takes some milliseconds. */
 const PART = { characters: 400_000, messages: 200 }
 
 function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly ClientMessage[]> {
@@ -129,7 +133,7 @@ function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly Cl
   }
 }
 
-/** Appends records that are not messages. */
+/** Appends records that are not messages, such as those of calls beside the conversation. */
 export async function appendOtherRecords(
   session: OpenSession,
   records: readonly UnlinkedRecord[],
@@ -161,8 +165,8 @@ async function writeInBatches(
 }
 
 /**
- * Returns the records of a response that is already in the log. It is then not appended again, unless it answers the request that `next`
- * returned.
+ * Returns the records of a response that is already in the log. It is then not appended again, unless it answers the
+ * request that `next` returned.
  */
 function findKnownReply({ state, awaited }: OpenSession, reply: Reply | null): readonly string[] | null {
   return reply === null || awaited.request !== null ? null : findResponseRecords(state.session, reply)
@@ -214,8 +218,7 @@ const MAX_TRIES = 8
 type Writing = AsyncGenerator<TurnEvent, TurnFailure | null>
 
 /**
- * Writes records to the log. If another process has appended records in the meantime, they are read and the write is
- * tried again.
+ * Writes records to the log. If another process has appended records in the meantime, they are read and the write is tried again.
  */
 async function writeWithRetries(session: OpenSession, write: () => Writing): Promise<readonly string[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
@@ -319,8 +322,8 @@ async function* collectRecordsBeforePrompt(
 }
 
 /**
- * Converts a client's message to a record, with fields that the engine does not know. Tool results stay whole in the record, and are not
- * moved to blobs: the client does not know that its model would have to read them there.
+ * Converts a client's message to a record, with fields that the engine does not know. Tool results stay whole in the
+ * record, and are not moved to blobs: the client does not know that its model would have to read them there.
  */
 function toClientRecord(given: ClientMessage): UnlinkedRecord {
   if (given.role === 'system') return { type: 'user', message: given as UserRecord['message'] }
@@ -355,8 +358,8 @@ function checkClientResults({ state, arrivingResults }: OpenSession, batches: re
 }
 
 /**
- * Throws if a call gets more results than it needs, because API requests leave out a second result. `countOpen`: number of calls with this
- * id that have no result yet.
+ * Throws if a call gets more results than it needs, because API requests leave out a second result. `countOpen`: number
+ * of calls with this id that have no result yet.
  */
 function checkResults(ids: readonly string[], countOpen: (id: string) => number): void {
   const left = new Map<string, number>()
@@ -372,7 +375,10 @@ function checkResults(ids: readonly string[], countOpen: (id: string) => number)
   }
 }
 
-/** Returns how many calls with this id, in the newest response that has one, lack a result; without such a call, 1 until a result came. */
+/**
+ * Returns how many calls with this id, in the newest response that has one, lack a result; without such a call, 1 until a result
+ * came.
+ */
 function countOpenCalls(session: SessionLog, id: string): number {
   let [calls, results] = [0, 0]
   let response: string | null = null
@@ -465,8 +471,8 @@ async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean
 }
 
 /**
- * Returns the uuid of the last record in the pending request if later messages were appended or are being appended. In the context they
- * come after the response, because the request did not contain them. The sent prefix stays unchanged.
+ * Returns the uuid of the last record in the pending request if later messages were appended or are being appended. In
+ * the context they come after the response, because the request did not contain them. The sent prefix stays unchanged.
  */
 function findLateAnchor({ awaited, state }: OpenSession, isAlone: boolean): string | undefined {
   const { lastUuid } = awaited.request ?? {}
@@ -511,7 +517,7 @@ function toReply({ content, ...fields }: Message, id: string, model: string): Re
   )
 }
 
-/** Returns the uuids of the records that contain the response; null if the log does not contain all its blocks. */
+/** Returns the uuids of the records that have the response, in order; null if the log does not have all its blocks. */
 function findResponseRecords(session: SessionLog, { message }: Reply): readonly string[] | null {
   if (session.responseStarts.get(message.id) === undefined) return null
   const uuids: string[] = []

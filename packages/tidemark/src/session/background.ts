@@ -1,6 +1,6 @@
 /**
- * Starts the background work of a session. Prepares the next summary beside the turns, one at a time, and commits it when the engine asks
- * for it. The preparation does not reserve the session, so turns and appends continue meanwhile.
+ * Starts the background work of a session. Prepares the next summary beside the turns, one at a time, and commits it
+ * when the engine asks for it. The preparation does not reserve the session, so turns and appends continue meanwhile.
  */
 import {
   canStartPreparing,
@@ -58,8 +58,8 @@ interface FinishedPreparation {
 const NO_PREPARATION: Preparation = { phase: 'none' }
 
 /**
- * Events of a preparation that are not emitted: progress that only a waiting caller needs, and attachments, which are read again when the
- * summary is committed.
+ * Events of a preparation that are not emitted: progress that only a waiting caller needs, and attachments, which are
+ * read again when the summary is committed.
  */
 const FOREGROUND_EVENTS: ReadonlySet<TurnEvent['type']> = new Set([
   'phase',
@@ -105,7 +105,7 @@ function changeSlot(session: OpenSession, slot: PreparationSlot, next: Preparati
   emitStatus(session)
 }
 
-/** Empties the slot and returns the event that tells the reason. */
+/** Empties the slot, emits the new status, and returns the event that tells the reason; the caller emits it. */
 function dropPreparation(
   session: OpenSession,
   slot: PreparationSlot,
@@ -225,7 +225,7 @@ async function* swapIn(
   }
 }
 
-/** Writes the summary and passes its events on. Notes in `running` what was spent. */
+/** Writes the summary and passes its events on. Stores in `running` what was spent. */
 async function writeDraft(
   session: OpenSession,
   run: TurnContext,

@@ -19,6 +19,10 @@ import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 export type RewindOutcome = SwitchResult | BusyOutcome
 
+/**
+ * Goes back to before the record `uuid`. `keepsRewrites`: true to keep later compactions and clearings in effect where
+ * they have left everything from that record on in the context. Throws `bad-option` for wrong arguments.
+ */
 export async function rewindSession(
   session: OpenSession,
   uuid: string,
@@ -37,6 +41,7 @@ export async function rewindSession(
   )
 }
 
+/** Begins an empty conversation in the session. The SessionStart hooks run again before its first prompt. */
 export async function startNewConversation(
   session: OpenSession,
   options: RewriteOptions = {},
@@ -50,7 +55,10 @@ export async function startNewConversation(
   return outcome
 }
 
-/** Copies the log and the notes of a session to a new session. Throws `busy` if a session with this id exists. */
+/**
+ * Copies the log and the notes of a session to a new session. Throws `busy` if a session with this id exists, or if
+ * another operation runs.
+ */
 export async function copySession(session: OpenSession, id: string): Promise<void> {
   const release = reserveSession(session, 'fork')
   try {

@@ -1,7 +1,7 @@
 /**
- * Measures what fills the context window and how many tokens are left. Parts are estimated; the total may be the provider's count. If the
- * parts add up to less than the total, the rest is a part of its own; if to more, they are scaled down. So the parts always add up to the
- * total, and none is negative.
+ * Measures what fills the context window and how many tokens are left. Parts are estimated; the total may be the
+ * provider's count. If the parts add up to less than the total, the rest is a part of its own; if to more, they are
+ * scaled down. So the parts always add up to the total, and none is negative.
  */
 import {
   type ContextEntry,
@@ -57,6 +57,7 @@ interface MessageShare {
   readonly tokens: number
 }
 
+/** Implements `session.breakdown`. Counts the whole context, which takes a moment if it is long. */
 export function measureBreakdown(session: OpenSession): ContextBreakdown {
   const host = createTurnHost(session)
   const { expected, source } = measureContext(session.state, host, host.compaction)
@@ -210,6 +211,7 @@ export interface ContextRemaining {
   readonly advice: CompactionSavings | null
 }
 
+/** Implements `session.contextRemaining`. Stores the counted sizes in the session's state. */
 export function measureContextRemaining(session: OpenSession): ContextRemaining {
   const host = createTurnHost(session)
   const { advice, state } = findCompactionSavings(session.state, host, host.compaction)

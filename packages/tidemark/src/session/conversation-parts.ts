@@ -1,6 +1,6 @@
 /**
- * The blocks that identify a conversation, read from a client's message list or from the log, so that the two can be compared. `isSamePart`
- * tells whether two blocks are the same.
+ * The blocks that identify a conversation, read from a client's message list or from the log, so that the two can be
+ * compared. `isSamePart` tells whether two blocks are the same.
  */
 import {
   type Block,
@@ -40,7 +40,10 @@ export interface Part {
 /** The type of the block that stands for a whole system message within the conversation. */
 const SYSTEM_MESSAGE = 'system_message'
 
-/** Compares two blocks by what identifies them: calls by id, results by their call, texts by their text. */
+/**
+ * True if two blocks of the same role have the same identity: calls by id and name, results by their call, texts by
+ * their text, others by value. Their contents may still differ.
+ */
 export function isSamePart(one: Part | undefined, other: Part | undefined): boolean {
   if (one === undefined || other === undefined || one.role !== other.role) return false
   const [a, b] = [one.block, other.block]
@@ -51,13 +54,16 @@ export function isSamePart(one: Part | undefined, other: Part | undefined): bool
   return a.type === b.type && formatWithoutMarker(a) === formatWithoutMarker(b)
 }
 
-/** Compares two results of the same call. */
+/** True if two results of the same call have the same text and error flag. */
 export function isSameResult(one: ToolResultBlock, other: ToolResultBlock): boolean {
   if ((one.is_error === true) !== (other.is_error === true)) return false
   return one.content === other.content || toResultText(one) === toResultText(other)
 }
 
-/** Returns the text of a result. Only a result that is more than one text becomes JSON, because every request compares all results. */
+/**
+ * Returns the text of a result. Only a result that is more than one text becomes JSON, because every request compares all
+ * results.
+ */
 export function toResultText({ content = '' }: ToolResultBlock): string {
   if (typeof content === 'string') return content
   const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
@@ -67,8 +73,8 @@ export function toResultText({ content = '' }: ToolResultBlock): string {
 }
 
 /**
- * Returns for each known block its index in the given list, or null. Calls and results are matched by id, then equal texts between those
- * matches, then changed versions between those.
+ * Returns for each known block its index in the given list, or null. Calls and results are matched by id, then equal
+ * texts between those matches, then changed versions between those.
  */
 export function alignParts(known: readonly Part[], given: readonly Part[]): readonly (number | null)[] {
   const ids = new Map(given.map((part, index) => [toCallKey(part), index]))
@@ -150,7 +156,7 @@ function toValueKey(part: Part): string | null {
   return toCallKey(part) === null ? toPartKey(part) : null
 }
 
-/** Returns a key that is equal for blocks for which `isSamePart` is true. Not for calls and results, which have ids. */
+/** Returns a text that is equal for two blocks if `isSamePart` is true for them. Not for calls and results, which have ids. */
 export function toPartKey({ role, block }: Part): string {
   return isTextBlock(block)
     ? `${role} text ${block.text.trim()}`
@@ -179,7 +185,10 @@ function formatWithoutMarker(block: Block): string {
   return block.type === PROVIDER_ITEM ? formatItem(block) : JSON.stringify(withoutCacheMarker(block))
 }
 
-/** An item of the provider says the same whoever recorded it, in any order of keys. Some clients leave out its status and empty fields. */
+/**
+ * Formats an item of the provider so that equal items give equal texts: in a fixed order of keys, and without status
+ * and empty fields, which some clients leave out.
+ */
 function formatItem(block: Block): string {
   const { vendor, item = {}, refersTo } = readBlockOrigin(block) ?? {}
   const isGiven = ([name, value]: [string, unknown]): boolean =>
@@ -206,6 +215,7 @@ export function isSameJsonValue(one: unknown, other: unknown): boolean {
   )
 }
 
+/** Lists the blocks of messages that a client sends or a caller appends, without attachments. */
 export function listGivenParts(inputs: readonly (MessageInput | ClientMessage)[]): readonly Part[] {
   const parts: Part[] = []
   for (const [index, input] of inputs.entries()) {

@@ -6,8 +6,8 @@ import { badOptionError, unknownNameError } from '../platform/argument-errors.ts
 import { withFormerEventNames } from './former-names.ts'
 
 /**
- * How a client's list differs from the log. `rewound`: it ends earlier. `edited`: a message has changed. `pruned`: messages at the start
- * are missing. `new`: it shares nothing with the log.
+ * How a client's list differs from the log. `rewound`: it ends earlier. `edited`: a message has changed. `pruned`:
+ * messages at the start are missing. `new`: it shares nothing with the log.
  */
 export type HistoryChange = 'rewound' | 'edited' | 'pruned' | 'new'
 
@@ -47,7 +47,7 @@ export interface EventStream<Event, End> extends AsyncIterable<Event> {
   readonly outcome: Promise<End>
 }
 
-/** Starts an operation at once and returns the stream of its events. */
+/** Starts an operation at once, whether or not its events are read, and returns the stream of its events. */
 export function createEventStream<Event, End>(work: {
   readonly events: AsyncGenerator<Event, End>
   readonly onEvent: (event: Event) => void
@@ -280,7 +280,7 @@ export function updateStatus(status: StreamStatus, event: TurnEvent): StreamStat
   }
 }
 
-/** Returns true if the change is worth an event. More characters of the same reply are not. */
+/** True if the phase or the kind of stream has changed, which is worth an event. More characters of the same reply are not. */
 export function hasNewStatus(before: StreamStatus, after: StreamStatus): boolean {
   return before.phase !== after.phase || before.stream !== after.stream
 }

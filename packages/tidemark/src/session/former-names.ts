@@ -1,6 +1,6 @@
 /**
- * Adds the former names of the cache-write classes, `write5m` and `write1h`, to costs that programs read. They are not enumerable, so JSON
- * and comparisons contain only the present names.
+ * Adds the former names of the cache-write classes, `write5m` and `write1h`, to costs that programs read. They are not
+ * enumerable, so JSON and comparisons contain only the present names.
  */
 import type { CostTotals } from '@tidemark/core/cost/session-cost'
 import type { TurnEvent } from '@tidemark/core/engine/events'

@@ -1,6 +1,6 @@
 /**
- * Keeps the prompt cache of an idle session from expiring, if policy `cache.idle` allows it. Each session has one timer, which does not
- * keep the process alive; none if the policy is off.
+ * Keeps the prompt cache of an idle session from expiring, if policy `cache.idle` allows it. Each session has one
+ * timer, which does not keep the process alive; none if the policy is off.
  */
 import {
   countPayingRenewals,
@@ -20,8 +20,9 @@ import { type OpenSession, runOperation, trackWork } from './open-session.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
 /**
- * Renews the prompt cache of an idle session before it expires, while that pays, until the session is closed. A failed
- * renewal lets the cache expire.
+ * Until the session is closed: sends a request that reads the prompt cache of an idle session before it expires, while
+ * that costs less than writing the cache again; or prepares a summary that is due, which reads the cache as well. After
+ * a failure the cache expires.
  */
 export function keepIdleCacheAlive(session: OpenSession): void {
   const { policy, clock } = session.settings
@@ -80,7 +81,10 @@ export function keepIdleCacheAlive(session: OpenSession): void {
   })
 }
 
-/** Starts to prepare a summary if one is due and costs no more than the pause would cost otherwise. Returns true if it was started. */
+/**
+ * Starts to prepare a summary if one is due and costs no more than the pause would cost otherwise. Returns true if it was
+ * started.
+ */
 function startCheaperSummary(
   session: OpenSession,
   { prepare }: ContextPlan,

@@ -43,8 +43,8 @@ export interface NextOptions {
   /** The system prompt for this and later requests. Default: the current system prompt of the session. */
   readonly system?: SystemPrompt | CallerPrompt
   /**
-   * Request parameters for this and later requests, such as `{ temperature: 0 }`, added to those of the model; null removes one. Change
-   * parameters here and not in the body, so that the cause of a cache break is known.
+   * Request parameters for this and later requests, such as `{ temperature: 0 }`, added to those of the model; null
+   * removes one. Change parameters here and not in the body, so that the cause of a cache break is known.
    */
   readonly parameters?: Readonly<Record<string, unknown>>
   /** Adds a placeholder result for each tool call that has none. Without this option, the results must be appended first. */
@@ -88,6 +88,7 @@ export interface ReadyRequest<Body = RequestBody> {
   readonly text: string
 }
 
+/** Implements `session.next`: checks the options, prepares the request, and converts it for the caller. */
 export async function nextRequest<Body>(
   session: OpenSession,
   options: NextOptions = {},
@@ -110,8 +111,8 @@ interface RequestChanges {
 }
 
 /**
- * Prepares the next request with these changes; the session then waits for its response. `operation`: the method that the
- * caller used, for messages.
+ * Prepares the next request with these changes, which the session keeps, and reduces the context if needed. The session
+ * then waits for the response. Throws `busy` if another operation runs. `operation`: the caller's method, for messages.
  */
 export async function prepareRequest(
   session: OpenSession,
@@ -142,8 +143,8 @@ export async function prepareRequest(
 }
 
 /**
- * Failures whose cause may be the request itself: sent again, it would fail again. After another failure, such as a wrong API key or an
- * abort, the same request may succeed.
+ * Failures whose cause may be the request itself: sent again, it would fail again. After another failure, such as a
+ * wrong API key or an abort, the same request may succeed.
  */
 const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
   'overflow',
@@ -163,7 +164,10 @@ function findStandingRefusal(session: OpenSession, request: AssembledRequest): T
   return { ok: false, reason: 'failed', failure: refusal.failure }
 }
 
-/** Returns what is sent of a request as one text: the headers that its body needs, and the exact body. */
+/**
+ * Encodes a request and returns it as one text, to compare it with an earlier one: the headers that its body needs, and
+ * the exact body.
+ */
 export function toRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
   const { text, headers } = runAtOnce(encodeBody(toModelCallInput(request)))
   return `${JSON.stringify(headers)}\n${text}`
@@ -208,7 +212,9 @@ async function* buildRequest(
   return ready
 }
 
-/** Returns true if the last message is a prompt of the user rather than a tool result or a response, or if there is no message. */
+/**
+ * Returns true if the last message is a prompt of the user rather than a tool result or a response, or if there is no message.
+ */
 function endsInPrompt({ state }: TurnContext): boolean {
   const { entries } = state.view
   for (let index = entries.length - 1; index >= 0; index -= 1) {
@@ -218,7 +224,10 @@ function endsInPrompt({ state }: TurnContext): boolean {
   return true
 }
 
-/** Converts a prepared request to the form that callers get. */
+/**
+ * Converts a prepared request to the result of `session.next`. `list`: the parts of a client's own list that are sent
+ * as the client wrote them.
+ */
 export function toReadyRequest<Body>(
   session: OpenSession,
   { request, forecast }: PendingModelCall,

@@ -68,6 +68,7 @@ export interface KnownHistory {
   readonly sharesCalls: boolean
 }
 
+/** An open session, as the functions of this folder share it. They change its fields; callers get the public `Session`. */
 export interface OpenSession {
   readonly id: string
   /** Path of the log; null if the session is not stored in a file. */
@@ -77,8 +78,7 @@ export interface OpenSession {
   /** What the engine needs for compaction, without the parts that depend on the current model and tools. */
   readonly compactionHost: Omit<CompactionServices, 'estimator' | 'scaled' | 'rules' | 'retrieval'>
   /**
-   * The current state of the session. If a new state contains a newly sent request, the gate is closed until the reply
-   * has ended.
+   * The current state of the session. If a new state contains a newly sent request, the gate is closed until the reply has ended.
    */
   state: SessionState
   /** Runs log writes one at a time and in order, so that no two of them use the same position in the log. */
@@ -100,7 +100,9 @@ export interface OpenSession {
   sections: readonly PlacedSection[]
   /** What is known of the client whose request was taken last; null if the session has taken none. */
   client: {
-    /** The list of its last request, for the comparison with the next one; null if none, or if that list had only new messages. */
+    /**
+     * The list of its last request, for the comparison with the next one; null if none, or if that list had only new messages.
+     */
     readonly history: KnownHistory | null
     /** The cache lifetime that the cache markers of its last request ask for. */
     readonly ttl: string | undefined
@@ -124,13 +126,16 @@ export interface OpenSession {
   /** The name of the operation that has reserved the session, such as `run`; null if none has. */
   busyWith: string | null
   streamStatus: StreamStatus
-  /** Changes with each rewrite of the context. */
+  /** Names the present context: the position of the log at the opening or at the last rewrite, as text. */
   viewId: string
   /** The summary that is prepared beside the turns; null if policy turns this off. */
   prepared: PreparedSummary | null
   /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
-  /** Running updates of the notes, which do not count as operations in progress. Closing the session stops them and waits for them. */
+  /**
+   * Running updates of the notes, which do not count as operations in progress. Closing the session stops them and waits for
+   * them.
+   */
   readonly backgroundWork: Set<Promise<unknown>>
   readonly notes: KnownNotes
   /** Called after each response, to start background work; each function returns at once. */
@@ -139,8 +144,8 @@ export interface OpenSession {
   /** Aborts all operations in progress when the session is closed. */
   readonly stop: AbortController
   /**
-   * True if this process has written to the session. If the journal locks sessions (`settings.locks`), the process then holds the write
-   * lock, and no other process can write.
+   * True if this process has written to the session. If the journal locks sessions (`settings.locks`), the process then
+   * holds the write lock, and no other process can write.
    */
   isWriter: boolean
   /** Null while the session is open. Otherwise a promise that resolves when the session has been closed. */
@@ -155,7 +160,7 @@ interface KnownNotes {
   triedUuid: string | null
   /** The update that is running; null if none is. */
   update: AbortController | null
-  /** The session at the end of a turn that ended while an update was running; null if none did. */
+  /** The session at the end of a turn that ended while an update was running, for the next update; null if none did. */
   pauseAt: SessionState | null
   /** Number of successive failed updates by the model, and the newest compaction at the last failure. */
   failures: { readonly count: number; readonly compaction: string | null }
@@ -168,9 +173,9 @@ export interface Refusal {
   readonly failure: ModelFailure
   /** The remedies tried since the last response. */
   readonly tried: Remedies
-  /** How often the caller was told to wait since the last response. */
+  /** How many waits were planned for the caller since the last response. */
   readonly waits: number
-  /** True if a client's request did not fit and its context was planned once more. */
+  /** True if a client's request was too long and the planner has already been asked for a rewrite after it. */
   readonly isReplanned: boolean
 }
 
@@ -193,6 +198,7 @@ interface OpenSessionInput {
   ) => void)[]
 }
 
+/** Reads the log of a session and creates its state; a session without a log is empty. Takes no lock: the first append does. */
 export async function openSessionById(id: string, input: OpenSessionInput): Promise<OpenSession> {
   const { settings, options, tools, sections } = input
   let state = await readSessionState(settings.journal, id)
@@ -354,6 +360,7 @@ function track({ pendingWork }: OpenSession, work: Promise<unknown>): void {
   pendingWork.add(over)
 }
 
+/** Throws `closed` if the session is closed or closing. */
 export function checkSessionOpen({ closing, id }: OpenSession): void {
   if (closing !== null) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
 }
@@ -411,7 +418,7 @@ function changeStatus(session: OpenSession, status: StreamStatus): void {
   session.listeners.emit({ type: 'status', status: readStatus(session) })
 }
 
-/** Emits the status after a change of the background work. */
+/** Emits the present status, after a change of the summary that is prepared in the background. */
 export function emitStatus(session: OpenSession): void {
   changeStatus(session, session.streamStatus)
 }

@@ -58,7 +58,9 @@ export interface TidemarkOptions {
   readonly carriers?: ContextSources
   /** Functions that run at certain points of a session, such as before a tool call; docs/library.md lists them. */
   readonly hooks?: SessionHooks
-  /** Commands that run at the same points, before the functions, in the format of settings files; docs/hooks.md describes them. */
+  /**
+   * Commands that run at the same points, before the functions, in the format of settings files; docs/hooks.md describes them.
+   */
   readonly hookCommands?: HookCommands
   /**
    * Decides whether a tool call may run: `allow`, `deny`, or `ask`, which runs the hooks `permissionRequest`. Default:
@@ -66,15 +68,18 @@ export interface TidemarkOptions {
    */
   readonly canUseTool?: PermissionCheck
   /**
-   * Run after a compaction, clearing, undo or move has been appended, so that the host drops caches that depend on the context. Each runs
-   * only for its `scope`.
+   * Run after a compaction, clearing, undo or move has been appended, so that the host drops caches that depend on the
+   * context. Each runs only for its `scope`.
    */
   readonly cleanups?: readonly RewriteCleanup[]
   /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string
   /** The agent's working directory, an absolute path. Each record has it, so that `inspect` can show the project. */
   readonly cwd?: string
-  /** True if a user answers questions. Pauses between prompts can then be long. */
+  /**
+   * True if a user can answer questions. Pauses between prompts can then be long, which decides the cache lifetime.
+   * Default: false.
+   */
   readonly interactive?: boolean
   /** True if no user is watching. After a compaction, the model is instructed to continue without asking. */
   readonly autonomous?: boolean
@@ -101,7 +106,8 @@ export interface TidemarkOptions {
   readonly notes?: { readonly model?: boolean }
   /**
    * What each session may use at most: calls to the model (`turns`), `tokens`, `dollars`. Everything that is billed counts, also
-   * before the session was opened again. Once one is reached, no further call is made, and `run` ends with `limit`. Default: none.
+   * before the session was opened again. Once one is reached, no further call is made, and `run` ends with `limit`. Default:
+   * none.
    */
   readonly limits?: SessionLimitsOption
   /** What the account may use: the 1-hour cache lifetime at no extra price, unless it is in overage. Default: neither. */
@@ -123,9 +129,7 @@ interface SessionLocation {
   readonly log: string | null
 }
 
-/**
- * Checks the value of an option. Returns null if the value is accepted; otherwise a description of the expected value.
- */
+/** Checks the value of an option. Returns null if the value is accepted; otherwise a description of the expected value. */
 type Check = (value: unknown) => string | null
 
 const expect =
@@ -201,7 +205,10 @@ const checkContextSources = expect(
     Array.isArray(value) && value.every((each) => isObject(each) && typeof each.render === 'function'),
 )
 
-/** Returns the context sources of a session. Throws `bad-option` if a function returned something else. */
+/**
+ * Returns the context sources of a session; calls the option if it is a function. Throws `bad-option` if that returned
+ * something else.
+ */
 export function readContextSources(
   given: ContextSources,
   location: SessionLocation,
@@ -287,6 +294,7 @@ const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
   'onEvent',
 ]
 
+/** Throws `bad-option` if the value is not a model. `caller`: the method that got it, for the message. */
 export function checkModel(caller: string, model: unknown): void {
   checkOption(caller, 'model', model ?? null)
 }
@@ -296,8 +304,7 @@ export function listTidemarkOptionNames(): readonly string[] {
 }
 
 /**
- * Checks the options of `createTidemark`, for it or another `caller`. Throws `bad-option` or `bad-policy` for the first
- * problem.
+ * Checks the options of `createTidemark`, for it or another `caller`. Throws `bad-option` or `bad-policy` for the first problem.
  */
 export function checkTidemarkOptions(caller: string, options: TidemarkOptions): void {
   if (!isObject(options))
@@ -342,6 +349,10 @@ export interface TidemarkSettings extends Stores {
   readonly deadlines: Deadlines
 }
 
+/**
+ * Checks the options, then returns them with defaults and with the stores opened. Throws `bad-option`, `bad-policy` or
+ * `bad-home`.
+ */
 export function createSettings(options: TidemarkOptions): TidemarkSettings {
   checkTidemarkOptions('createTidemark', options)
   const { system, history = true } = options

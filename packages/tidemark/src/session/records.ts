@@ -51,7 +51,10 @@ export function listConversation(records: readonly SessionRecord[]): readonly Kn
   return listBranchRecords(buildSessionLog(records))
 }
 
-/** Returns the records of the conversation, the oldest first. */
+/**
+ * Implements `session.records`: the records of the conversation, the oldest first, or those of all branches. With
+ * `isWhole`, reads large results from the blobs.
+ */
 export async function listSessionRecords(
   { state, settings }: OpenSession,
   options: RecordsOptions = {},
@@ -82,7 +85,7 @@ function markLeftRecords(records: readonly SessionRecord[]): readonly Conversati
   return records.map((record, index) => ({ record, leftBy: leftBy.get(index) ?? null }))
 }
 
-/** What the log has of a compaction. */
+/** What the log has of one compaction, in effect or not. */
 export interface SessionCompaction {
   /** When it was made, as an ISO date. */
   readonly at: string
@@ -154,14 +157,14 @@ function findBatchEnd(records: readonly SessionRecord[], start: number): number 
   return end === -1 ? records.length : end
 }
 
-/** What a fork has of the session that it was copied from. */
+/** What the part of a session that was copied from another one has cost there. */
 export interface CopiedCost {
   /** The id of that session. */
   readonly from: string
   readonly totals: CostTotals
 }
 
-/** Returns what the copied part of a session has cost where it was made; null if the session is not a fork. */
+/** Returns what the copied part of a session has cost in the session that it was copied from; null if nothing was copied. */
 export function sumCopiedCost({ state, model }: OpenSession): CopiedCost | null {
   const copied = state.session.records.toArray().filter(({ forkedFrom }) => forkedFrom !== undefined)
   const from = copied.at(-1)?.forkedFrom?.sessionId

@@ -1,6 +1,6 @@
 /**
- * Implements `session.refused`: in the caller's own loop, tells the engine how the provider refused a request, so that `next` returns a
- * different one. `run` recovers in the same way by itself.
+ * Implements `session.refused`: in the caller's own loop, tells the engine how the provider refused a request, so that
+ * `next` returns a different one. `run` recovers in the same way by itself.
  */
 import { toApiMessages } from '@tidemark/core/context/flatten'
 import type { TurnFailure } from '@tidemark/core/engine/events'
@@ -35,8 +35,8 @@ export type RefusedOutcome =
   | (TurnFailure & { readonly message: string })
 
 /**
- * Handles the refusal of the request that `next` or `take` returned: plans a wait, changes the context, or fails. `error`: what the caller's
- * client threw, an error response, or a failure.
+ * Reacts to the refusal of the request that `next` or `take` returned: tells the caller to wait, changes the context so
+ * that the next request differs, or fails. `error`: what the caller's client threw, an error response, or a failure.
  */
 export async function handleRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
   const { settings } = session
@@ -50,7 +50,8 @@ export async function handleRefusal(session: OpenSession, error: unknown): Promi
     const run = createTurnContext(session, { signals: [] })
     await refreshFromLog(session, run)
     if (failure.kind === 'overflow' && !refusal.isReplanned && session.client !== null) {
-      // A client's context is not rewritten before it must be. Now it must be, and the planner may have a gentler way than the recovery.
+      // A client's context is rewritten only when it must be, which is now the case. The planner may have a cheaper
+      // rewrite than the recovery.
       session.refusal = { ...refusal, isReplanned: true }
       await runOperation(session, keepToRefusedWindow(run, failure))
       const { host } = run
@@ -71,7 +72,10 @@ export async function handleRefusal(session: OpenSession, error: unknown): Promi
   }
 }
 
-/** Lets an equal request be sent again after a refusal, because the reason may have passed. The remedies that were tried stay known. */
+/**
+ * Lets an equal request be sent again after a refusal, because the reason may have passed. The remedies that were tried stay
+ * known.
+ */
 export function forgetRefusedRequest(session: OpenSession): void {
   if (session.refusal !== null) session.refusal = { ...session.refusal, text: '' }
 }

@@ -1,6 +1,6 @@
 /**
- * Detects a caller that appends its whole message list again, which would double the conversation. Loops without a session send the whole
- * list with every request. A prompt may repeat ("yes"), but a tool call or a whole exchange does not.
+ * Detects a caller that appends its whole message list again, which would double the conversation. Loops without a session send
+ * the whole list with every request. A prompt may repeat ("yes"), but a tool call or a whole exchange does not.
  */
 import { TidemarkError } from '@tidemark/core/errors'
 import { isTextBlock, isToolUse } from '@tidemark/core/log/block'
@@ -24,8 +24,8 @@ interface Repetition {
 }
 
 /**
- * Throws `bad-record` if the messages repeat messages of the log. `isAwaited`: a response to `next` is expected. A single message is then
- * taken for it, even if it equals an earlier one.
+ * Throws `bad-record` if the messages repeat messages of the log. `isAwaited`: a response to `next` is expected. A
+ * single message is then taken for it, even if it equals an earlier one.
  */
 export function checkNotReplayed(
   session: string,

@@ -48,8 +48,8 @@ export interface CompactOptions extends RewriteOptions {
 export interface RewriteOptions {
   readonly signal?: AbortSignal
   /**
-   * Discards the request that `next` returned. Without this option, the operation is refused until the response to that request was
-   * appended.
+   * Discards the request that `next` returned. Without this option, the operation is refused until the response to that
+   * request was appended.
    */
   readonly abandon?: boolean
 }
@@ -65,8 +65,8 @@ const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
 ]
 
 /**
- * A refusal because another operation has reserved the session, or because the response to a request of `next` has not been appended. The
- * session was not changed.
+ * A refusal because another operation has reserved the session, or because the response to a request of `next` has not
+ * been appended. The session was not changed.
  */
 export interface BusyOutcome {
   readonly ok: false
@@ -85,8 +85,8 @@ export async function compactSession(
 }
 
 /**
- * Compacts for a client that asks for it, without calling a model: with the notes, else with a summary from the log. The client's limit is
- * about the present size, so the result has at most half of it. Otherwise the client would ask again after a few calls.
+ * Compacts for a client that asks for it, without calling a model: with the notes, else with a summary from the log. The client's
+ * limit is about the present size, so the result has at most half of it. Otherwise the client would ask again after a few calls.
  */
 export async function compactForClient(session: OpenSession): Promise<CompactionResult | BusyOutcome> {
   return runRewrite(session, 'compact', { abandon: true }, (run) => {
@@ -195,8 +195,8 @@ export async function pinSessionRecord(
 }
 
 /**
- * Runs a compaction, clearing, undo or move. Refused if another operation has reserved the session, or if the response to a request of
- * `next` has not been appended and `options.abandon` is not given.
+ * Runs a compaction, clearing, undo or move. Refused if another operation has reserved the session, or if the response
+ * to a request of `next` has not been appended and `options.abandon` is not given.
  */
 export async function runRewrite<End>(
   session: OpenSession,
@@ -228,8 +228,8 @@ export function refuseIfBusy({ id, busyWith }: OpenSession, operation: string): 
 }
 
 /**
- * Returns a refusal if the response to a request of `next` has not been appended; otherwise null. That response belongs to the present
- * context. After a rewrite, its usage would not measure the new context.
+ * Returns a refusal if the response to a request of `next` has not been appended; otherwise null. That response belongs
+ * to the present context. After a rewrite, its usage would not measure the new context.
  */
 export function refuseIfPending({ id, awaited }: OpenSession, operation: string): BusyOutcome | null {
   if (awaited.request === null) return null

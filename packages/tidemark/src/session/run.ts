@@ -38,8 +38,8 @@ export interface RunOptions extends ToolOptions {
   /** Limits of this run, in addition to those of the session. Once a limit is reached, the turn ends with `limit`. */
   readonly limits?: Limits
   /**
-   * The texts that the user typed, one or several. Needed if the prompt is a list of blocks that also has texts of the host, such as
-   * attached files. Default: every text of the prompt is the user's, whatever it looks like.
+   * The texts that the user typed, one or several. Needed if the prompt is a list of blocks that also has texts of the
+   * host, such as attached files. Default: every text of the prompt is the user's, whatever it looks like.
    */
   readonly typed?: string | readonly string[]
 }
@@ -50,7 +50,7 @@ export type Run = EventStream<SessionEvent, RunOutcome>
 export type RunOutcome =
   | {
       readonly ok: true
-      /** The text of the last answer, with its continuations, without thinking and tool calls. */
+      /** The text of the last response, with its continuations, without thinking and tool calls. */
       readonly text: string
       /** Why the last reply ended. */
       readonly stop: ReplyStop | null
@@ -59,10 +59,7 @@ export type RunOutcome =
     }
   | (TurnFailure & { readonly message: string })
 
-/**
- * Starts a turn at once, whether or not its events are read. Throws for wrong tools or prompts, and if the session is
- * busy.
- */
+/** Starts a turn at once, whether or not its events are read. Throws for wrong tools or prompts, and if the session is busy. */
 export function startTurn(
   session: OpenSession,
   prompt: MessageContent | null,
@@ -192,8 +189,8 @@ function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome 
 }
 
 /**
- * Returns a failure if prompt, system prompt and tools alone exceed the window by every estimate. The prompt is then not appended, and
- * nothing is compacted. Null if they may fit: the provider's own count decides.
+ * Returns a failure if prompt, system prompt and tools alone exceed the window by every estimate. The prompt is then
+ * not appended, and nothing is compacted. Null if they may fit: the provider's own count decides.
  */
 function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFailure | null {
   const { estimator, scaled, choice } = session.model

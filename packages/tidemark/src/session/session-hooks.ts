@@ -4,7 +4,7 @@ import { joinCommandHooks } from '../hooks/command-hooks.ts'
 import type { OpenSession, SessionOptions } from './open-session.ts'
 import type { TidemarkSettings } from './options.ts'
 
-/** Returns the options with the hook commands added to the hooks. */
+/** Returns the options with the commands of `hookCommands` added to `hooks`; unchanged if there are none. */
 export function addCommandHooksToOptions(
   id: string,
   options: SessionOptions,
@@ -29,8 +29,8 @@ export type HookOutputOf<Point extends keyof SessionHooks> = NonNullable<
 export type HostHookPoint = 'instructionsLoaded' | 'subagentStart' | 'subagentStop'
 
 /**
- * Runs the hooks of a point that the agent loop does not run itself, such as `sessionEnd`, `instructionsLoaded` and those of subagents.
- * Their messages and failures are emitted as events. Returns their outputs.
+ * Runs the hooks of a point that the agent loop does not run itself, such as `sessionEnd`, `instructionsLoaded` and
+ * those of subagents. Their messages and failures are emitted as events. Returns their outputs.
  */
 export async function runSessionHooks<Point extends keyof SessionHooks>(
   session: OpenSession,

@@ -25,7 +25,7 @@ export type SessionLimitsOption = SessionLimits | readonly SessionLimits[]
 const EXPECTED =
   '{ turns, tokens, dollars }, each a number above 0, turns and tokens whole, as in { dollars: 5 }; or a list of them'
 
-/** Returns null if the value is valid; otherwise a description of what was expected. */
+/** Checks the option `limits`. Returns null if it is valid; otherwise a description of what was expected. */
 export function findLimitsProblem(value: unknown): string | null {
   const sets = Array.isArray(value) ? value : [value]
   return sets.every((set) => isLimits(set, true)) ? null : EXPECTED
@@ -113,7 +113,10 @@ interface LimitedSession {
   readonly limits: LimitsInForce
 }
 
-/** Puts the limits of a run in force, until `limits.run` is null again. */
+/**
+ * Puts the limits of a run in force. What the session has spent before does not count. The caller ends them by setting
+ * `limits.run` to null.
+ */
 export function beginRunLimits(session: LimitedSession, limits: Limits): void {
   session.state = withCosts(session.state, session.model.choice.priceList)
   const { costs } = session.state

@@ -1,4 +1,4 @@
-/** The response that an open session waits for, and a lock for writes that must not split a response. */
+/** The response that an open session waits for, and a lock for writes that must not come between the blocks of a response. */
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 
@@ -30,14 +30,14 @@ export function createReplyGate(): ReplyGate {
 }
 
 /**
- * The request whose response a session waits for, and a gate that is closed while the response is streamed. Change both only through the
- * methods.
+ * The request whose response a session waits for, and a gate that is closed while the response is streamed. Change both
+ * only through the methods.
  */
 export interface AwaitedResponse {
   /** Null if no response is awaited. */
   readonly request: PendingModelCall | null
   readonly gate: ReplyGate
-  /** Waits for the response to a request that was given to the caller. */
+  /** Sets the request, which was given to the caller; an earlier one is dropped. Does not wait. */
   begin(request: PendingModelCall): void
   /** Marks the response to this request as recorded. */
   settle(request: PendingModelCall): void
@@ -67,8 +67,8 @@ export function createAwaitedResponse(): AwaitedResponse {
 }
 
 /**
- * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so the gate is checked
- * again inside the lock.
+ * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so
+ * the gate is checked again inside the lock.
  */
 export function createReplyAwaitingLock(gate: ReplyGate, withLock: WriteLock): WriteLock {
   return async (work) => {

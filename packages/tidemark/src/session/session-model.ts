@@ -1,6 +1,6 @@
 /**
- * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Each session has its own
- * connection and the parameters that it was given; sessions share the rest.
+ * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Each session
+ * has its own connection and the parameters that it was given; sessions share the rest.
  */
 import { createToolResultRules, type ToolResultRules } from '@tidemark/core/clearing/tool-result-index'
 import type { SeparateSummaryModel } from '@tidemark/core/engine/host'
@@ -30,6 +30,10 @@ export interface SessionModel {
 
 const DEFAULT_OUTPUT_LIMIT = 8_192
 
+/**
+ * Derives everything from a model and the policy, and connects to the model. The connection belongs to no session yet:
+ * see `withRetryEvents`.
+ */
 export function createSessionModel(given: ModelChoice, settings: TidemarkSettings): SessionModel {
   const choice = withPresentPriceNames(given)
   const { policy, switches, options } = settings
@@ -68,7 +72,10 @@ function withPresentPriceNames(choice: ModelChoice): ModelChoice {
   return { ...choice, priceList }
 }
 
-/** Lists notices for the user about the policy in the window of a model. */
+/**
+ * Returns a notice for the user if the policy asks for a larger output reserve than it allows in this window; otherwise
+ * an empty list.
+ */
 export function listModelNotices(
   { choice, scaled }: SessionModel,
   { policy }: TidemarkSettings,
@@ -87,8 +94,8 @@ export function withParameters(model: SessionModel, changes: JsonObject): Sessio
 }
 
 /**
- * Returns the model with the parameters that `next` was given for another model. Output tokens and thinking budget above this model's limit
- * are lowered; a later switch starts from the given values again.
+ * Returns the model with the parameters that `next` was given while the session had another model. Output tokens and
+ * thinking budget above this model's limit are lowered; a later switch starts from the given values again.
  */
 export function withGivenParameters(model: SessionModel, given: JsonObject): SessionModel {
   const changed = withParameters(model, given)
@@ -133,14 +140,13 @@ interface SessionReports {
   readonly telemetry: SessionTelemetry | null
 }
 
-/** Returns the name of the provider in telemetry. */
+/** Returns the name of the provider as telemetry has it, such as `anthropic` or `aws.bedrock`. */
 export function nameProvider(choice: ModelChoice): string {
   return choice.isBedrock === true ? 'aws.bedrock' : findCodec(choice).vendor
 }
 
 /**
- * Returns the model with a separate connection for one session. Retries on this connection are emitted as events of the
- * session.
+ * Returns the model with a separate connection for one session. Retries on this connection are emitted as events of the session.
  */
 export function withRetryEvents(
   model: SessionModel,

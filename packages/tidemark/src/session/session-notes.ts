@@ -41,8 +41,8 @@ export function listNotesNotices(
 const MAX_FAILURES = 3
 
 /**
- * Starts an update of the notes if one is due, and returns at once. `at`: the session after the response. At the end of a turn, notes that
- * are kept from the log are always updated.
+ * Starts an update of the notes if one is due, and returns at once. `at`: the session after the response. At the end of
+ * a turn, notes that are kept from the log are always updated.
  */
 export function startNotesUpdate(
   session: OpenSession,
@@ -78,8 +78,8 @@ export function startNotesUpdate(
 }
 
 /**
- * Stops the running update after its messages have left the conversation. Otherwise its next request would send what the user or a client
- * has just removed.
+ * Stops the running update after its messages have left the conversation. Otherwise its next request would send what
+ * the user or a client has just removed.
  */
 export function stopNotesUpdate({ notes }: OpenSession): void {
   notes.pauseAt = null
@@ -107,7 +107,10 @@ async function runUpdate(
   notes.stored = end.ok ? end.value : undefined
 }
 
-/** Updates notes that are kept from the log when the session is closed. */
+/**
+ * Brings notes that are kept from the log up to date when the session is closed. Does nothing if this process wrote
+ * nothing, or if the notes cover everything.
+ */
 export async function updateNotesAtClose(session: OpenSession): Promise<void> {
   const host = createTurnHost(session)
   if (!session.isWriter || host.compaction.notes?.local == null || !keepsNotes(host)) return

@@ -18,9 +18,7 @@ import { findRecentSessionsWithText } from '../storage/recent-logs.ts'
 /** Where a Tidemark object keeps its sessions. */
 export interface Stores {
   readonly journal: Journal
-  /**
-   * True if the first write to a session locks it: no other process can write until this process releases the session.
-   */
+  /** True if the first write to a session locks it: no other process can write until this process releases the session. */
   readonly locks: boolean
   /** Closes the journal if `createTidemark` opened it. */
   readonly close: () => Promise<void>
@@ -44,7 +42,10 @@ interface StoreOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Creates the stores: in memory, or files under the home, except for those that the caller gives. */
+/**
+ * Creates the stores: in memory, or files under the home, except for those that the caller gives. Throws `bad-home` if
+ * the home cannot be a folder.
+ */
 export function createStores(options: StoreOptions): Stores {
   const { journal, blobs, notesStore, memory = false } = options
   if (memory) {

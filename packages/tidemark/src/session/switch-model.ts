@@ -1,7 +1,6 @@
 /**
- * Implements `session.switchModel`. The context is measured for the new model; if it does not fit, or holds a summary
- * block that the new model does not accept, the old model compacts it. If it still does not fit, the session keeps the
- * old model.
+ * Implements `session.switchModel`. The context is measured for the new model; if it does not fit, or holds a summary block that
+ * the new model does not accept, the old model compacts it. If it still does not fit, the session keeps the old model.
  */
 import { compact } from '@tidemark/core/compaction/compact'
 import { toApiMessages } from '@tidemark/core/context/flatten'
@@ -119,8 +118,8 @@ const acceptedContexts = new WeakMap<
 >()
 
 /**
- * Compacts the context of a session that was opened with another model, if it has a summary block that this model does not accept. Returns
- * a failure if that is not possible, because every request would be refused.
+ * Compacts the context of a session that was opened with another model, if it has a summary block that this model does
+ * not accept. Returns a failure if that is not possible, because every request would be refused.
  */
 export async function* replaceRefusedSummary(
   session: OpenSession,
@@ -143,8 +142,9 @@ export async function* replaceRefusedSummary(
 }
 
 /**
- * Measures the context for a model, as `contextRemaining` will after the switch. The reported usage counts if both models have the same
- * tokenizer; what was learned about the session's content always counts. Content that only the old model's provider leaves out is added.
+ * Measures the context for a model, as `contextRemaining` will after the switch. Reported usage is used if both models
+ * have the same tokenizer; the correction of estimates by earlier responses is always used. Content that only the old
+ * model's provider clears on its side is added.
  */
 function measureForModel(session: OpenSession, model: SessionModel): ContextTokens {
   const host = createTurnHost({ ...session, model })
@@ -165,8 +165,8 @@ function measureForModel(session: OpenSession, model: SessionModel): ContextToke
 }
 
 /**
- * Returns a target with which the new model does not compact again at once. A compaction is judged by the expected size for the old model,
- * but the new model compacts by its upper bound, so the limit is converted.
+ * Returns a target with which the new model does not compact again at once. A compaction is judged by the expected size
+ * for the old model, but the new model compacts by its upper bound, so the limit is converted.
  */
 function findTarget(session: OpenSession, next: SessionModel, most: number): number {
   const host = createTurnHost({ ...session, model: next })

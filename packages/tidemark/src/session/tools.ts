@@ -73,8 +73,9 @@ export interface ToolOptions {
   /** Runs the calls of tools that are given as definitions. An exception becomes an error result that the model sees. */
   readonly runTool?: RunToolCall
   /**
-   * Called for a tool that `tools` lacks, such as one of a server that is still starting. Returns the tool when it is there, or null. An
-   * exception becomes an error result for the model. Used only with tools that have functions: calls of plain definitions go to `runTool`.
+   * Called for a tool that `tools` lacks, such as one of a server that is still starting. Returns the tool when it is there, or
+   * null. An exception becomes an error result for the model. Used only with tools that have functions: calls of plain
+   * definitions go to `runTool`.
    */
   readonly findTool?: FindTool
 }
@@ -204,7 +205,10 @@ function badTools(message: string): TidemarkError {
   return new TidemarkError('bad-option', message, { details: { option: 'tools' } })
 }
 
-/** Returns the tools of the newest request in the log, for a compaction before the first turn. They cannot be run. */
+/**
+ * Returns the tools of the newest request in the log, without the history tool, for a compaction before the first turn.
+ * Their calls get an error result.
+ */
 export function readToolsFromLog(
   state: SessionState,
   { historyTool, isHistoryAutomatic }: TidemarkSettings,

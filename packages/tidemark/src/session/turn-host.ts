@@ -32,7 +32,10 @@ function offersHistoryTool({ settings, tools, offersHistory }: OpenSession): boo
   return offersHistory && !isTaken
 }
 
-/** Creates the context of one engine operation: the session's state, host, write lock and abort signal. */
+/**
+ * Creates the context of one engine operation: the session's state, which the operation reads and replaces, and its
+ * host, write lock and abort signal.
+ */
 export function createTurnContext(
   session: OpenSession,
   options: {
@@ -64,14 +67,16 @@ function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undef
   return AbortSignal.any([stop.signal, ...checkSignals(signals)])
 }
 
-/** Returns the signals that are given. Throws if one of them is not an AbortSignal. */
+/** Returns the signals that are not undefined. Throws `bad-option` if one is not an AbortSignal. */
 export function checkSignals(signals: readonly (AbortSignal | undefined)[]): readonly AbortSignal[] {
   const defined = signals.filter((signal) => signal !== undefined)
   if (defined.every((signal) => signal instanceof AbortSignal)) return defined
   throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
-/** Returns what the engine knows of a client. A client's context is rewritten only when necessary, unless the policy says earlier. */
+/**
+ * Returns what the engine knows of a client. A client's context is rewritten only when necessary, unless the policy says earlier.
+ */
 function readLeadingClient(
   { refusal, settings }: OpenSession,
   { history: _, ...client }: NonNullable<OpenSession['client']>,
@@ -86,8 +91,8 @@ function readLeadingClient(
 }
 
 /**
- * Uses a smaller window until the session is opened again or gets another model. Returns null if the policy does not allow such a small
- * window.
+ * Uses a smaller window until the session is opened again or gets another model. Returns null if the policy does not
+ * allow such a small window.
  */
 function learnWindow(
   session: OpenSession,
@@ -109,6 +114,10 @@ function learnWindow(
   return { profile, compaction: createTurnHost(session).compaction }
 }
 
+/**
+ * Creates the host for the engine from the present state of the session. After a change of model, tools or client,
+ * create a new one.
+ */
 export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, rules } = model

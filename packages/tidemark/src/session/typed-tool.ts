@@ -1,6 +1,6 @@
 /**
- * `tool(…)` creates a tool whose `run` gets checked and typed input. The input is described by a JSON Schema, or by a schema of a library
- * that follows Standard Schema (zod, valibot, arktype and others).
+ * `tool(…)` creates a tool whose `run` gets checked and typed input. The input is described by a JSON Schema, or by a
+ * schema of a library that follows Standard Schema (zod, valibot, arktype and others).
  */
 import { TidemarkError } from '@tidemark/core/errors'
 import { isObject } from '@tidemark/core/log/json'

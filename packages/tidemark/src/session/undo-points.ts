@@ -45,6 +45,7 @@ export interface UndoPoints {
   readonly inEffect: readonly { readonly id: string; readonly kind: 'compact' | 'clear' }[]
 }
 
+/** Implements `session.undoPoints`. */
 export function findUndoPoints(open: OpenSession): UndoPoints {
   const { session, view } = open.state
   const undone = findNewestUndo({ session, view })

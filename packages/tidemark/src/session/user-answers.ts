@@ -1,4 +1,4 @@
-/** Answers of the user to questions that the model asked through a tool, as a host records them. */
+/** Checks answers of the user to questions that the model asked through a tool, and converts them for the log. */
 import { TidemarkError } from '@tidemark/core/errors'
 import { isObject } from '@tidemark/core/log/json'
 import type { RecordedUserInput } from '@tidemark/core/log/record'
@@ -12,10 +12,7 @@ export interface UserAnswer {
   readonly text: string
 }
 
-/**
- * Converts answers of the user to what is recorded with the tool result. Throws `bad-option` for values that are not
- * answers.
- */
+/** Converts answers of the user to what is recorded with the tool result. Throws `bad-option` for values that are not answers. */
 export function toAnswerInputs(
   answers: readonly UserAnswer[],
   caller: string,

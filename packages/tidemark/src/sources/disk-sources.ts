@@ -27,13 +27,13 @@ export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 
   /** Returns the paths of further files that are never attached to the context. */
   readonly never?: () => readonly string[]
   /**
-   * Returns false for a recently used file that must not be read. Called with the path without symbolic links, because a path in a tool
-   * call may lead elsewhere by now. Default: every file may be read.
+   * Returns false for a recently used file that must not be read. Called with the path without symbolic links, because
+   * a path in a tool call may lead elsewhere by now. Default: every file may be read.
    */
   readonly isPermitted?: (realPath: string) => boolean
 }
 
-/** Returns the context sources for instruction files, recently used files and the plan. */
+/** Returns the context sources for instruction files, recently used files and the plan, for the option `carriers`. */
 export function diskSources(options: DiskSourcesOptions = {}): readonly ContextSource[] {
   const { folder = process.cwd(), planFile, standing, transcript, never } = options
   const { recent, isStub, isPermitted } = options
@@ -74,7 +74,10 @@ async function readIfPresent(folder: string, path: string): Promise<SourceText |
   }
 }
 
-/** Creates a reader for text files of the user's project. It follows symbolic links; relative paths start from `folder`. */
+/**
+ * Creates a reader for text files on the disk. It follows symbolic links; relative paths start from `folder`. A file
+ * that cannot or must not be read is a result with the reason. `isPermitted`: asked with the path without links.
+ */
 export function createDiskFileReader(
   folder: string = process.cwd(),
   isPermitted: (realPath: string) => boolean = () => true,

@@ -1,6 +1,7 @@
 /**
- * Parses the front matter of Markdown files that users keep beside their projects: rules, skills, slash commands and agents. It is YAML, of
- * which only texts and lists of texts are kept. A hostile file is refused with one line and takes no longer than a good one.
+ * Parses the front matter of Markdown files that users keep beside their projects: rules, skills, slash commands and
+ * agents. It is YAML, of which only texts and lists of texts are kept. A hostile file is refused with one line and
+ * takes no longer than a good one.
  */
 import type { Document, Node } from 'yaml'
 
@@ -15,8 +16,9 @@ type FrontMatterResult =
 const MAX_CHARACTERS = 10_000
 
 /**
- * Separates the front matter from the text after it. A text that begins with `---` but has no field, as Markdown may, has no front matter.
- * A one-line value that is not YAML, such as `paths: **\/*.ts` or `description: Note: this`, is kept as text.
+ * Separates the front matter from the text after it. Not ok, with the reason, if it has no end, is too long or is not
+ * YAML. A text that begins with `---` but has no field, as Markdown may, has no front matter. A one-line value that is
+ * not YAML, such as `paths: **\/*.ts` or `description: Note: this`, is kept as text.
  */
 export async function parseFrontMatter(text: string): Promise<FrontMatterResult> {
   const found = /^\ufeff?---[ \t]*\r?\n([\s\S]*?\n)?---[ \t]*(?:\r?\n|$)/.exec(text)
@@ -34,7 +36,7 @@ export async function parseFrontMatter(text: string): Promise<FrontMatterResult>
   return { ok: true, matter: fields ?? new Map(), body: fields === null ? text : body }
 }
 
-/** Reads a field as one text. Null if it is not set or is no text. */
+/** Reads a field as one text. Null if it is not set or is a list. */
 export function readMatterText(matter: FrontMatter, name: string): string | null {
   const value = matter.get(name)
   return typeof value === 'string' ? value.trim() : null
@@ -96,8 +98,8 @@ function collectFields(yaml: Yaml, source: string): FrontMatter | null | string 
 }
 
 /**
- * Values are read one level deep, so that aliases cannot make them larger than the file. A map becomes an empty list: a field that is set
- * must not count as unset, because that could allow more.
+ * Values are read one level deep, so that aliases cannot make them larger than the file. A map becomes an empty list: a
+ * field that is set must not count as unset, because that could allow more.
  */
 function readValue(yaml: Yaml, document: Document, value: unknown): string | readonly string[] | null {
   const node = resolveNode(yaml, document, value)

@@ -32,7 +32,10 @@ interface LogSourcesOptions {
   readonly isOwn: boolean
 }
 
-/** Returns the caller's context sources, and each default source whose name the caller does not use. Default sources read the log. */
+/**
+ * Returns the caller's context sources, and each default source whose name the caller does not use. Default sources
+ * read the log.
+ */
 export function withDefaultSources(
   given: readonly ContextSource[],
   log: string | null,
@@ -68,6 +71,7 @@ function withSourcesFromLog(files: ContextSource): readonly ContextSource[] {
   return [files, todosSource(), planSource()]
 }
 
+/** Returns the context sources for the compaction of a log, without the program that wrote it. */
 export function createLogSources(state: SessionState, options: LogSourcesOptions): readonly ContextSource[] {
   const { folder, path } = options
   const never = (): readonly string[] => [path]

@@ -1,4 +1,7 @@
-/** The text of each file as the log last shows it: text that was read, written or printed by a command, with later edits applied. */
+/**
+ * The text of each file as the log last shows it: text that was read, written or printed by a command, with later edits
+ * applied.
+ */
 import type { PrintedFile } from '@tidemark/core/facts/shell-commands'
 import {
   describeToolCall,
@@ -130,9 +133,9 @@ function findEditBase(
 }
 
 /**
- * Applies edits to the known text of a file. If the old text of an edit is not known, because a formatter or command changed the file, the
- * new text is added as a part with unknown place. If a change is not in the call, the known text may be outdated and no longer counts as
- * whole. Returns undefined if nothing is known.
+ * Applies edits to the known text of a file. If the old text of an edit is not known, because a formatter or command
+ * changed the file, the new text is added as a part with unknown place. If a change is not in the call, the known text
+ * may be outdated and no longer counts as whole. Returns undefined if nothing is known.
  */
 function applyEdits(
   before: LoggedFileText | undefined,
@@ -176,8 +179,8 @@ function findOldText({ parts }: LoggedFileText, oldText: string): string | null 
 const MAX_PIECES = 12
 
 /**
- * Adds a text with unknown place in the file, in place of such texts that it contains. Returns `before` if the text is blank or already
- * known.
+ * Adds a text with unknown place in the file, in place of such texts that it contains. Returns `before` if the text is
+ * blank or already known.
  */
 function withPiece(before: LoggedFileText | undefined, text: string): LoggedFileText | undefined {
   const parts = before?.parts ?? []
@@ -208,8 +211,8 @@ function replaceInParts(
 }
 
 /**
- * Returns the known text of a file after a read. Lines that were read replace known lines; the others stay, even if something else has
- * changed the file.
+ * Returns the known text of a file after a read. Lines that were read replace known lines; the others stay, even if
+ * something else has changed the file.
  */
 function applyRead(
   before: LoggedFileText | undefined,
@@ -320,8 +323,8 @@ function parsePrintedFiles(
 }
 
 /**
- * Returns the index of the first line of each file, found by its heading or first line number. Empty if one is uncertain; for an output
- * that was cut, only those before the cut.
+ * Returns the index of the first line of each file, found by its heading or first line number. Empty if one is
+ * uncertain; for an output that was cut, only those before the cut.
  */
 function findFileStarts(
   lines: readonly string[],

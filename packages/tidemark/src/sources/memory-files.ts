@@ -31,8 +31,8 @@ interface MemoryFilesOptions {
   /** The working directory, an absolute path. */
   readonly cwd: string
   /**
-   * The folder of the whole project. Memory files in it, and in the folders from it down to `cwd`, apply to the whole session. Default: the
-   * nearest folder with `.git` from `cwd` upwards, else `cwd`.
+   * The folder of the whole project. Memory files in it, and in the folders from it down to `cwd`, apply to the whole
+   * session. Default: the nearest folder with `.git` from `cwd` upwards, else `cwd`.
    */
   readonly project?: string
   /** The user's home folder, whose memory files apply to every project. Default: none are read. */
@@ -40,8 +40,8 @@ interface MemoryFilesOptions {
   /** Globs of files that are never read: absolute, or from the project's folder. */
   readonly excludes?: readonly string[]
   /**
-   * Decides whether a file that the project names may be read. Called with the path as named and again without links, and with the
-   * project's folder. Default: files in that folder.
+   * Decides whether a file that the project names may be read. Called with the path as named and again without links,
+   * and with the project's folder. Default: files in that folder.
    */
   readonly isPermitted?: (path: string, project: string) => boolean
   /**
@@ -73,8 +73,8 @@ interface MemoryFilesRead {
     /** `user`: from the user's own folder. `project`: from the project. */
     readonly origin: LoadedMemoryFile['origin']
     /**
-     * Why the file was read: the session began; a tool touched a path near it; a tool touched a path that matches a rule's globs; another
-     * file imports it; a compaction.
+     * Why the file was read: the session began; a tool touched a path near it; a tool touched a path that matches a
+     * rule's globs; another file imports it; a compaction.
      */
     readonly reason: 'session_start' | 'nested_traversal' | 'path_glob_match' | 'include' | 'compact'
   }[]

@@ -1,6 +1,7 @@
 /**
- * Finds the memory files (CLAUDE.md, AGENTS.md, rules) that apply to a folder or to a path, and the files that they import. The disk is a
- * port. Only permitted files are read, even if a file, link or import names others.
+ * Finds the memory files (CLAUDE.md, AGENTS.md, rules) that apply to a folder or to a path, and the files that they
+ * import. Reads through the interface `MemoryDisk`. Only permitted files are read, even if a file, link or import names
+ * others.
  */
 
 import { normalizePath } from '@tidemark/core/facts/tool-calls'
@@ -9,6 +10,7 @@ import { type FileReadResult, matchesPathEnding } from '@tidemark/core/sources/f
 import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import { matchesGlobs } from './path-glob.ts'
 
+/** The disk, as far as memory files need it. */
 export interface MemoryDisk {
   /** Returns the path with symbolic links resolved; null if there is no such file or folder. May throw. */
   locate(path: string): Promise<string | null>
@@ -92,7 +94,8 @@ const MAX_RULES_PER_FOLDER = 200
 const MAX_FILES = 200
 
 /**
- * Reads memory files, each once. `seen`: ids of files that need not be returned again; those that are returned are added.
+ * Reads memory files, each only once for the lifetime of the reader. The parameter `seen` of its methods has the ids of
+ * files that are not returned again; those that are returned are added to it.
  */
 export class MemoryReader {
   readonly #disk: MemoryDisk
@@ -210,8 +213,8 @@ export class MemoryReader {
   async #add(read: FoundMemory, importedBy: string | null, into: Collecting): Promise<void> {
     const { file, imports, globs } = read
     const matched = globs === null || importedBy !== null ? {} : { isGlobMatch: true }
-    // A copy under another name for the same folder, such as AGENTS.md beside CLAUDE.md, adds nothing. In `.claude` only a file without
-    // imports counts as a copy, because imports are relative to the folder of the file.
+    // A copy under another name for the same folder, such as AGENTS.md beside CLAUDE.md, adds nothing. In `.claude`
+    // only a file without imports counts as a copy, because imports are relative to the folder of the file.
     const folder = folderOf(file.path)
     const copy = `${imports.length === 0 ? folder.replace(/\/\.claude$/, '') : folder}\n${file.text}`
     const isSeen = into.seen.has(file.fileId) || into.seen.has(copy)
@@ -340,6 +343,7 @@ function folderOf(path: string): string {
   return cut <= 0 ? '/' : path.slice(0, cut)
 }
 
+/** True for the folder itself and for paths in it. Compares texts, so both paths must be normalized. */
 export function isInFolder(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${trimSlash(folder)}/`)
 }
@@ -363,7 +367,7 @@ function listFolders(top: string, bottom: string): readonly string[] {
 
 // The text of memory files.
 
-/** Finds the paths that a memory file imports, as in `See @docs/style.md`. Text in code is ignored. */
+/** Lists the paths that a memory file imports, as in `See @docs/style.md`, each once and at most 100. Text in code is ignored. */
 export function findImports(text: string): readonly string[] {
   const found: string[] = []
   let fence = ''

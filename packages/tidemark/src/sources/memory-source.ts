@@ -1,7 +1,7 @@
 /**
- * The source of memory files by folder. When a tool touches a path, the memory files and rules for that path are attached before the next
- * request, each once. After a compaction or clearing removed them, they are attached again when a path of their folder is touched or still
- * shown. A changed file is attached as changed.
+ * The source of memory files by folder. When a tool touches a path, the memory files and rules for that path are
+ * attached before the next request, each once. After a compaction or clearing removed them, they are attached again
+ * when a path of their folder is touched or still shown. A changed file is attached as changed.
  */
 import {
   type ContextEntry,
@@ -31,6 +31,7 @@ interface MemorySourceOptions {
   readonly onRead?: (found: MemoryFiles, context: SourceContext) => void
 }
 
+/** Creates the source. The memory files that apply to the whole session are in the reminder instead. */
 export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions): ContextSource {
   const scanner = createTouchScanner(cwd)
   return {
@@ -63,7 +64,7 @@ export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions)
   }
 }
 
-/** Reads the files for the touched paths, without those that the reminder or the context already shows. */
+/** Reads the memory files for the touched paths, without those that the reminder or the context already shows. */
 async function readTouched(
   reader: MemoryReader,
   paths: readonly string[],
@@ -134,7 +135,7 @@ interface TouchScan {
 
 const NOTHING_SCANNED: TouchScan = { entries: AppendList.of(), open: new Map(), paths: [] }
 
-/** A library user may share one source among sessions. For at most this many, the position of the scan is kept. */
+/** Sessions whose scan position is kept, because a library user may share one source among several. */
 const MAX_SCANS = 16
 
 function createTouchScanner(cwd: string): { scan(context: SourceContext): readonly string[] } {

@@ -1,6 +1,6 @@
 /**
- * Matches paths against globs. Globs come from models and from rules, ignore files and settings of untrusted projects, so no regular
- * expression is built from them. The time is at most proportional to length of glob times length of path.
+ * Matches paths against globs. Globs come from models and from rules, ignore files and settings of untrusted projects,
+ * so no regular expression is built from them. The time is at most proportional to length of glob times length of path.
  */
 
 /** Maximum characters of a glob. */
@@ -32,14 +32,15 @@ export function compileGlob(glob: string): Glob | null {
 }
 
 /**
- * Compiles a pattern of a .gitignore file, without `!` and without a slash at its end. Null if Git would match nothing with it, or if it
- * exceeds the limits.
+ * Compiles a pattern of a .gitignore file, without `!` and without a slash at its end. Null if Git would match nothing
+ * with it, or if it exceeds the limits.
  */
 export function compileIgnorePattern(pattern: string): Glob | null {
   if (pattern === '' || pattern.length > MAX_GLOB_CHARACTERS) return null
   const { segments, isComplete } = parseSegments(pattern)
   if (!isComplete) return null
-  // A pattern with a slash, even in a set, is relative to the folder of the file. Without a slash, it matches a name at any depth.
+  // A pattern with a slash, even in a set, is relative to the folder of the file. Without a slash, it matches a name at
+  // any depth.
   if (!pattern.includes('/')) return matchSegments([ANY_FOLDERS, ...segments])
   return matchSegments(pattern.startsWith('/') ? segments.slice(1) : segments)
 }
@@ -61,8 +62,8 @@ export function matchesStars(pattern: string, text: string): boolean {
 }
 
 /**
- * Returns true if at least one glob matches the whole path and no glob that begins with `!` does. `path` has `/` as separator and no `..`.
- * A glob that exceeds the limits matches nothing.
+ * Returns true if at least one glob matches the whole path and no glob that begins with `!` does. `path` has `/` as
+ * separator and no `..`. A glob that exceeds the limits matches nothing.
  */
 export function matchesGlobs(globs: readonly string[], path: string): boolean {
   const names = path.split('/')
@@ -89,8 +90,8 @@ function matchSegments(segments: readonly Segment[]): Glob {
 }
 
 /**
- * Matches a list with a pattern in which some items stand for any number of items. Only the last such item must ever be extended, so the
- * time is at most the product of both lengths.
+ * Matches a list with a pattern in which some items stand for any number of items. Only the last such item must ever be
+ * extended, so the time is at most the product of both lengths.
  */
 function matchesSequence<P, T>(
   pattern: readonly P[],

@@ -65,7 +65,10 @@ interface Candidate extends Pick<FoundPromptFile, 'kind' | 'path' | 'origin'> {
   readonly name: string
 }
 
-/** Reads the skills and commands of user and project. `kind`: only those of this kind, which may also be agents. */
+/**
+ * Reads the skills and commands of user and project. `kind`: reads only files of this kind, also agents, which are
+ * otherwise left out. Files that cannot be read are listed as `unread`.
+ */
 export async function readPromptFiles(
   places: PromptFilePlaces,
   kind?: FoundPromptFile['kind'],
@@ -162,8 +165,8 @@ async function readCandidate(
   }
 }
 
-// A cache of files that were read. Skills are checked before every request, and reading a hundred takes 20 ms. Cached files are compared
-// with the disk on each use, so no clean-up is needed.
+// A cache of files that were read. Skills are checked before every request, and reading a hundred takes 20 ms. Cached
+// files are compared with the disk on each use, so no clean-up is needed.
 
 interface UnchangedFile {
   readonly version: string
@@ -176,7 +179,10 @@ const MAX_UNCHANGED = 2_000
 /** A file that was changed less than this many milliseconds ago may change again without a new modification time. */
 const SETTLED_MS = 200
 
-/** Returns a text that differs after each change of a file; null if the last change is too recent. Throws if the file is missing. */
+/**
+ * Returns a text that differs after each change of a file; null if the last change is too recent. Throws if the file is
+ * missing.
+ */
 async function readVersion(path: string): Promise<string | null> {
   const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
   const age = BigInt(Date.now()) - ctimeNs / 1_000_000n

@@ -1,7 +1,7 @@
 /**
- * The source of the reminder in front of the conversation: instructions of user and project, the state of the repository and other texts of
- * the host, each under a heading. The reminder does not change until a compaction writes a new one; changes before that are appended. Its
- * kind in records and policies is `ambient`.
+ * The source of the reminder in front of the conversation: instructions of user and project, the state of the
+ * repository and other texts of the host, each under a heading. The reminder does not change until a compaction writes
+ * a new one; changes before that are appended. Its kind in records and policies is `ambient`.
  */
 import { isObject } from '@tidemark/core/log/json'
 import type { Attachment } from '@tidemark/core/log/record'
@@ -28,6 +28,7 @@ interface ReminderParts {
   readonly unread: readonly string[]
 }
 
+/** Attachment type of the reminder and of its changes. */
 export const REMINDER_TYPE = 'ambient_context'
 const SOURCE_NAME = 'ambient'
 const REMINDER_KEY = `${SOURCE_NAME}:`
@@ -39,6 +40,7 @@ interface ReminderSourceOptions {
   readonly readSnapshots: (context: SourceContext) => Promise<readonly ReminderPart[]>
 }
 
+/** Creates the source. Writes the reminder if the context has none; otherwise appends the parts that changed. */
 export function reminderSource({ read, readSnapshots }: ReminderSourceOptions): ContextSource {
   return {
     name: SOURCE_NAME,

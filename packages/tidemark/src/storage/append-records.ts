@@ -29,6 +29,7 @@ interface WriterOptions extends LockOptions {
   prepare(): Promise<void>
 }
 
+/** The writer of one session in this process. Holds the session's write lock from the first append to `release`. */
 export class SessionWriter {
   readonly #place: WriterOptions
   readonly #log: LogFile

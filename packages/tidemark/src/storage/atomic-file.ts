@@ -1,7 +1,7 @@
 /**
- * Writes files that are either complete or absent (except new files on a file system without hard links). A file is written under a draft
- * name in the same folder, then linked or renamed to its final name. A killed process leaves its draft file behind; later writers remove
- * draft files that are more than a day old.
+ * Writes files that are either complete or absent (except new files on a file system without hard links). A file is
+ * written under a draft name in the same folder, then linked or renamed to its final name. A killed process leaves its
+ * draft file behind; later writers remove draft files that are more than a day old.
  */
 
 import { randomUUID } from 'node:crypto'

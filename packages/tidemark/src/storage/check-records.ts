@@ -60,8 +60,9 @@ export interface WaitingAppend {
 }
 
 /**
- * Returns an `append` that checks records and hands all appends that wait at the same time to `write`, as one group in
- * the order of the calls. If `write` throws, all appends of the group are rejected.
+ * Returns an `append` that checks records, and hands all appends that wait at the same time to `write` as one group, in
+ * the order of the calls, so that they share one write to disk. If `write` throws, all appends of the group are
+ * rejected.
  */
 export function createGroupedAppend(
   inOrder: WriteLock,
@@ -82,7 +83,11 @@ export function createGroupedAppend(
   }
 }
 
-/** Places waiting appends after `position`, in order. `outcomes`: one for each. `text`: the lines of those that were placed. */
+/**
+ * Places waiting appends after `position`, in order. One that expects another position is refused as a conflict.
+ * `outcomes`: one for each append. `text`: the lines of those that were placed. `position`: the last position after
+ * them.
+ */
 export function placeAppends(
   appends: readonly WaitingAppend[],
   position: number,
@@ -153,7 +158,10 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Checks that `after` is a number. Whether it equals the last position in the log is checked later, by the append. */
+/**
+ * Throws `bad-option` unless `after` is a number. Whether it equals the last position in the log is checked later, by
+ * the append.
+ */
 export function checkAppendPosition(after: unknown): void {
   if (typeof after === 'number') return
   throwBadOption('after', after, 'the position to append after, 0 in an empty session')
@@ -169,8 +177,8 @@ export function checkVisitor(visit: unknown): void {
 }
 
 /**
- * Checks the program name and returns it. It is part of the lock file, which a name with control characters would make unreadable. Throws
- * `bad-option`.
+ * Checks the program name and returns it. It is part of the lock file, which a name with control characters would make
+ * unreadable. Throws `bad-option`.
  */
 export function checkProgramName(program: string): string {
   if (isSafeMessageText(program)) return program

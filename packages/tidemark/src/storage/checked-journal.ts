@@ -1,6 +1,7 @@
 /**
- * Turns any store that keeps lists of lines, such as a database table, into a journal. Like the journal on files, it checks arguments,
- * assigns positions, keeps the order of overlapping appends and reports damage. The lines of a session form a session log.
+ * Turns any store that keeps lists of lines, such as a database table, into a journal. Like the journal on files, it
+ * checks arguments, assigns positions, keeps the order of overlapping appends and reports damage. The lines of a
+ * session form a session log.
  */
 import type { AppendOutcome, Clock, Journal, JournalState } from '@tidemark/core/engine/ports'
 import type { Damage } from '@tidemark/core/log/decode-log'
@@ -34,7 +35,7 @@ export interface RawJournal {
   /** Number of lines that each read returns unless the log ends, if that is fixed. A shorter result then shows the end. */
   readonly readSize?: number
   /**
-   * Stores all lines behind the first `after`, or none. They are durable when the call returns. Returns false, and
+   * Stores all lines after the first `after` lines, or none. They are durable when the call returns. Returns false, and
    * stores nothing, if the session does not have exactly `after` lines: another writer was faster.
    */
   append(session: string, after: number, lines: readonly string[]): Promise<boolean>

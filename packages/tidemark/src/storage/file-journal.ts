@@ -39,6 +39,10 @@ export interface FileJournal extends Journal {
   close(): Promise<void>
 }
 
+/**
+ * Opens the journal in the home. Creates no files before the first append. Throws `bad-option` or `bad-home` for wrong
+ * options.
+ */
 export function createFileJournal(options: FileJournalOptions = {}): FileJournal {
   return new FolderJournal({
     home: resolveHome(options.home),

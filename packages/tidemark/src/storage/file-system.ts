@@ -52,8 +52,8 @@ export interface FileSystem {
   /** Opens a file; null if it is missing or, for `create`, if the path exists. Never follows a symbolic link. */
   open(path: string, purpose: OpenMode): Promise<OpenFile | null>
   /**
-   * Returns kind, size, modification time and identity of a path; null if nothing exists there. A symbolic link is not followed: its kind is
-   * `other`.
+   * Returns kind, size, modification time and identity of a path; null if nothing exists there. A symbolic link is not
+   * followed: its kind is `other`.
    */
   facts(path: string): Promise<FileFacts | null>
   /** Renames a file and atomically replaces any file at `to`. */
@@ -203,8 +203,8 @@ async function makeWithParents(files: FileSystem, path: string): Promise<boolean
 }
 
 /**
- * Syncs the directories that contain `path` and its parents up to `top`. An earlier process may have created these and
- * died before its own sync. Directories without read permission are skipped.
+ * Writes the names of `path` and of its parents up to `top` to disk, by a sync of the directories that contain them. An
+ * earlier process may have created these and died before its own sync. Directories without read permission are skipped.
  */
 export async function syncDirectoryNames(files: FileSystem, path: string, top: string): Promise<void> {
   const parent = dirname(path)

@@ -63,8 +63,8 @@ export const SYSTEM_LOCK_OPTIONS: Pick<LockOptions, 'files' | 'clock' | 'ids' | 
 const MAX_ATTEMPTS = 20
 
 /**
- * Takes the lock if it is free or if the process that holds it is dead. Otherwise returns at once and says who holds
- * it.
+ * Takes the lock if it is free, or if its holder is dead or has been silent for too long. Otherwise returns at once and
+ * says who holds it.
  */
 export async function takeLock(place: LockOptions): Promise<LockAttempt> {
   const mine = createOwner(place)
@@ -282,7 +282,7 @@ function encodeLockFile(owner: LockOwner): Buffer {
   return Buffer.from(`${JSON.stringify(owner)}\n`)
 }
 
-/** Parses the content of a lock file. Returns null if the text is not valid. */
+/** Parses the content of a lock file. Returns null if it is not valid, as after a crash while it was written. */
 export function decodeLockFile(text: string): LockOwner | null {
   const value = parseJson(text)
   if (!isObject(value)) return null

@@ -20,6 +20,7 @@ interface MemorySession {
   holder: Journal | null
 }
 
+/** Creates a journal in memory. A session is locked by the first journal that appends to it, until that journal releases it. */
 export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
   const journal: Journal = {
     async read(session, visit, from = 0) {

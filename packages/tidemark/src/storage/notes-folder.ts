@@ -59,7 +59,10 @@ function notesPaths(home: string, session: string): NotesPaths {
   }
 }
 
-/** Reads the coverage before the notes. If both are replaced in between, the notes cover more than the coverage says, never less. */
+/**
+ * Reads the coverage before the notes. If both are replaced in between, the notes cover more than the coverage says,
+ * never less.
+ */
 async function readNotes(files: FileSystem, paths: NotesPaths): Promise<StoredNotes | null> {
   const coverage = parseObject(await readText(files, paths.coverage))
   const text = await readText(files, paths.notes)
@@ -108,8 +111,8 @@ interface ClaimFile {
 }
 
 /**
- * Claims the notes by creating the claim file, which only one process can do. A dead claim is moved away first; if a live claim was moved
- * by mistake, it is put back.
+ * Claims the notes by creating the claim file, which only one process can do. A dead claim is moved away first; if a
+ * live claim was moved by mistake, it is put back.
  */
 async function claimNotes(
   files: FileSystem,

@@ -1,6 +1,7 @@
 /**
- * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores its lines only if
- * the session has as many lines as the writer expects. A writer that lost its lock is therefore refused if another has written since.
+ * A journal and blobs in Postgres, for sessions that several machines serve. Every append is one statement that stores
+ * its lines only if the session has as many lines as the writer expects. A writer that lost its lock is therefore
+ * refused if another has written since.
  */
 import { setTimeout } from 'node:timers/promises'
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
@@ -62,8 +63,8 @@ export interface PostgresLocks {
 
 export interface PostgresJournal extends Journal {
   /**
-   * Releases all write locks, with the connection that holds them; nothing if `locks` was given, which has a `close` of its own. The pool
-   * stays open: it is the caller's.
+   * Releases all write locks, with the connection that holds them; nothing if `locks` was given, which has a `close` of
+   * its own. The pool stays open: it is the caller's.
    */
   close(): Promise<void>
 }
@@ -233,8 +234,8 @@ class AdvisoryLocks implements PostgresLocks {
 }
 
 /**
- * Write locks that share one connection. Postgres releases them when the process or the connection ends. A lost lock is detected by the
- * next append, which takes it again.
+ * Write locks that share one connection. Postgres releases them when the process or the connection ends. A lost lock is
+ * detected by the next append, which takes it again.
  */
 class LockConnection {
   readonly #pool: Pick<PostgresPool, 'connect'>

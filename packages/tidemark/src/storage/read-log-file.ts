@@ -16,7 +16,7 @@ import { readByteRange } from './atomic-file.ts'
 import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
 import { readLines, type SplitLine } from './split-lines.ts'
 
-/** The state of a log file at the time it was read. */
+/** What an append must know of a log file, as it was when it was read: its end, format and damage. */
 export interface LogState {
   readonly exists: boolean
   readonly position: number
@@ -192,11 +192,12 @@ export interface ResumeMark extends LogResumePoint {
 
 const TAIL_BYTES = 512
 
+/** Returns the last 512 bytes of a chunk, for a resume mark at its end. */
 export function sliceLastBytes(bytes: Uint8Array): Uint8Array {
   return bytes.slice(-TAIL_BYTES)
 }
 
-/** Returns the last 512 bytes of the file before offset `sizeBytes`; fewer if the file is shorter. */
+/** Returns the last 512 bytes of the file before offset `sizeBytes`, for a resume mark there; fewer if the file is shorter. */
 export async function readLastBytes(file: OpenFile, sizeBytes: number): Promise<Uint8Array> {
   return readByteRange(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
 }

@@ -1,6 +1,6 @@
 /**
- * Finds the sessions whose logs end with certain texts, such as the id of a tool call. Reads only the ends of the newest logs, at most 25
- * MB; of the other logs only the modification time.
+ * Finds the sessions whose logs end with certain texts, such as the id of a tool call. Reads only the ends of the
+ * newest logs, at most 25 MB; of the other logs only the modification time.
  */
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,10 @@ import { isSessionId, LOG_EXTENSION, sessionsFolder } from './home-paths.ts'
 /** `logs`: number of the newest logs that are searched. `bytes`: how much of the end of each is read. */
 const LIMITS = { logs: 50, bytes: 512 * 1024 }
 
-/** Returns the ids of the sessions that have one of the texts, the newest first. The texts are as they are in JSON. */
+/**
+ * Returns the ids of the sessions whose logs have one of the texts in their last 512 KB, the newest first. The texts
+ * are written as in JSON. A log that cannot be read is skipped.
+ */
 export async function findRecentSessionsWithText(
   home: string,
   texts: readonly string[],

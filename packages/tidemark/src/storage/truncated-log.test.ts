@@ -1,4 +1,7 @@
-/** A log cut at every byte, or in a store of lines at every line: it reads as complete batches, the rest is reported, and it can be appended to. */
+/**
+ * A log cut at every byte, or in a store of lines at every line: it reads as complete batches, the rest is reported,
+ * and it can be appended to.
+ */
 import type { Journal } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { isFullRun, readAllRecords, sampleRecord } from '@tidemark/core/testing'

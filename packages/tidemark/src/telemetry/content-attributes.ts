@@ -1,6 +1,7 @@
 /**
- * The conversation as attributes of the GenAI conventions, as JSON text. Only used if the host asks for content.
- * Secrets are redacted; images and documents are named by their type only.
+ * Converts messages, replies, and inputs and results of tools to span attributes of the GenAI conventions, as JSON
+ * text. Only used if the host asks for content. Secrets are redacted; images and documents are named by their type
+ * only.
  */
 import type { ModelCall } from '@tidemark/core/engine/ports'
 import type { Reply } from '@tidemark/core/engine/reply'
@@ -8,7 +9,7 @@ import { type Block, readStopWord, type ToolResultBlock, toBlocks } from '@tidem
 import { redactStrings } from '@tidemark/core/text/redact'
 import type { Attributes } from './event-attributes.ts'
 
-/** Returns the attributes with the system prompt and the messages of a request. */
+/** Returns the attributes with the messages and, if there is one, the system prompt of a request. */
 export function toRequestAttributes({ payload }: ModelCall): Attributes {
   const { system, messages } = payload
   const sent = messages.map(({ role, content }) => ({ role, parts: toBlocks(content).map(toPart) }))

@@ -1,6 +1,7 @@
 /**
- * Decides which events of a session become span events, and with which attributes. Attributes are numbers and codes, never text of the
- * conversation, hooks or provider, because an exporter may send them anywhere. docs/telemetry.md has the table.
+ * Decides which events of a session become span events, and with which attributes. Attributes are numbers and codes,
+ * never text of the conversation, hooks or provider, because an exporter may send them anywhere. docs/telemetry.md has
+ * the table.
  */
 import type { CommittedCompaction, TurnEvent } from '@tidemark/core/engine/events'
 import type { AttributeValue } from './trace-scope.ts'

@@ -1,6 +1,6 @@
 /**
- * `tidemark/telemetry` reports sessions to OpenTelemetry through its API package `@opentelemetry/api`, which the host installs. It sends
- * nothing itself: the host's providers export the spans and metrics.
+ * `tidemark/telemetry` reports sessions to OpenTelemetry through its API package `@opentelemetry/api`, which the host
+ * installs. It sends nothing itself: the host's providers export the spans and metrics.
  */
 import {
   createNoopMeter,

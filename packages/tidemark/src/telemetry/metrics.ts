@@ -71,7 +71,10 @@ interface CountedSession {
   readonly instruments: Instruments
 }
 
-/** Returns the name of a tool for metrics. Invented names are replaced, because they would create attribute values without limit. */
+/**
+ * Returns the name of a tool for metrics. Invented names are replaced, because they would create attribute values
+ * without limit.
+ */
 export function toMetricToolName({ session }: Pick<CountedSession, 'session'>, name: string): string {
   return session.hasTool(name) ? name : OTHER_TOOL
 }
@@ -79,7 +82,10 @@ export function toMetricToolName({ session }: Pick<CountedSession, 'session'>, n
 /** The name for all tools that do not exist, following the OpenTelemetry convention for unlisted values. */
 const OTHER_TOOL = '_OTHER'
 
-/** Counts an event of a session in the metrics. `base` are the attributes of all metrics of the session. */
+/**
+ * Adds an event of a session to the metrics; most events change none. `base`: the attributes that all metrics of the
+ * session have.
+ */
 export function countInMetrics(observer: CountedSession, event: TurnEvent, base: MetricAttributes): void {
   const { instruments } = observer
   switch (event.type) {

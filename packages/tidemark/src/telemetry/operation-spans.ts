@@ -1,6 +1,6 @@
 /**
- * The spans of an operation, created from its events: the turn (`invoke_agent`), its tool calls (`execute_tool NAME`) and compactions
- * (`tidemark.compaction`), each with its parent.
+ * The spans of an operation, created from its events: the turn (`invoke_agent`), its tool calls (`execute_tool NAME`)
+ * and compactions (`tidemark.compaction`), each with its parent.
  */
 
 import {
@@ -30,7 +30,10 @@ import {
   type TraceScope,
 } from './trace-scope.ts'
 
-/** Follows an operation to its end. `operation` is `run` for a turn, which gets a span of its own. */
+/**
+ * Returns the operation with spans for what its events report. Its events and result stay the same, also if telemetry
+ * fails. `operation`: `run` for a turn, which gets a span of its own.
+ */
 export function followOperation<Event extends ObservedEvent, End>(
   observer: Observer,
   operation: string,
@@ -291,7 +294,7 @@ function endSpan(span: Span, attributes: Attributes, errorType: string | undefin
   span.end()
 }
 
-/** The caller wanted the abort, so it is not an error. */
+/** Marks a span as failed. After an abort, which the caller wanted, only the attribute is set. */
 function markError(span: Span, errorType: string): void {
   span.setAttribute('error.type', errorType)
   if (errorType !== 'aborted') span.setStatus({ code: SpanStatusCode.ERROR })

@@ -39,7 +39,7 @@ export interface SessionTelemetry {
   countEvent(event: ObservedEvent): void
 }
 
-/** An event of a session. Those that are not events of the engine are ignored. */
+/** An event of a session. Telemetry ignores those that do not come from the engine, such as `notice`. */
 export type ObservedEvent = TurnEvent | { readonly type: string }
 
 /** What spans of model calls say about the model. */

@@ -1,6 +1,6 @@
 /**
- * Keeps track of the current span. OpenTelemetry itself does so only if the host has installed a context manager; spans nest in either
- * case. Failures of telemetry are reported to OpenTelemetry's own diagnostics.
+ * Keeps track of the current span, so that spans nest. OpenTelemetry itself does so only if the host has installed a
+ * context manager. Failures of telemetry are reported to OpenTelemetry's own diagnostics.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Context, context, diag, ROOT_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
@@ -16,7 +16,7 @@ export interface Observer {
   readonly hasContent: boolean
 }
 
-/** The state of the running operation. */
+/** The span context of the running operation, its source and its tool calls. */
 export interface TraceScope {
   /** The OpenTelemetry context whose span is the parent of new spans. */
   readonly context: Context
@@ -37,6 +37,7 @@ export interface RunningTool {
 
 const scopes = new AsyncLocalStorage<TraceScope>()
 
+/** Returns the scope of the running code; undefined outside of all operations. */
 export function readScope(): TraceScope | undefined {
   return scopes.getStore()
 }
@@ -47,7 +48,10 @@ export function findParentContext(): Context {
   return active === ROOT_CONTEXT ? (scopes.getStore()?.context ?? active) : active
 }
 
-/** Runs `work` in a scope. If telemetry fails before `work` has begun, `work` runs without it. */
+/**
+ * Runs `work` so that `readScope` returns this scope in it. If telemetry fails before `work` has begun, `work` runs
+ * without a scope.
+ */
 export function runInScope<Result>(scope: TraceScope, work: () => Result): Result {
   let hasBegun = false
   const begin = (): Result => {

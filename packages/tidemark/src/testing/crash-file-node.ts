@@ -35,6 +35,7 @@ interface Fault {
 
 export type FaultInjector = (operation: FileOperation) => Fault | undefined
 
+/** Counts the file operations of a simulated file system, asks the test for faults, and knows how often it was restarted. */
 export class OperationTracker {
   readonly counts: Record<OperationKind, number> = {
     open: 0,
@@ -120,6 +121,7 @@ interface OpenNodeOptions {
   now(): number
 }
 
+/** Opens a file of the simulated file system. Every operation is counted, and may fail as the test wants. */
 export function openFileNode(node: FileNode, { path, purpose, operations, now }: OpenNodeOptions): OpenFile {
   const { boot } = operations
   let isOpen = true

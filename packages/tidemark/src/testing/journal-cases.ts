@@ -1,4 +1,7 @@
-/** Conformance cases for every journal, whatever storage it writes to. */
+/**
+ * Conformance cases for journals on any storage: appending, reading in order, batches, conflicts, and reading after a
+ * position.
+ */
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core/engine/ports'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'

@@ -150,6 +150,7 @@ export interface JournalSubject {
   end(): Promise<void>
 }
 
+/** Returns the uuids of the records of a session, in order. */
 export async function listUuids(journal: Journal, session: string): Promise<readonly (string | undefined)[]> {
   return (await readAllRecords(journal, session)).records.map(({ uuid }) => uuid)
 }

@@ -23,6 +23,7 @@ import { hashText } from '../protocol/clock-and-ids.ts'
 import { listContextEdits } from '../validation/edit-rules.ts'
 import type { CompactionSignature, Signer } from './signatures.ts'
 
+/** The compaction block of a request whose summary replaces earlier messages. */
 export interface FoundCompactionBlock {
   /**
    * Index of the compaction block in the list of all message blocks of the request. If the block has no signature,

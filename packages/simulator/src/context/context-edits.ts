@@ -45,8 +45,9 @@ interface EditInput {
 }
 
 /**
- * Applies the edits of `context_management` in order. Some models drop the thinking of earlier turns by default. This
- * happens first, unless the request has a `clear_thinking_20251015` edit.
+ * Applies the edits of `context_management` in order, except compaction. On models that drop the thinking of earlier
+ * turns by default, that happens first, unless the request has a `clear_thinking_20251015` edit. `applied` lists only
+ * edits that cleared something.
  */
 export function applyContextEdits(input: EditInput): ContextEditResult {
   const edits = listContextEdits(input.body)
@@ -162,8 +163,8 @@ function readAmount(amount: unknown): number | undefined {
 }
 
 /**
- * Replaces the content of the oldest tool results by a placeholder text. Returns null if the trigger of the edit is
- * not exceeded, or if the edit would clear fewer than `clear_at_least` tokens.
+ * Clears the oldest tool results, and their inputs if the edit asks for it. Returns null, and clears nothing, if the
+ * trigger is not exceeded, if nothing can be cleared, or if that would be fewer than `clear_at_least` tokens.
  */
 function applyToolEdit(
   edit: Edit,
@@ -204,7 +205,7 @@ function applyToolEdit(
 
 /**
  * Replaces the content of a tool result by the placeholder text, or empties the input of a tool call if the edit asks
- * for it. `names` has the ids of the tool calls to clear. A tool result that would not become smaller is kept.
+ * for it. `names`: tool names by id of the calls to clear. A tool result that would not become smaller is kept.
  */
 function clearToolBlock(
   piece: RequestBlock,
@@ -245,8 +246,8 @@ export interface CacheDeletions {
 }
 
 /**
- * Reads and removes the `cache_edits` blocks of the conversation. Returns an error if one of them deletes a
- * `cache_reference` that does not occur in the conversation.
+ * Removes the `cache_edits` blocks from the conversation, and lists the tool results that they delete. Returns an error
+ * if one of them deletes a `cache_reference` that does not occur in the conversation.
  */
 export function extractCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
   const edits = pieces.filter(({ block }) => block.type === 'cache_edits')

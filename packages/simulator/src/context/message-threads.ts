@@ -17,7 +17,7 @@ import { isKeepAll } from './context-edits.ts'
 
 const THREAD_LIFETIME_MS = 300_000
 
-/** Request fields that cannot change within a message thread. */
+/** Request fields that a continuation must send with the values of the stored request. */
 const FIXED_FIELDS = [
   'model',
   'thinking',
@@ -46,12 +46,13 @@ export interface ThreadRequest {
 export interface MessageThreads {
   /**
    * Returns the request body with the whole conversation: the stored messages and the new ones. `continues` is the id
-   * of the response that the request continues, or null. Returns an error if that response cannot be continued.
+   * of the response that the request continues, or null. No other request can continue that response until `release`.
+   * Returns an error if the response cannot be continued.
    */
   resolve(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
   /**
-   * Stores the conversation under the id of its newest response. Does nothing if the request does not use a message
-   * thread.
+   * Stores the conversation under the id of its newest response; the response that it continued can then no longer be
+   * continued. Does nothing if the request does not use a message thread.
    */
   store(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
   /** Allows a response to be continued again. Called when a request that continued this response has failed. */

@@ -65,6 +65,7 @@ export interface CompactionSignature extends PrefixHashes {
 type SignedContent = ThinkingSignature | CompactionSignature
 
 export interface Signer {
+  /** Encodes facts about a block as a signature. A signature of thinking grows with the number of its tokens. */
   sign(value: SignedContent): string
   /** Decodes a signature. Returns null if it was altered or was created with another seed. */
   verify(text: string): SignedContent | null
@@ -133,8 +134,8 @@ interface SigningInput {
 }
 
 /**
- * Signs every thinking block that has no signature yet. With `display: 'omitted'` it also removes the text of the
- * block.
+ * Signs every thinking block that has no signature yet, and every redacted one, whose data becomes the signature. With
+ * `display: 'omitted'` it also empties the text.
  */
 export function signThinking(input: SigningInput, signer: Signer, ids: IdGenerator): readonly Block[] {
   const of = input.blocks.filter(isUnsigned).length

@@ -52,6 +52,7 @@ interface BindingInput {
   readonly compactionIds: readonly (string | null)[]
 }
 
+/** A failed check of a thinking block, as the response reports it: the block was dropped, or allowed nevertheless. */
 export interface ThinkingTransformation {
   readonly type: 'thinking_dropped' | 'thinking_mismatch_allowed'
   readonly path: string

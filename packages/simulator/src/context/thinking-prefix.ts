@@ -1,6 +1,7 @@
 /**
- * Computes the prefix that a thinking block is bound to: `system`, the tools that are not deferred, and all earlier messages as the client
- * sent them, except thinking. The prefixes are stored in a tree, so that an error can name the first block that differs.
+ * Computes the prefix that a thinking block is bound to: `system`, the tools that are not deferred, and all earlier
+ * messages as the client sent them, except thinking. The prefixes are stored in a tree, so that an error can name the
+ * first block that differs.
  */
 
 import { isToolInPrompt } from '../prompt-cache/cache-key.ts'
@@ -43,6 +44,7 @@ interface CompactedStart {
 }
 
 export interface ThinkingPrefixTracker {
+  /** Computes the prefixes of a request. `resumption`: null without a signed compaction block. */
   track(
     body: MessagesBody,
     pieces: readonly RequestBlock[],

@@ -12,7 +12,7 @@ import {
 const HANG: Fault = { type: 'hang' }
 const RESET: Fault = { type: 'reset' }
 
-/** The faults of the next requests: h for hang, r for reset, . for none. */
+/** Returns the faults of the next requests as letters: h for hang, r for reset, . for none. */
 function played(scheduled: readonly ScheduledFault[], requests: number): string {
   const schedule = createFaultSchedule()
   schedule.add(...scheduled)

@@ -96,7 +96,8 @@ export const FAULT_HEADER = 'x-simulator-fault'
 
 /**
  * Returns the fault in the header `x-simulator-fault`, otherwise the next scheduled fault; null if there is neither.
- * Returns an error message if the header is not valid.
+ * Without the header, the call counts as one request for all scheduled faults. Returns an error message if the header
+ * is not valid.
  */
 export function readRequestedFault(
   headers: Readonly<Record<string, string>>,

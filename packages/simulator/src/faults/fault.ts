@@ -169,7 +169,7 @@ function withFaultNote(answer: HttpAnswer, note: string): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, [FAULT_APPLIED_HEADER]: note } }
 }
 
-/** How an API formats the errors that a fault asks for. Without an error type or message it uses its own. */
+/** How an API formats the errors that faults ask for. Where a fault names no error type or message, the API's own are used. */
 export interface ErrorFormat {
   createAnswer(
     fault: Pick<StatusFault, 'status' | 'errorType' | 'message' | 'details'>,
@@ -178,7 +178,10 @@ export interface ErrorFormat {
   ): HttpAnswer
   /** Creates the event that ends a stream. `afterEvents` is the number of events before it. */
   createEvent(fault: ErrorEventFault): string
-  /** Returns the HTTP status of the error response that replaces an error event where the answer is not a stream; without `errorType`, that of the default error. */
+  /**
+   * Returns the HTTP status of the error response that replaces an error event if the answer is not a stream. Without
+   * `errorType`: that of the API's default error.
+   */
   findStatus(errorType: string | undefined): number
 }
 

@@ -1,6 +1,7 @@
 /**
- * The servers that speak Chat Completions, and how each differs from OpenAI: what it reports and refuses, in which field it returns
- * reasoning and whether that must be sent back, and what it does with a prompt that is longer than the window.
+ * The servers that speak Chat Completions, and how each differs from OpenAI: what it reports and refuses, in which
+ * field it returns reasoning and whether that must be sent back, and what it does with a prompt that is longer than the
+ * window.
  */
 import { invalidParameter, type OpenaiError, openaiError } from './openai-error.ts'
 
@@ -10,7 +11,7 @@ export interface Dialect {
   readonly name: DialectName
   /** True if any model id is accepted and unknown fields are ignored, as servers other than OpenAI do. */
   readonly isLenient: boolean
-  /** Context window of models that the catalogue does not have. */
+  /** Context window, in tokens, of models that the catalogue does not have. */
   readonly window: number
   /** Message field in which reasoning is returned; null if it is not returned. */
   readonly reasoningField: 'reasoning_content' | 'reasoning' | null
@@ -23,6 +24,7 @@ export interface Dialect {
   readonly cache: PrefixCacheRules
   /** True if the server drops the oldest messages of a prompt over the window and still answers with status 200. */
   readonly truncatesSilently: boolean
+  /** Creates the error for a prompt of `tokens` that is over the window. */
   describeOverflow(tokens: number, window: number): OpenaiError
 }
 

@@ -37,7 +37,7 @@ export function openaiError(
   return { status, message, type: findErrorType(status), param: null, code: null, ...fields }
 }
 
-/** Creates an error with status 400 about a parameter. */
+/** Creates an error with status 400. `param`: the parameter at fault; null if none is named. */
 export function invalidParameter(
   message: string,
   param: string | null,
@@ -51,7 +51,7 @@ function findErrorType(status: number): string {
   return status < 500 ? 'invalid_request_error' : 'server_error'
 }
 
-/** Returns the content of the field `error`, in a body or in an event. */
+/** Returns what the field `error` of a body or of an event contains. */
 export function toErrorFields({ message, type, param, code, extra }: OpenaiError): object {
   return { message, type, param, code, ...extra }
 }

@@ -1,6 +1,7 @@
 /**
- * Functions that check the shape of a request body, with the error texts and codes of OpenAI's APIs. A check returns the first error, or
- * null. They share no code with the codecs, so that a mistake in one of the two is found by the other.
+ * Functions that check the shape of a request body, with the error texts and codes of OpenAI's APIs. A check returns
+ * the first error, or null. They share no code with the codecs, so that a mistake in one of the two is found by the
+ * other.
  */
 import { isObject } from '../protocol/api.ts'
 import { invalidParameter, type OpenaiError } from './openai-error.ts'
@@ -21,7 +22,10 @@ function joinPath(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`
 }
 
-/** Creates a check of an object with these fields. `null` counts as absent for optional fields. */
+/**
+ * Creates a check of an object with these fields. `null` counts as absent for optional fields. `isOpen`: other fields
+ * are accepted unread; otherwise they are refused.
+ */
 export function fieldsCheck({ required = {}, optional = {} }: FieldTable, isOpen = false): ShapeCheck {
   const needed = Object.entries(required)
   const known = new Map([...needed, ...Object.entries(optional)])
@@ -166,7 +170,7 @@ export function stringOr(check: ShapeCheck): ShapeCheck {
   return (value, path) => (typeof value === 'string' ? null : check(value, path))
 }
 
-/** Creates a check that selects one of several by the field `type`. */
+/** Creates a check for objects of several types: the field `type`, or `whenAbsent` without it, selects the check. */
 export function typeCheck(members: Readonly<Record<string, ShapeCheck>>, whenAbsent?: string): ShapeCheck {
   const known = new Map(Object.entries(members))
   return (value, path) => {
@@ -211,7 +215,7 @@ export const breakpointCheck: ShapeCheck = fieldsCheck({
   optional: { ttl: ttlCheck },
 })
 
-/** The fields of prompt caching in a request. */
+/** Checks of the request fields for prompt caching, by name. */
 export const cacheFields: Readonly<Record<string, ShapeCheck>> = {
   prompt_cache_key: stringCheck(),
   prompt_cache_retention: choiceCheck('in_memory', '24h'),

@@ -38,6 +38,7 @@ interface DiagnosticsRequest {
 }
 
 export interface CacheDiagnostics {
+  /** Compares the request with the one that it names in `diagnostics.previous_message_id`. */
   diagnose(request: DiagnosticsRequest): CacheDiagnosis
   /** Stores the request under the id of its response, so that a later request can be compared with it. */
   remember(messageId: string, request: DiagnosticsRequest): void

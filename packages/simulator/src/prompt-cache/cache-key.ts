@@ -64,6 +64,7 @@ interface CacheKeyPart {
   readonly value: string
 }
 
+/** What two requests must have in common, besides the prompt, to share cache entries. */
 export interface CacheKey {
   readonly parts: readonly CacheKeyPart[]
   /** The text of the cache key for each level. It contains the settings of that level and of earlier levels. */

@@ -35,17 +35,19 @@ interface BreakpointResult extends CacheBreakpoint {
 }
 
 export interface CacheResult {
+  /** The cache entry that is read; null if nothing is read. */
   readonly hit: CacheHit | null
   readonly split: PromptTokenSplit
   readonly breakpoints: readonly BreakpointResult[]
+  /** Writes the cache entries of the request. Called when the response begins. */
   commit(): void
 }
 
 const NO_REFERENCES: ReadonlySet<string> = new Set()
 
 /**
- * Finds the cache hit of a request, refreshes the cache entries that were read, and counts which prompt tokens are
- * read, written and uncached.
+ * Finds the cache hit of a request, refreshes that entry and those at earlier breakpoints, and counts which
+ * prompt tokens are read, written and uncached. Only `commit` of the result writes new entries.
  */
 export function applyRequestToCache(store: CacheStore, cacheRequest: CacheRequest): CacheResult {
   const { prompt, key, minimum, now, request, deleted = NO_REFERENCES } = cacheRequest

@@ -65,7 +65,7 @@ export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
   return runAtOnce(buildPromptInSteps(tree, input))
 }
 
-/** As `buildPrompt`, in steps of one message block. */
+/** As `buildPrompt`, in steps of one message block, so that a long prompt does not block other requests. */
 export function* buildPromptInSteps(tree: PromptTree, input: PromptParts): Steps<Prompt> {
   const { body, pieces, markers } = input
   const front = [...placeTools(body, false), ...placeTools(body, true), ...placeSystemBlocks(body)]

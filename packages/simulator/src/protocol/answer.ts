@@ -67,7 +67,7 @@ export function apiError(
   return { status, type: errorTypeForStatus(status), message, ...(details === undefined ? {} : { details }) }
 }
 
-/** The result of a check: a value, or the API error with which the request is answered. */
+/** The result of a check: the fields of `T`, or the API error with which the request is answered. */
 export type ApiResult<T> = ({ readonly ok: true } & Readonly<T>) | Rejection
 
 interface Rejection {

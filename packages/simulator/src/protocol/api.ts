@@ -105,8 +105,8 @@ export function formatBlockPath(piece: RequestBlock): string {
 }
 
 /**
- * Groups blocks into messages, which reverses `listMessageBlocks`. A message is left out if all its blocks were
- * removed.
+ * Groups blocks into messages again after `listMessageBlocks`. Only role and content are restored, not `clear_at` or
+ * `output_config`. A message is left out if all its blocks were removed.
  */
 export function groupIntoMessages(pieces: readonly RequestBlock[]): readonly MessageParam[] {
   const messages: { role: Role; content: Block[] }[] = []

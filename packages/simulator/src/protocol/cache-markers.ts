@@ -37,6 +37,7 @@ export interface CacheMarkers {
   readonly automatic: AutomaticMarker | null
 }
 
+/** Finds all cache markers, also those inside tool results. `automatic` is null without a top-level `cache_control`. */
 export function findCacheMarkers(body: MessagesBody): CacheMarkers {
   const explicit: CacheMarker[] = []
   let order = 0

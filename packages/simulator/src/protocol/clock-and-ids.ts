@@ -86,7 +86,10 @@ function runPendingCallbacks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A running clock that can be set forward, so that a test need not wait for a cache entry to expire. */
+/**
+ * A running clock that can be set forward, so that a test need not wait for a cache entry to expire. A `sleep` that
+ * has begun is not shortened.
+ */
 export interface AdjustableClock extends Clock {
   advance(ms: number): void
 }

@@ -112,8 +112,8 @@ export function mapReader<T>(item: ValueReader<T>): ValueReader<Readonly<Record<
 }
 
 /**
- * Creates a reader for an object with these fields and no others. All fields are optional, so the caller checks for
- * required ones.
+ * Creates a reader for an object with these fields and no others. Fields that are missing or not valid are absent from
+ * the result, so the caller checks for required ones.
  */
 export function fieldsReader<T extends object>(readers: FieldReaders<T>): ValueReader<Partial<T>> {
   const known = new Map<string, ValueReader<unknown>>(Object.entries(readers))

@@ -10,6 +10,7 @@ import type { ModelEntry, ThinkingMode } from '@tidemark/wire/catalogue/model-en
 export const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 
 type Effort = (typeof EFFORTS)[number]
+/** A part of the prompt, in the order of the cache: a change invalidates its own level and the later ones. */
 export type CacheLevel = 'tools' | 'system' | 'messages'
 
 export interface SimulatedModel {

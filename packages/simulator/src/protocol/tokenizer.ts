@@ -8,7 +8,9 @@ import { type Block, isObject, readTextField, toBlocks } from './api.ts'
 export const BYTES_PER_TOKEN = 4
 /** Tokens added at each change of role, for the markup around a turn. */
 export const TOKENS_PER_TURN = 4
+/** Tokens added to the text of a tool's definition. */
 export const TOKENS_PER_TOOL = 12
+/** Tokens added to the text of a tool call, and to that of a tool result. */
 export const TOKENS_PER_CALL = 8
 export const TOKENS_PER_IMAGE = 1_500
 export const TOKENS_PER_DOCUMENT = 2_000

@@ -23,6 +23,7 @@ interface CacheMissInput {
   readonly now: number
 }
 
+/** Returns null if there is no earlier request of the conversation, or if as much was read as that request wrote. */
 export function explainCacheMiss(input: CacheMissInput): CacheMiss | null {
   const kin = findPreviousRequest(input.prompt, input.scope, input.earlier)
   const { cachedUpTo } = kin?.request ?? {}
@@ -119,8 +120,9 @@ function explainEntryMiss(
 }
 
 /**
- * The earlier request that this request continues. Of the requests that left cache entries, it is the one with the most common message
- * blocks, ignoring tools and system prompts; then the one with the longest common prefix; then the newest.
+ * The earlier request that this request continues. Of the requests that left cache entries, it is the one with the most
+ * common message blocks, ignoring tools and system prompts; then the one with the longest common prefix; then the
+ * newest.
  */
 interface PreviousRequest {
   readonly request: ComparableRequest
@@ -170,9 +172,9 @@ function isSameMessageBlock(one: Prompt, other: Prompt, index: number): boolean 
 }
 
 /**
- * Checks whether two requests belong to one conversation: the first or second message block is equal, or, after a compaction by the client,
- * the earlier prompt or its response has the first tool call that was kept. Tools and system prompt are ignored, because different
- * conversations may share them.
+ * Checks whether two requests belong to one conversation: the first or second message block is equal, or, after a
+ * compaction by the client, the earlier prompt or its response has the first tool call that was kept. Tools and system
+ * prompt are ignored, because different conversations may share them.
  */
 function isSameConversation(prompt: Prompt, earlier: ComparableRequest): boolean {
   if ([0, 1].some((index) => isSameMessageBlock(prompt, earlier.prompt, index))) return true

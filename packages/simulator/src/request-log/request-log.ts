@@ -98,7 +98,7 @@ export type CacheMissCause =
   | 'no-breakpoint'
   | 'unknown'
 
-/** The first difference between two prompts. */
+/** The first difference between a prompt and an earlier one. `was` and `now`: excerpts of both, from shortly before it. */
 export interface PromptDifference {
   readonly path: string
   /**
@@ -142,7 +142,10 @@ interface RequestTotals {
 export interface RequestLog {
   /** Returns the number of the next request, counted from 1, and increments the count. */
   next(): number
-  /** Adds a record with the body of its request. Older records and bodies over the limits are forgotten. */
+  /**
+   * Adds a record and the body of its request, and counts it in `totals`. The oldest records and bodies over the limits
+   * are forgotten.
+   */
   add(record: RequestRecord, body: string): void
   addComparable(comparable: ComparableRequest): void
   readonly records: readonly RequestRecord[]
@@ -343,7 +346,7 @@ function formatDollars(dollars: number | null): string {
   return dollars === null ? '' : `$${dollars.toFixed(4)}`
 }
 
-/** Computes the cost of a response and the amount that the cache saved, from the prices of the model. */
+/** Computes the cost of a response and what the cache saved, in dollars, from its `usage` in the form of the Messages API. */
 export function priceResponse(usage: JsonObject, prices: ModelPrices | null): RequestCost {
   const tokens = readAnthropicUsage(usage)
   if (prices === null || tokens === null) return { total: null, saved: null }

@@ -1,6 +1,7 @@
 /**
- * Lets the coder work with the tools of a real client, such as Claude Code, opencode or pi. Translates the coder's calls into calls of the
- * tools that the request declares, in a folder of its own, and repeats what a failed call left undone.
+ * Lets the coder work with the tools of a real client, such as Claude Code, opencode or pi. Translates the coder's
+ * calls into calls of the tools that the request declares, in a folder of its own, and repeats what a failed call left
+ * undone.
  */
 import type { Block, JsonObject, MessageParam } from '../protocol/api.ts'
 import { type CallPlace, parseCallPlace } from './coder-position.ts'
@@ -63,8 +64,8 @@ interface ClientCall {
 }
 
 /**
- * Translates a call of the coder for a client. If the client lacks the tool, a call becomes a shell command, and an edit becomes a write of
- * the whole file. Returns null if that is impossible, too.
+ * Translates a call of the coder for a client. If the client lacks the tool, a call becomes a shell command, and an
+ * edit becomes a write of the whole file. Returns null if that is impossible, too.
  *
  * @param after The files after the step of the call.
  */
@@ -102,7 +103,10 @@ function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepos
   }
 }
 
-/** Returns a call that writes the notes again, for a step whose calls the client cannot run: a step without calls ends the turn. */
+/**
+ * Returns a call that writes the notes again, for a step whose calls the client cannot run: a step without calls would
+ * end the turn. Null if the client cannot write files either.
+ */
 export function toIdleCall(client: CoderClient, repository: SimulatedRepository): ClientCall | null {
   return toClientCall(writeWholeFile(NOTES_PATH, repository), client, repository)
 }
@@ -137,9 +141,9 @@ function writeWholeFile(path: string, files: SimulatedRepository): StepCall {
   return { name: 'Write', input: { file_path: path, content: files.get(path) ?? '' } }
 }
 
-// Repairs. A call that failed on a file (not read before, changed meanwhile, deleted) is repaired with two responses: the first reads the
-// file; the second repeats the edit, or writes the whole file if the expected text is missing. Call ids tell which call they repair, so no
-// state is needed. If a response broke off, its missing calls are made now.
+// Repairs. A call that failed on a file (not read before, changed meanwhile, deleted) is repaired with two responses:
+// the first reads the file; the second repeats the edit, or writes the whole file if the expected text is missing. Call
+// ids tell which call they repair, so no state is needed. If a response broke off, its missing calls are made now.
 
 interface RepairCall {
   readonly place: CallPlace
@@ -147,10 +151,12 @@ interface RepairCall {
 }
 
 /**
- * Lists the remaining calls of a step: those that a broken-off response lacks, and the next repair of each file whose last attempt failed.
- * A failed repair is not repaired again, so that the coder continues; an interrupted repair is repeated.
+ * Lists the calls that the step `index` still needs: those that a broken-off response lacks, and the next repair of
+ * each file whose last attempt failed. A failed repair is not repaired again, so that the coder continues; an
+ * interrupted repair is repeated.
  *
- * @param last Index of the last step, and whether a compaction may have removed its results: all its changes are then looked at.
+ * `isCompacted`: a compaction may have removed the results of the step. If its calls are gone too, all its changes are
+ * checked.
  */
 export function listRepairs(
   messages: readonly MessageParam[],
@@ -239,7 +245,7 @@ function listFiles({ name, input, checks }: StepCall): readonly string[] {
   return name === 'Read' || name === 'Edit' || name === 'Write' ? [String(input.file_path)] : []
 }
 
-/** Returns the blocks of calls for a client, with their ids. */
+/** Returns the `tool_use` blocks of calls. Calls that the client cannot run are left out. `after`: the files after the step. */
 export function createClientCalls(
   calls: readonly RepairCall[],
   client: CoderClient,

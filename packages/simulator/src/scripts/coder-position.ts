@@ -1,6 +1,6 @@
 /**
- * Finds the coder's last step in the conversation, from its tool call ids and from phrases such as `Step 3 of 24` in its texts. After a
- * compaction there may be only a summary, which may lack the phrases.
+ * Finds the coder's last step in the conversation, from its tool call ids and from phrases such as `Step 3 of 24` in
+ * its texts. After a compaction there may be only a summary, which may lack the phrases.
  */
 import { type Block, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
 
@@ -23,6 +23,7 @@ export interface FoundCoderPosition {
   readonly isCompacted: boolean
 }
 
+/** Finds where the coder goes on: after its newest response, or after the latest step that a later summary names. */
 export function findCoderPosition(messages: readonly MessageParam[], turns: number): FoundCoderPosition {
   const at = messages.findLastIndex((message) => findMessagePosition(message, turns) !== null)
   const newest = messages[at]

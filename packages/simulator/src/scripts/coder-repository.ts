@@ -115,7 +115,7 @@ export function countFunctions(repository: SimulatedRepository, module: string):
   return repository.get(toSourcePath(module))?.match(/^export function /gm)?.length ?? 0
 }
 
-/** Returns the limit that the source code defines for a function; null if the limit is not a number. */
+/** Returns the limit that the source code defines for a function; null if there is none, or if it is not a number. */
 export function readFunctionLimit(
   repository: SimulatedRepository,
   module: string,

@@ -197,8 +197,8 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
 }
 
 /**
- * Runs the tests of a module. On a client's disk, functions cannot be run. There, the call prints the test file, so that the result has the
- * size of a test run, and then compares the limits in source and test.
+ * Runs the tests of a module. On a client's disk, functions cannot be run. There, the call prints the test file, so
+ * that the result has the size of a test run, and then compares the limits in source and test.
  */
 function testCall({ module, function: which, to }: LimitJob, { place }: StepOptions): StepCall {
   const [source, test] = [toSourcePath(module), toTestPath(module)]
@@ -245,8 +245,8 @@ function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOp
 }
 
 /**
- * Lists the files that a step edits and whose lines to edit are in none of the texts. The line before those lines must be there, too,
- * because two modules may have the same limit.
+ * Lists the files whose lines a step will edit although none of the texts shows them. A text must also show the line
+ * before, because two modules may have the same limit.
  */
 export function listUnseenFiles(
   { calls, repository }: CoderStep,

@@ -60,8 +60,9 @@ export interface CoderOptions {
   /** Maximum number of tool calls in one response. Default: 3. */
   readonly parallel?: number
   /**
-   * `each-job`: each job begins by reading its files, even if the request shows them. `unseen`: a file is read, with an extra response,
-   * only if the request does not show the lines to edit; only with the coder's own tools. Default: `each-job`.
+   * `each-job`: each job begins by reading its files, even if the request shows them. `unseen`: a file is read, with an
+   * extra response, only if the request does not show the lines to edit; only with the coder's own tools. Default:
+   * `each-job`.
    */
   readonly reads?: 'each-job' | 'unseen'
   /** The task that the final text mentions. Default: the user prompt. */
@@ -211,8 +212,8 @@ function hasOnlyOwnTools(tools: readonly JsonObject[]): boolean {
 }
 
 /**
- * Answers a request without tools for the coder, such as one for the title of a conversation. The answer is JSON if the request has a
- * schema for it, otherwise the beginning of the prompt.
+ * Answers a request without tools for the coder, such as one for the title of a conversation. The answer is JSON if the
+ * request has a schema for it, otherwise the beginning of the prompt.
  */
 function createSideReply({ messages, body }: ScriptRequest): Reply {
   const format: unknown = body.output_config?.format ?? body.output_format

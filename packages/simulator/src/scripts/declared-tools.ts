@@ -1,6 +1,6 @@
 /**
- * Finds the declared tools that read, write, edit and search files, run commands and keep a todo list, by words in their names and by
- * fields of their schemas. Creates inputs that are valid for their schemas.
+ * Finds the declared tools that read, write, edit and search files, run commands and keep a todo list, by words in
+ * their names and by fields of their schemas. Creates inputs that are valid for their schemas.
  */
 import { isObject, type Json, type JsonObject } from '../protocol/api.ts'
 
@@ -107,8 +107,8 @@ type FieldValue = string | number | readonly FieldValues[]
 export type FieldValues = Partial<Readonly<Record<FieldMeaning, FieldValue>>>
 
 /**
- * Creates an input for a schema: the given values in the fields with their meaning, and any valid value in other required fields. Values
- * without a field in the schema are left out.
+ * Creates an input for a schema: the given values in the fields with their meaning, and any valid value in other
+ * required fields. Values without a field in the schema are left out.
  */
 export function createInput(schema: JsonObject, values: FieldValues): JsonObject {
   const required = Array.isArray(schema.required) ? schema.required : []
@@ -131,7 +131,10 @@ function toFieldJson(field: JsonObject, value: FieldValue): Json {
 /** Values for required number fields that must not be too small: lines to read, milliseconds to wait. */
 const LEAST_NUMBERS: Partial<Record<FieldMeaning, number>> = { limit: 2_000, timeout: 60_000 }
 
-/** Creates a valid value for a schema: null or the default if possible, otherwise the simplest value of its type. */
+/**
+ * Creates a value that is valid for a schema: its default, its constant or null if there is one, otherwise the simplest
+ * value of its type. `meaning`: what the field stands for, because some numbers must not be 0.
+ */
 export function createAnyValue(schema: JsonObject, meaning: FieldMeaning | null = null): Json {
   const variants = [schema.anyOf, schema.oneOf].flatMap((list) =>
     Array.isArray(list) ? list.filter(isSchema) : [],

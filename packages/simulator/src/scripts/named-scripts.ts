@@ -16,8 +16,9 @@ const TEXT_OPTIONS = ['seed', 'task'] as const
 const CODER_OPTIONS: readonly string[] = [...COUNT_OPTIONS, ...TEXT_OPTIONS]
 
 /**
- * Finds a built-in script by name. The option `summaries` of `echo` and `coder` selects the script that answers summary requests: a good
- * summarizer (default), a bad summarizer by name, or with `none` the script itself.
+ * Finds a built-in script by its name and options. Fails with a message for an unknown name or option. The option
+ * `summaries` of `echo` and `coder` selects the script that answers summary requests: a good summarizer (default), a
+ * bad summarizer by name, or with `none` the script itself.
  */
 export function findNamedScript(reference: string): LoadScenarioResult {
   const [name = '', query = ''] = reference.split('?', 2)

@@ -10,7 +10,7 @@ function scripted(source: string): Script {
   return playScenario(parsed.scenario)
 }
 
-/** The texts of the answers to this many requests. */
+/** Returns the texts of the responses to this many requests. */
 async function texts(
   script: Script,
   count: number,

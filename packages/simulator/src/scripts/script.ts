@@ -111,7 +111,7 @@ function findUnansweredMessages(messages: readonly MessageParam[]): readonly Mes
   return messages.slice(last + 1).filter((message) => message.role === 'user')
 }
 
-/** Returns the text of the user messages after the last assistant message, without tool results. */
+/** Returns the text of the user messages after the last assistant message, without tool results; empty if there is none. */
 export function readLastUserText(messages: readonly MessageParam[]): string {
   return findUnansweredMessages(messages).flatMap(listMessageTexts).join('\n')
 }
@@ -188,16 +188,17 @@ export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' 
 const SUMMARIZER_ROLE = /\byou are an? [\w\s]*\b(?:summari[sz]ation assistant|tasked with summari[sz]ing)\b/i
 
 /**
- * Matches requests for a summary without `<summary>` tags: those of opencode and pi, which put the conversation into `<conversation>` tags,
- * and those of older versions of opencode.
+ * Matches requests for a summary without `<summary>` tags: those of opencode and pi, which put the conversation into
+ * `<conversation>` tags, and those of older versions of opencode.
  */
 const SUMMARY_DEMAND =
   /<\/conversation>[\s\S]*\bsummar|\banchored summary\b|\bprompt for continuing our conversation\b/i
 
 /**
- * Checks whether a request asks for a summary. True for the provider's own compaction. Also true if the last text of the client contains
- * `<summary>`, and either `<analysis>` or words that ask to summarize a conversation; and for compaction requests of opencode and pi, which
- * declare no tools and are recognized by their system prompt or last text.
+ * Checks whether a request asks for a summary. True for the provider's own compaction. Also true if the last text of
+ * the client contains `<summary>`, and either `<analysis>` or words that ask to summarize a conversation; and for
+ * compaction requests of opencode and pi, which declare no tools and are recognized by their system prompt or last
+ * text.
  */
 export function isSummaryRequest(
   request: Pick<ScriptRequest, 'kind' | 'messages'> & Partial<Pick<ScriptRequest, 'system' | 'tools'>>,

@@ -1,6 +1,6 @@
 /**
- * The summarizer: a script that writes a summary in the sections that the request asks for. The same messages always give the same summary.
- * Options make the summary worse, to test whether a client notices.
+ * The summarizer: a script that writes a summary in the sections that the request asks for. The same messages always
+ * give the same summary. Options make the summary worse, to test whether a client notices.
  */
 import { createFillerText } from './filler-text.ts'
 import { containsText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'

@@ -123,8 +123,8 @@ const COMMON_WORDS = new Set(
 )
 
 /**
- * Lists the user's prompts in a conversation that is part of the summary prompt. opencode and pi send it in `<conversation>` tags, with a
- * label such as `[User]:` before each part.
+ * Lists the user's prompts in a conversation that is part of the summary prompt. opencode and pi send it in
+ * `<conversation>` tags, with a label such as `[User]:` before each part.
  */
 function listTranscribedPrompts(prompt: string): readonly string[] {
   const parts = readTranscript(prompt).split(/^(?=\[?(?:user|assistant|tool)\b[^\]\n:]*\]?:)/im)
@@ -249,7 +249,10 @@ function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
 
-/** Describes an error whose text was cleared: by name and command of its call, so that equal calls get the same text. */
+/**
+ * Describes an error whose text was cleared by the name and the command or file of its call, so that equal calls get
+ * the same text.
+ */
 export function describeClearedError({ name, input }: ToolCall): string {
   const target = input.command ?? input.file_path ?? ''
   return `${name}${typeof target === 'string' && target !== '' ? ` (${takeCharacters(target, 200)})` : ''} failed; its output was cleared`
@@ -315,8 +318,8 @@ interface SectionHeading {
 }
 
 /**
- * Finds the section headings in order; null if one is missing, except the heading of the user's messages, which some clients write
- * themselves. Numbered lists inside a section do not count as headings.
+ * Finds the section headings in order; null if one is missing, except the heading of the user's messages, which some
+ * clients write themselves. Numbered lists inside a section do not count as headings.
  */
 function findHeadings(text: string, start = 0): readonly SectionHeading[] | null {
   const headings: SectionHeading[] = []

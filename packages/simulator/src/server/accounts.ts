@@ -13,8 +13,9 @@ export type AccountsByKey = Readonly<Record<string, Account>>
 const DEFAULT_ACCOUNT: Account = { organization: 'org_simulated', workspace: 'wrkspc_simulated' }
 
 /**
- * Returns the account of the API key, which may be in `x-api-key` or `authorization`. If `accounts` is undefined,
- * every key belongs to the default account.
+ * Returns the account of the API key in `x-api-key` or `authorization`. If `accounts` is undefined, every key belongs
+ * to the default organization, in the workspace that the request names. Errors: 401 for a missing or unknown key, 403
+ * for another workspace.
  */
 export function authenticateApiKey(
   headers: RequestHeaders,
@@ -73,7 +74,10 @@ interface RateWindow {
 }
 
 export interface RateLimiter {
-  /** Counts a request and returns null. If a limit is reached in the current minute, returns a 429 error instead. */
+  /**
+   * Counts a request and returns null. If a limit is reached in the current minute, and limits are enforced, returns a
+   * 429 error instead.
+   */
   countRequest(organization: string): ApiError | null
   countTokens(organization: string, tokens: { readonly input: number; readonly output: number }): void
   headers(organization: string): Readonly<Record<string, string>>

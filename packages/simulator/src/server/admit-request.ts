@@ -1,6 +1,6 @@
 /**
- * Decides whether to accept a request: authentication, rate limits, validation and prompt. Every check of a request's content runs here,
- * or is called from here.
+ * Decides whether to accept a request: authentication, rate limits, validation and prompt. Every check of a request's
+ * content runs here, or is called from here.
  */
 import { isIP } from 'node:net'
 import type { Steps } from '@tidemark/core/log/work-steps'
@@ -34,8 +34,8 @@ export interface AdmittedRequest {
 }
 
 /**
- * Validates a request and prepares its prompt, in steps, so that a large request does not block others. If the request is rejected, the
- * response of a message thread that it would have continued can be continued again.
+ * Validates a request and prepares its prompt, in steps, so that a large request does not block others. If the request
+ * is rejected, the response of a message thread that it would have continued can be continued again.
  */
 export function* admitRequest(
   state: SimulatorState,
@@ -66,7 +66,7 @@ export function* admitRequest(
   return { ok: true, prepared: outcome.prepared, thread: { ...request, body }, continues }
 }
 
-/** Authenticates a request and counts it against the rate limits. */
+/** Authenticates a request and counts it against the rate limits. Returns an error if either refuses it. */
 export function authenticateAndCount(
   state: SimulatorState,
   headers: RequestHeaders,
@@ -77,12 +77,13 @@ export function authenticateAndCount(
   return limited === null ? identity : reject(limited)
 }
 
-// Requests from web pages. A page of another site in a browser on this machine could otherwise add or use up faults, or read requests.
+// Requests from web pages. A page of another site in a browser on this machine could otherwise add or use up faults, or
+// read requests.
 
 /**
- * Returns an error text if a request comes from a web page of another site; otherwise null. There are two signs: an `Origin` other than the
- * simulator's own, and a `Host` that somebody else's DNS could point to this machine (DNS rebinding). `ownHost` is the host on which the
- * server listens. A request without these headers is not from a page.
+ * Returns an error text if a request comes from a web page of another site; otherwise null. There are two signs: an
+ * `Origin` other than the simulator's own, and a `Host` that somebody else's DNS could point to this machine (DNS
+ * rebinding). `ownHost` is the host on which the server listens. A request without these headers is not from a page.
  */
 export function findForeignCaller(headers: Headers, ownHost: string | undefined): string | null {
   const host = headers.get('host')

@@ -18,10 +18,12 @@ import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 export interface ResponseInput {
+  /** Id of the response. */
   readonly id: string
   readonly headers: RequestHeaders
+  /** Number of the request in the request log. */
   readonly number: number
-  /** Time at which the request started. */
+  /** Time at which the request started, in milliseconds since 1970. */
   readonly now: number
   readonly diagnosis: CacheDiagnosis
 }
@@ -37,7 +39,7 @@ export interface ModelResponse {
   readonly stopReason: string
   readonly delays: ReplyDelays
   readonly fault: Fault | null
-  /** Makes the cache entries that this response wrote visible to other requests. */
+  /** Writes the cache entries of the response, which later requests can then read. Called when its first byte is sent. */
   commit(): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Creates the response to an accepted request to OpenAI's APIs: reads the prompt cache, calls the script that plays the model, and builds a
- * response, completion or compaction with its usage.
+ * Creates the response to an accepted request to OpenAI's APIs: reads the prompt cache, calls the script that plays the
+ * model, and builds a response, completion or compaction with its usage.
  */
 import type { Fault } from '../faults/fault.ts'
 import { readCacheOptions } from '../openai/cache/breakpoint-cache.ts'
@@ -186,7 +186,10 @@ const NO_OUTPUT: ModelOutput = {
   thinkingTokens: 0,
 }
 
-/** Answers a request to `/v1/responses`. If the prompt has reached the threshold, compacts first; if asked to compact, only compacts. */
+/**
+ * Answers a request to `/v1/responses`. If the prompt has reached the threshold, compacts first; if asked to compact,
+ * only compacts.
+ */
 export async function answerResponses(
   state: SimulatorState,
   prepared: PreparedResponses,

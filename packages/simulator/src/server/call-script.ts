@@ -33,6 +33,7 @@ interface ScriptResult {
   readonly output: ModelOutput
 }
 
+/** Calls the script with the prompt as the model sees it, and limits what it returns. Rejects if the script throws. */
 export async function callScript(
   state: SimulatorState,
   prepared: PreparedRequest,
@@ -119,6 +120,7 @@ export interface OutputLimits {
   readonly windowTokensLeft: number
 }
 
+/** Gives tool calls their ids, cuts the output at the first limit that it reaches, and finds the stop reason. */
 export function limitModelOutput(reply: Reply, limits: OutputLimits, ids: IdGenerator): ModelOutput {
   const written = reply.blocks.map((block) => assignCallId(block, ids))
   const stopped = stopAtSequence(written, limits.stopSequences)

@@ -132,8 +132,8 @@ type ControlBody =
   | { readonly ok: false; readonly refusal: Response }
 
 /**
- * Reads the body of a request to the control API. Its content type must be JSON, because a web page can send forms of other types without
- * the browser asking the simulator first.
+ * Reads the body of a request to the control API. Its content type must be JSON, because a web page can send forms of
+ * other types without the browser asking the simulator first.
  */
 async function readControlBody(context: Context): Promise<ControlBody> {
   const type = context.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()

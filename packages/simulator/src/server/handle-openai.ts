@@ -167,7 +167,7 @@ function createLateError(
   }
 }
 
-/** Answers an accepted request. Cache and stored responses change when the first byte of the response is sent. */
+/** Answers an accepted request. Cache, stored responses and rate limits change when the first byte of the response is sent. */
 async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai): Promise<ExchangeResult> {
   const { state, request, endpoint } = exchange
   const { number, now, incoming } = request

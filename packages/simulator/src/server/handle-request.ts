@@ -39,6 +39,7 @@ import {
 import { encodeReply } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
+/** An answer that is about to be sent. Its caller must call `begin` or `abandon` if the status is 200. */
 export interface ExchangeResult {
   readonly answer: HttpAnswer
   /** Called when the first byte of a successful answer is sent. */
@@ -122,6 +123,7 @@ function answerTokenCount(
   })
 }
 
+/** Records a request that got no response of the model: an error, a fault or a token count. Returns its answer. */
 export function logExchange(
   state: SimulatorState,
   request: RequestContext,

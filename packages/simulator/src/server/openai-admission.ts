@@ -62,8 +62,8 @@ interface OpenaiRequest {
 }
 
 /**
- * An accepted request, or a refusal. If only the prompt was too long, the refusal includes the prepared request, because the error may then
- * be sent in a stream.
+ * An accepted request, or a refusal. If only the prompt was too long, the refusal includes the prepared request,
+ * because the error may then be sent in a stream.
  */
 export type AdmissionResult<Prepared> =
   | { readonly ok: true; readonly prepared: Prepared }
@@ -231,7 +231,7 @@ function createFingerprint({
   }
 }
 
-/** Returns what must be equal for two requests to share cached prefixes. */
+/** Returns a key of what must be equal for two requests to share cached prefixes: account, dialect, model and settings. */
 export function formatCacheScope({ account, fingerprint, dialect }: PreparedOpenai): string {
   const { model, key, tier, effort, verbosity, format } = fingerprint
   return JSON.stringify([

@@ -21,8 +21,8 @@ export interface SimulatorOptions {
   /** Clock that the simulator uses. Default: the system clock. */
   readonly clock?: Clock
   /**
-   * Seed for ids, signatures and random numbers. The same seed gives the same values. Without a seed, `createSimulator` always gives the
-   * same values, but `serve` gives unique ids, because clients keep them.
+   * Seed for ids, signatures and random numbers. The same seed gives the same values. Without a seed, `createSimulator`
+   * always gives the same values, but `serve` gives unique ids, because clients keep them.
    */
   readonly seed?: string
   /** The accepted API keys and their accounts. Default: every key is accepted. */
@@ -99,6 +99,7 @@ export interface SimulatorSettings
 const DEFAULT_SEED = 'tidemark'
 const MEGABYTE = 1_048_576
 
+/** Fills in the defaults. Throws a `TidemarkError` (`bad-option`) for an invalid `script` or `keepRequests`. */
 export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
   return {
     script: validateScript(options.script),

@@ -1,4 +1,4 @@
-/** Processes a request in slices, so that a large request does not block others until it is finished. */
+/** Runs steps in slices, with a pause between two slices in which other requests are served. */
 import { setImmediate } from 'node:timers/promises'
 import { runInSlices, type Steps } from '@tidemark/core/log/work-steps'
 

@@ -63,6 +63,7 @@ function findThresholdEdit({ body }: PreparedRequest): Readonly<Record<string, u
   return listContextEdits(body).find((edit) => edit.type === 'compact_20260112')
 }
 
+/** Returns false if the request has no `compact_20260112` edit. */
 export function isOverCompactThreshold(prepared: PreparedRequest): boolean {
   const edit = findThresholdEdit(prepared)
   if (edit === undefined) return false
@@ -162,8 +163,8 @@ async function runSummaryCall(
 }
 
 /**
- * Extracts the summary from the script's text. The default prompt asks for `<summary>` tags. With custom instructions
- * the whole text is the summary.
+ * Extracts the summary from the script's text. `tagged`: the prompt asked for `<summary>` tags, as the default one
+ * does; without tags in the text, the whole text is the summary.
  */
 export function extractSummary(text: string, tagged: boolean): string {
   const inside = tagged ? text.match(/<summary>([\s\S]*?)<\/summary>/)?.[1] : undefined

@@ -71,8 +71,8 @@ function toPricedUsage(usage: TokenUsage, { body }: PreparedOpenai): JsonObject 
 }
 
 /**
- * Counts the output tokens up to the point where a fault breaks a stream. The model stops there, so later tokens are not billed. Without a
- * stream, all output was generated.
+ * Counts the output tokens up to the point where a fault breaks a stream. The model stops there, so later tokens are
+ * not billed. Without a stream, all output was generated.
  */
 function countSentOutput(outputTokens: number, { headers, chunks }: HttpAnswer): number {
   if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens
@@ -138,7 +138,7 @@ function analyzeUnits(
   }
 }
 
-/** Tokens that may be uncached without a cause, because implicit caches count in steps. */
+/** Tokens that may be missing from a cache read without a cause, because implicit caches count in steps. */
 const STEP_TOLERANCE = 128
 
 /** Explains why a request read less than the most similar earlier request had left in the cache; null if it read as much. */

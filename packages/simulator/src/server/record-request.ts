@@ -33,7 +33,7 @@ export interface LoggedRequest extends Pick<IncomingRequest, 'headers' | 'value'
   readonly path: string
 }
 
-/** A request while the simulator handles it. */
+/** A request while the simulator handles it. `account`: null if it was not authenticated. */
 export interface RequestContext {
   readonly number: number
   readonly requestId: string
@@ -129,8 +129,8 @@ export function recordResponse(
 }
 
 /**
- * Counts the output tokens up to the point where a fault breaks a stream. The model stops there, so later tokens are not billed. Without a
- * stream, all output was generated.
+ * Counts the output tokens up to the point where a fault breaks a stream. The model stops there, so later tokens are
+ * not billed. Without a stream, all output was generated.
  */
 function countSentTokens({ outputTokens }: ModelResponse, { headers, chunks }: HttpAnswer): number {
   if (headers['content-type']?.startsWith('text/event-stream') !== true) return outputTokens

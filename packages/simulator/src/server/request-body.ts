@@ -68,7 +68,7 @@ interface BodyText {
   readonly bytes: number
 }
 
-/** Reads a text, or a stream of UTF-8, of at most `limit` bytes. Null if there are more; the rest is then not read. */
+/** Reads a body of at most `limit` bytes. Null if there are more; the rest is then not read. */
 export async function readLimitedText(
   source: ReadableStream<Uint8Array> | string | null,
   limit: number,
@@ -114,8 +114,8 @@ function findUnreadableValue(value: unknown, text: string): string | null {
 }
 
 /**
- * Returns the provider's error for half a surrogate pair in a string; null if there is none. The provider's JSON parser refuses such a
- * string, although JavaScript writes and reads it.
+ * Returns the provider's error for half a surrogate pair in a string; null if there is none. The provider's JSON parser
+ * refuses such a string, although JavaScript writes and reads it.
  */
 function findLoneSurrogate(text: string): string | null {
   // Each match is a whole escape sequence, so the second backslash of `\\` does not begin another one.

@@ -1,4 +1,7 @@
-/** The HTTP routes: the Messages API, OpenAI's APIs and the lists of models; the control API below `/_simulator` is added to them. */
+/**
+ * The HTTP routes: the Messages API, OpenAI's APIs and the lists of models; the control API below `/_simulator` is
+ * added to them.
+ */
 import { type Context, Hono } from 'hono'
 import {
   type ApiError,
@@ -36,6 +39,7 @@ export interface RequestBindings {
 
 type AppContext = Context<{ Bindings: RequestBindings }>
 
+/** The simulator's routes. Its `fetch` answers a request; it throws only a `BrokenConnectionError`. */
 export type SimulatorApp = Hono<{ Bindings: RequestBindings }>
 
 export function createRoutes(state: SimulatorState): SimulatorApp {

@@ -125,7 +125,7 @@ interface EncodeOptions {
   readonly headers: HttpAnswer['headers']
 }
 
-/** Encodes the reply as one JSON body, or as an event stream with delays. */
+/** Creates the answer with status 200 that contains the reply, as one JSON body or as an event stream, with its delays. */
 export function encodeReply(reply: WireReply, encoding: EncodeOptions): HttpAnswer {
   return encoding.stream ? encodeStream(reply, encoding) : encodeJsonBody(reply, encoding)
 }

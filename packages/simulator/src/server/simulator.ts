@@ -64,8 +64,9 @@ export function createSimulatorFrom(settings: SimulatorSettings): Simulator {
 }
 
 /**
- * Creates a request. The text of the body is kept beside it, like the signal. Inside the `Request` object, the text would be encoded and
- * decoded again, which takes longer than most of the processing.
+ * Creates a request. The text of a POST body is kept beside it, and its signal is dropped, because the caller passes
+ * both on. Inside the `Request` object, the text would be encoded and decoded again, which takes longer than most of
+ * the processing.
  */
 function createRequest(
   input: string | URL | Request,

@@ -178,7 +178,10 @@ export const checkStopSequences: RequestRule = ({ body }) => {
   return blank < 0 ? null : invalidRequest('stop_sequences: each stop sequence must contain non-whitespace')
 }
 
-/** Rejects blocks that API version 2026-10-21 no longer accepts. Removed top-level fields are rejected by the shape of the body. */
+/**
+ * Rejects blocks that API version 2026-10-21 no longer accepts. Removed top-level fields are rejected by the shape of
+ * the body.
+ */
 export const checkRemovedBlocks: RequestRule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null
   for (const piece of pieces) {

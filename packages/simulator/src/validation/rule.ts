@@ -30,9 +30,13 @@ export interface RuleSettings {
   readonly firstRole: 'user' | 'any'
 }
 
-/** Cost of visiting one block in a pass over all blocks, in characters that take the same time to read. */
+/**
+ * Weight of one block in a pass over all blocks, for the slices in which a request is processed: the number of
+ * characters that take as long to parse.
+ */
 export const CHARACTERS_PER_BLOCK = 20
 
+/** Returns the error of the first violation; null if the request follows the rule. */
 export type RequestRule = (request: RuleContext) => ApiError | null
 
 /** A turn of the conversation: consecutive messages of one role. */

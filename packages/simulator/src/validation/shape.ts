@@ -21,6 +21,7 @@ interface ShapeError {
   readonly message: string
 }
 
+/** Validates a value. Returns the first error; null if the value has the shape. */
 export type ValueShape = (value: unknown, features: ApiFeatures) => ShapeError | null
 
 export interface ShapeField {
@@ -114,14 +115,15 @@ export function stringOrShape(shape: ValueShape): ValueShape {
   return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }
 
+/** One of the shapes of a union. `open`: which requests may use it; absent if all may. */
 export interface UnionMember {
   readonly shape: ValueShape
   readonly open?: (features: ApiFeatures) => boolean
 }
 
 /**
- * Creates a shape that selects one of several shapes by the value of the field `type`. That value becomes part of the
- * error path.
+ * Creates a shape that selects one of several shapes by the value of the field `type`; `whenAbsent`: its value if the
+ * field is missing. The value becomes part of the error path.
  */
 export function unionShape(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): ValueShape {
   const known = new Map(Object.entries(tags))

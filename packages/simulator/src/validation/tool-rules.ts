@@ -87,7 +87,7 @@ function findUnexpectedResult(turn: ConversationTurn, before: ConversationTurn |
   return null
 }
 
-// Rules for server tools, whose calls and results are both in assistant turns.
+// Rules for server tools, which the provider runs: their calls and results are both in assistant turns.
 
 export const checkServerToolResults: RequestRule = ({ pieces }) => {
   const callIds = new Set<string>()
@@ -135,9 +135,10 @@ function hasServerResult(turn: ConversationTurn | undefined, call: RequestBlock)
 }
 
 /**
- * Returns the state of a server tool call without a result in its own turn. `waiting`: the conversation ends before the result.
- * `answered`: the next turn has only client tool results, and the assistant turn after it has the result. If that turn calls client tools
- * again, as code does, or holds a compaction, after which the provider pauses, the turns after it decide. `broken`: it is missing.
+ * Returns the state of a server tool call without a result in its own turn. `waiting`: the conversation ends before the
+ * result. `answered`: the next turn has only client tool results, and the assistant turn after it has the result. If
+ * that turn calls client tools again, as code does, or holds a compaction, after which the provider pauses, the turns
+ * after it decide. `broken`: it is missing.
  */
 function serverCallState(
   turns: readonly ConversationTurn[],

@@ -141,7 +141,10 @@ function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null
   return null
 }
 
-/** Checks all rules, one per step. Returns the cache markers of the request, because the prompt cache needs them, too. */
+/**
+ * Checks all rules, one per step, up to the first violation. Returns the cache markers, because the prompt cache needs
+ * them, too.
+ */
 export function* checkRequestRules(
   input: Omit<RuleContext, 'turns' | 'pieces' | 'markers'>,
 ): Steps<ApiResult<{ markers: CacheMarkers }>> {

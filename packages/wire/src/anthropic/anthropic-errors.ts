@@ -78,7 +78,7 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** Returns the error type of a response with this status. */
+/** Returns the error type that the API sends with this status; `api_error` for a status that it does not document. */
 export function toAnthropicErrorType(status: number): string {
   return TYPE_BY_STATUS[status] ?? 'api_error'
 }

@@ -1,6 +1,7 @@
 /**
- * Handles requests of clients of the Messages API: tells their kind and session; reads system prompt, tools, parameters, betas and
- * conversation, with the client's cache markers removed and listed; and writes answers in the format of the API.
+ * Handles requests of clients of the Messages API: tells their kind and session; reads system prompt, tools,
+ * parameters, betas and conversation, with the client's cache markers removed and listed; and writes answers in the
+ * format of the API.
  */
 import { type Block, isBlock, isToolUse, type MessageContent } from '@tidemark/core/log/block'
 import {
@@ -105,12 +106,15 @@ function toErrorData(text: string): string {
 
 const OWN_FIELDS: ReadonlySet<string> = new Set(['stream', 'metadata'])
 
-/** Betas of message threads. They are removed, because a request of a thread cannot be rewritten; the log has the conversation. */
+/**
+ * Betas of message threads. They are removed, because a request of a thread cannot be rewritten; the log has the
+ * conversation.
+ */
 const THREAD_BETA = /^message-threads-/
 
 /**
- * Returns the parts of a request body, with the betas of the header among the parameters. Null if the body is not a Messages request that
- * the engine can handle.
+ * Returns the parts of a request body, with the betas of the header among the parameters. Null if the body is not a
+ * Messages request that the engine can handle.
  */
 function readMessagesRequest({ body, headers, text }: ReceivedRequest): ClientRequest | null {
   const betas = splitBetas(headers.get(BETA_HEADER) ?? '')
@@ -226,12 +230,12 @@ function splitBetas(text: string): readonly string[] {
     .filter((name) => name !== '')
 }
 
-// The exact text of tool calls in the body of a request. Parsing and stringifying their inputs would change numbers such as `1.0`, long
-// integers and repeated keys, which the client itself would send unchanged.
+// The exact text of tool calls in the body of a request. Parsing and stringifying their inputs would change numbers
+// such as `1.0`, long integers and repeated keys, which the client itself would send unchanged.
 
 /**
- * Returns a function that finds the exact text of a call in the text of a body, as `findExactBlock` of a request. It is fastest for calls
- * near the end, and for calls in the order of the body.
+ * Returns a function that finds the exact text of a call in the text of a body, as `findExactBlock` of a request. It is
+ * fastest for calls near the end, and for calls in the order of the body.
  */
 function createExactBlocks(body: string): (block: Block) => string | undefined {
   let last = -1
@@ -255,7 +259,10 @@ function createExactBlocks(body: string): (block: Block) => string | undefined {
 
 const ID_KEY = /"id"\s*:\s*$/
 
-/** Returns where the member `id` with this value begins; -1 if there is none. Text inside a string cannot match: its quotes are escaped. */
+/**
+ * Returns where the member `id` with this value begins; -1 if there is none. Text inside a string cannot match: its
+ * quotes are escaped.
+ */
 function findIdMember(body: string, id: string, from: number, search: 'indexOf' | 'lastIndexOf'): number {
   const step = search === 'indexOf' ? 1 : -1
   for (let at = body[search](id, from); at !== -1; at = at + step < 0 ? -1 : body[search](id, at + step)) {

@@ -1,4 +1,4 @@
-/** The Messages API as a codec: the functions of the files in this folder, in the interface that every provider has. */
+/** The Messages API as a `ProviderCodec`: this file only brings the functions of this folder together. */
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { ProviderCodec, ReplyDecoder } from '../providers/provider-codec.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'

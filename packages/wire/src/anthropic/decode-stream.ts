@@ -63,6 +63,7 @@ const FRAME_HANDLERS: ReadonlyMap<string, FrameHandler> = new Map<string, FrameH
   ['message_stop', handleMessageStop],
 ])
 
+/** Decodes one frame. An error frame, or one that violates the protocol of the stream, ends the reply with a failure. */
 export function decodeReplyFrame(state: StreamState, frame: SseFrame): StreamStep {
   if (state.isClosed) return [state, []]
   const data = parseJson(frame.data)
@@ -222,7 +223,7 @@ export function finishReplyBytes(state: ByteStreamState, cause?: ModelFailure): 
   return [{ sse: state.sse, stream }, events]
 }
 
-// These functions decode the deltas of a content block.
+// Decoding of the deltas of a content block.
 
 type DeltaReader = (delta: JsonObject, text: string) => BlockDelta | null
 
@@ -270,8 +271,7 @@ function findRawMember(text: string, key: string): string | undefined {
   return member === undefined ? undefined : findUnstableJsonText(member)
 }
 
-// These functions build a finished content block. They also keep its exact JSON text if parsing and stringifying would
-// change it.
+// Building of a finished content block, with its exact JSON text if parsing and stringifying would change it.
 
 function finishBlock(open: OpenBlock): BlockEnded {
   const { index } = open

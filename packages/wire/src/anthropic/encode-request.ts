@@ -96,7 +96,7 @@ function encodeParameterPieces(parameters: object, raw?: ReadonlyMap<string, str
   )
 }
 
-/** Returns the JSON members of a request body other than tools, system and messages. */
+/** Returns each parameter as a JSON member, such as `"model":"…"`. Undefined parameters are left out. */
 export function encodeParameters(parameters: object): readonly string[] {
   return listParameters(parameters).map(([name, value]) => encodeParameter(name, value))
 }
@@ -289,8 +289,8 @@ function replaceMember(text: string, key: string, value: string): string {
 const plainTextCache = new WeakMap<object, string>()
 
 /**
- * Encodes tools or system blocks. The JSON text of each object is cached, because the objects stay the same until the
- * next prefix snapshot.
+ * Encodes tools or system blocks with the planned cache markers. The JSON text of each object is cached in this module,
+ * because the objects stay the same until the next prefix snapshot.
  */
 export function encodePrefixList(
   zone: 'tools' | 'system',

@@ -38,7 +38,7 @@ function toAuthHeader({ style, secret }: Credentials): Record<string, string> {
   return { [header]: prefix + secret }
 }
 
-/** Returns the headers of every request: credentials and version. */
+/** Returns the headers that every request needs, whatever its body: content type, version and credentials. */
 export function toAuthorizedHeaders(
   credentials: Credentials,
   version: string = DEFAULT_VERSION,

@@ -4,7 +4,7 @@ import { isObject, parseJson } from '@tidemark/core/log/json'
 import { decodeSse, encodeSseFrame, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
 import type { StreamFilter } from '../providers/provider-codec.ts'
 
-/** Returns the JSON text of a response without its thinking. */
+/** Returns the JSON text of a response without its thinking; unchanged if it is not a message. Throws if it is not JSON. */
 export function removeThinking(text: string): string {
   const message: unknown = JSON.parse(text)
   if (!isObject(message) || !Array.isArray(message.content)) return text
@@ -17,7 +17,7 @@ interface FilterState {
   readonly hidden: ReadonlySet<number>
 }
 
-/** Removes thinking from the chunks of a stream. Later blocks get lower indexes. */
+/** Removes thinking blocks from the chunks of a stream. The indexes of later blocks are lowered to close the gap. */
 export const thinkingFilter: StreamFilter<FilterState> = {
   initial: { sse: initialSseState, hidden: new Set() },
   step(state, chunk) {

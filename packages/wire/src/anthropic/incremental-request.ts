@@ -22,7 +22,7 @@ import {
 } from './encode-request.ts'
 import { BETA_HEADER } from './headers.ts'
 
-/** A request body as a list of JSON texts, in the order in which they are sent. */
+/** A request body as JSON texts, kept so that the next body of the conversation can reuse them. */
 export interface IncrementalRequest {
   readonly parameters: string
   /** JSON text of each tool; null if the request has no tools. `system` has the same form. */
@@ -47,8 +47,8 @@ interface IncrementalMessages extends MarkedTexts {
 }
 
 /**
- * The joined texts of successive frozen messages without a cache marker, from the index `from` up to, but not including, the index `to`.
- * The next request appends to this text, for which JavaScript engines need not copy it.
+ * The joined texts of successive frozen messages without a cache marker, from the index `from` up to, but not
+ * including, the index `to`. The next request appends to this text, for which JavaScript engines need not copy it.
  */
 interface JoinedStretch {
   readonly from: number
@@ -74,20 +74,23 @@ interface ExtendRequestOptions {
   readonly fields?: JsonObject
   /** The previous request. Its message texts are reused if the new request only appends messages. */
   readonly previous?: IncrementalRequest | undefined
-  /** Texts of messages of other requests, for a request that does not extend the previous one. */
+  /** Texts of messages of earlier requests, for a request that does not extend the previous one. */
   readonly texts?: MessageTextCache
 }
 
 /**
- * A cache of message texts. It may drop a text at any time, because each request keeps the texts of its own messages. A plain `WeakMap`
- * would keep the text of every message object still in use, even if no later request needs it.
+ * A cache of message texts. It may drop a text at any time, because each request keeps the texts of its own messages. A
+ * plain `WeakMap` would keep the text of every message object still in use, even if no later request needs it.
  */
 export interface MessageTextCache {
   get(message: TracedMessage): MessageText | undefined
   set(message: TracedMessage, text: MessageText): void
 }
 
-/** Encodes the body of a model call in steps: with `call.request` as an extension of the previous body, otherwise `call.payload` whole. */
+/**
+ * Encodes the body of a model call in steps: with `call.request` as an extension of the previous body, otherwise
+ * `call.payload` whole.
+ */
 export function* encodeModelCall(
   call: ModelCall,
   { fields = {}, previous, texts }: EncodeOptions,

@@ -14,6 +14,7 @@ import { readMessageReply } from '../providers/message.ts'
 import type { DecodedBody } from '../providers/provider-codec.ts'
 import { toAnthropicFailure } from './anthropic-errors.ts'
 
+/** Decodes a body, or classifies it as a failure if it is an error or not a message. Keeps exact texts in `rawBlocks`. */
 export function decodeResponse(text: string): DecodedBody {
   const body = parseJson(text)
   if (!isObject(body)) return badReply('The response body is not a JSON object')

@@ -1,6 +1,7 @@
 /**
- * How the Messages API spells what the engine asks for: settings, context edits, diagnostics, summaries. Also lists which parameters the
- * prompt cache depends on. `core/policy/provider-spelling.ts` defines the meaning of each function.
+ * How the Messages API spells what the engine asks for: settings, context edits, diagnostics, summaries. Also lists
+ * which parameters the prompt cache depends on. `core/policy/provider-spelling.ts` defines the meaning of each
+ * function.
  */
 import { isToolResult } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
@@ -165,7 +166,10 @@ const readEdits: AnthropicSpelling['readEdits'] = (response, { contextEdits }) =
 
 // The provider's explanation of a cache miss.
 
-/** Matches ids of responses from the provider. A response from a client's list has an id of the log, which the provider does not know. */
+/**
+ * Matches ids of responses from the provider. A response from a client's list has an id of the log, which the provider
+ * does not know.
+ */
 const RESPONSE_ID = /^msg_/
 
 function askDiagnosis(previousId: string | null): JsonObject {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { decode, delta, ending, PING, START, STOP, start, stop, TOOL } from '../../test/stream-frames.ts'
 import type { SseFrame } from '../http/sse.ts'
 
-/** The blocks that the frames of one block make. */
+/** Returns the blocks that are decoded from the frames of one block. */
 function blockOf(...frames: readonly SseFrame[]): unknown {
   const reply = collectReply(decode([START, ...frames, stop(0), ending({ stop_reason: 'end_turn' }), STOP]))
   return {

@@ -180,7 +180,7 @@ function checkThinkingBudget(
   }
 }
 
-// The functions below check `context_management`: the context edits that the request asks the provider to make.
+// Checks of `context_management`: the context edits that the request asks the provider to make.
 
 const EDITS_PATH = 'context_management.edits'
 
@@ -279,7 +279,7 @@ function findEditParameters(type: unknown, edits: ContextEditRules): FieldShapes
   return { trigger, pause_after_compaction: flagShape, instructions: stringShape }
 }
 
-// The functions below check compaction by the provider: the field `compaction`, and compaction blocks in messages.
+// Checks of compaction by the provider: the field `compaction`, and compaction blocks in messages.
 
 /** Path of the first signed compaction block, or null. A signed block replaces the messages that it summarises. */
 type SignedCompactionPath = string | null
@@ -360,7 +360,7 @@ function checkSummaryRequest(request: ParsedRequestFields, rules: RuleSet): void
   }
 }
 
-// The functions below check betas. The profile lists the features that the provider refuses unless a beta is enabled.
+// Checks of betas. The profile lists the features that the provider refuses unless a beta is enabled.
 
 /** For each rule about a beta: path of the first block or message field that needs the beta. */
 type BetaUses = ReadonlyMap<BetaRule, string>
@@ -552,8 +552,8 @@ function findPrefixTarget({ raw, system, tools }: ParsedRequestFields, cache: Ca
   return tools.length > 0 ? `tools.${tools.length - 1}` : null
 }
 
-// The functions below check cache markers that are added to messages after the messages were checked. Markers move
-// every turn, and checking all messages again for that would cost too much time.
+// Checks of cache markers that are added to messages after the messages were checked. Markers move every turn, and
+// checking all messages again for that would cost too much time.
 
 /** Returns the cache markers already in the messages together with the markers in `placed`, in request order. */
 function withPlacedMarkers(

@@ -11,7 +11,7 @@ export const CLAUDE_SOURCE: CatalogueSource = {
   asOf: '2026-10-10',
 }
 
-/** Sources for older Claude models, which the provider's current pages no longer list. */
+/** Source for older Claude models, which the provider's current pages no longer list. */
 export const OLDER_CLAUDE_SOURCE: CatalogueSource = {
   source: `@pydantic/genai-prices 0.1.8 for prices; ${DOCS}: models and prompt-caching as of 2025 and early 2026`,
   asOf: '2026-09-23',

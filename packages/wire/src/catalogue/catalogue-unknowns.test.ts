@@ -18,7 +18,10 @@ function rowsUnder(heading: string): readonly (readonly string[])[] {
   )
 }
 
-/** Where the weights of each tokenizer come from: fitted to recorded sessions, derived from published figures, or a fixed rule. */
+/**
+ * Where the weights of each tokenizer come from: fitted to recorded sessions, derived from published figures, or a
+ * fixed rule.
+ */
 const WEIGHTS_FROM: Readonly<Record<TokenizerFamily, 'fitted' | 'derived' | 'fixed rule'>> = {
   'claude-to-4.6': 'fitted',
   'claude-from-4.7': 'derived',

@@ -53,6 +53,7 @@ interface UnknownModel {
 
 const FAMILY_NAME = /^(?:fable|mythos|opus|sonnet|haiku|opusplan|default)$/
 
+/** Looks up a model by any of its names: with a date, platform, region, gateway or `[1m]`. Never guesses a similar model. */
 export function lookUpModel(catalogue: Catalogue, id: string): ModelLookup {
   const candidates = modelNameCandidates(id)
   for (const candidate of candidates) {
@@ -206,7 +207,7 @@ export function pricesAtDate(model: ModelEntry, day: string): ModelPrices {
   return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
 }
 
-/** Creates a function that finds the prices of a model. Each model is looked up once, because that takes time. */
+/** Creates a function that finds the prices of a model at a time; null for an unknown model. Lookups are cached by name. */
 export function createPriceFinder(catalogue: Catalogue): (model: string, at: string) => ModelPrices | null {
   const models = new Map<string, ReturnType<typeof lookUpModel>>()
   return (name, when) => {

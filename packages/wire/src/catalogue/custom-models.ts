@@ -66,7 +66,7 @@ function readCustomModel(
 /** Names of price classes in files that were written for earlier versions. */
 const FORMER_NAMES: Readonly<Record<string, string>> = { write5m: 'writeShort', write1h: 'writeLong' }
 
-/** Returns prices with the present names of the price classes, also inside price tiers. */
+/** Returns prices with the former names of price classes replaced by the present ones, also inside price tiers. */
 export function renamePriceClasses<Prices extends object>(prices: Prices): Prices {
   const { tiers } = prices as InputFields
   const entries = Object.entries(prices).map(([name, value]) => [FORMER_NAMES[name] ?? name, value])
@@ -227,7 +227,7 @@ function expectedProblem(path: string, expects: string, given: unknown): ModelPr
   return { path, message: `expected ${expects}; got ${shown.length > 80 ? `${shown.slice(0, 80)}…` : shown}` }
 }
 
-// These checks define which fields a custom model may have and which values each field accepts.
+// Which fields a custom model may have, and which values each field accepts.
 
 interface FieldCheck {
   /** Description of a valid value, which completes the sentence "expected …". */

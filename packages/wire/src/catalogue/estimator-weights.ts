@@ -1,6 +1,6 @@
 /**
- * Weights of the token estimator for each tokenizer family. They are fitted to recorded sessions, derived from
- * published figures, or a fixed rule.
+ * Weights of the token estimator for each tokenizer family: fitted to recorded sessions (Claude up to 4.6), derived
+ * from published figures (newer Claude, OpenAI), or a fixed number of characters per token (all others).
  */
 import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import {
@@ -66,9 +66,9 @@ export function createFittedWeights(fitted: FittedConstants, policy: TokenEstima
 }
 
 /**
- * Tokens that the tokenizer of Claude 4.7 and later counts, divided by those of the older one. No recorded sessions were available, so the
- * ratios are derived from published measurements on Opus 4.7 and 4.8: 2.4 instead of 3.3 characters per token in tool inputs, 2.1 instead
- * of 2.9 in tool results. Calibration by reported usage corrects them.
+ * Tokens that the tokenizer of Claude 4.7 and later counts, divided by those of the older one. No recorded sessions
+ * were available, so the ratios are derived from published measurements on Opus 4.7 and 4.8: 2.4 instead of 3.3
+ * characters per token in tool inputs, 2.1 instead of 2.9 in tool results. Calibration by reported usage corrects them.
  */
 const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 

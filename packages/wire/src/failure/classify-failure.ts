@@ -53,6 +53,7 @@ const KIND_BY_STATUS: Readonly<Record<number, ModelFailureKind>> = {
   529: 'overloaded',
 }
 
+/** Classifies an error response: a prompt that is too long first, then by the provider's own rules, then by status. */
 export function classifyFailure(call: FailedCall, dialect: ErrorClassifier): ModelFailure {
   const body = readErrorBody(call.body)
   const gap = findPromptOverflow({ ...call, body, provider: dialect.provider })
@@ -116,8 +117,8 @@ export function readRetryAfterMs(headers: HttpHeaders, now?: number): number | u
 }
 
 /**
- * Returns the value of the `x-should-retry` header, which overrides the default rules; undefined if the header is
- * absent.
+ * Returns the value of the `x-should-retry` header, which overrides the default rules; undefined if it is absent or
+ * neither `true` nor `false`.
  */
 export function readRetryHeader(headers: HttpHeaders): boolean | undefined {
   const value = readHeader(headers, 'x-should-retry')?.trim().toLowerCase()

@@ -1,4 +1,4 @@
-/** One sample of each provider's words, from the table the patterns were made from. */
+/** One sample of each provider's error text, from the table that the patterns were made from. */
 import { describe, expect, it } from 'vitest'
 import { OVERFLOW_SAMPLES } from '../../test/overflow-samples.ts'
 import { readErrorBody } from './error-body.ts'

@@ -20,8 +20,8 @@ interface RejectedCall {
 }
 
 /**
- * Returns the token counts in an error response for a prompt that is too long; an empty object if it has no counts.
- * Returns null for other errors.
+ * Returns the token counts in an error response for a prompt that is too long; an empty object if it states none.
+ * Returns null if the error is another one, or is about a rate limit.
  */
 export function findPromptOverflow(refusal: RejectedCall): TokenExcess | null {
   const { body } = refusal

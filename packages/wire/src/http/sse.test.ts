@@ -10,7 +10,7 @@ import {
   type SseRemainder,
 } from './sse.ts'
 
-/** The data of one line, decoded from bytes in pieces. The bytes hold no line end. */
+/** Returns the data of one line, decoded from chunks of bytes. The bytes must not contain a line ending. */
 function decode(chunks: readonly Uint8Array[]): string {
   let [state] = decodeSseText(initialSseState, 'data: ')
   for (const chunk of chunks) [state] = decodeSse(state, chunk)
@@ -19,7 +19,7 @@ function decode(chunks: readonly Uint8Array[]): string {
 
 const platform = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Bytes that are likely to be nearly right: lead and continuation bytes at the edges of their ranges. */
+/** Bytes that are likely to form almost valid UTF-8: lead and continuation bytes at the edges of their ranges. */
 const nearly = fc.array(
   fc.constantFrom(
     0x41,

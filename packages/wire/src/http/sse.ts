@@ -38,6 +38,7 @@ export const initialSseState: SseState = {
   fields: [],
 }
 
+/** Returns the next state, and the frames that the chunk completes. */
 export function decodeSse(state: SseState, chunk: Uint8Array): readonly [SseState, readonly SseFrame[]] {
   const bytes = joinBytes(state.incompleteBytes, chunk)
   const whole = bytes.length - countIncompleteBytes(bytes)

@@ -1,6 +1,6 @@
 /**
- * Encodes a model call as a request of Chat Completions. Successive responses become one message. Each tool result is a separate message
- * right after the calls, as the API requires.
+ * Encodes a model call as a request of Chat Completions. Successive responses become one message. Each tool result is a
+ * separate message right after the calls, as the API requires.
  */
 import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'

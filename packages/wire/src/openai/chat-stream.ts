@@ -1,6 +1,7 @@
 /**
- * Decodes the chunks of Chat Completions into reply events, as a pure function `(state, frame) → [state, events]`. A chunk may have pieces
- * of reasoning, text and several calls. Every reply ends with exactly one `reply-ended` or `reply-failed`.
+ * Decodes the chunks of Chat Completions into reply events, as a pure function `(state, frame) → [state, events]`. A
+ * chunk may have pieces of reasoning, text and several calls. Every reply ends with exactly one `reply-ended` or
+ * `reply-failed`.
  */
 import {
   addReplyEvent,

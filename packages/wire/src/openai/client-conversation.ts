@@ -1,4 +1,7 @@
-/** What the codecs of OpenAI's two APIs share for clients' requests: system prompt, fields of one request, conversations, side calls. */
+/**
+ * What the codecs of OpenAI's two APIs share for clients' requests: system prompt, fields of one request,
+ * conversations, side calls.
+ */
 import { type Block, isTextBlock } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientList, ClientMessage, ClientRequest } from '../providers/client-request.ts'
@@ -29,7 +32,7 @@ export function splitRequestFields(rest: JsonObject): Pick<ClientRequest, 'param
   }
 }
 
-/** Returns a parameter with the role of the client's system prompt. Empty if the role is the usual one. */
+/** Returns the parameter `SYSTEM_ROLE` with the role of the client's system prompt; empty if the role is the usual one. */
 export function createRoleParameter(first: Json | undefined, usual: string): JsonObject {
   const role = isJsonObject(first) ? first.role : undefined
   const isOther = (role === 'system' || role === 'developer') && role !== usual
@@ -46,7 +49,7 @@ export function withSystemRole(blocks: readonly Block[], role: string, usual: st
   )
 }
 
-/** Splits a client's list at the end of its system prompt, which has as many items as `system`. Items stay as written. */
+/** Splits a client's list at the end of its system prompt, whose texts are `system`, one for each item. Items stay as written. */
 export function splitClientList(
   items: readonly JsonObject[] | string,
   system: readonly string[],
@@ -56,8 +59,8 @@ export function splitClientList(
 }
 
 /**
- * Splits off the system messages at the beginning as system prompt. Only their text is read. Other content, such as an image or a cache
- * breakpoint, is kept in the client's own list, which is sent.
+ * Splits off the system messages at the beginning as system prompt. Only their text is read. Other content, such as an
+ * image or a cache breakpoint, is kept in the client's own list, which is sent.
  */
 export function splitSystemPrompt(
   messages: readonly ClientMessage[],
@@ -96,7 +99,10 @@ export function writeClientRequest(engine: EncodedRequest, { ownFields }: Client
   return { text: added === '' ? engine.text : `{${added},${engine.text.slice(1)}`, headers: engine.headers }
 }
 
-/** True with `authorization`, as clients of these APIs with a key send. Other providers' clients may, too, so their codecs are asked first. */
+/**
+ * True if the request has an `authorization` header, as clients of these APIs send with a key. Other providers' clients
+ * may send it, too, so their codecs are asked first.
+ */
 export function hasAuthorization(headers: HeaderReader): boolean {
   return (headers.get('authorization') ?? '') !== ''
 }
@@ -104,5 +110,5 @@ export function hasAuthorization(headers: HeaderReader): boolean {
 /** A comment in the stream, which SDKs ignore. An event of an unknown type may make an SDK throw. */
 export const STREAM_PING = ': ping\n\n'
 
-/** Does not remove reasoning: a client of these APIs decides itself what it sends back. */
+/** A filter that keeps reasoning: a client of these APIs decides itself what it sends back. */
 export const UNCHANGED_STREAM: StreamFilter<null> = { initial: null, step: (state, chunk) => [state, chunk] }

@@ -1,6 +1,6 @@
 /**
- * Reads the input items of a client of the Responses API as messages; the inverse of `input-items.ts`. Successive items of one role become
- * one message. Content that no block describes is kept as a whole item.
+ * Reads the input items of a client of the Responses API as messages; the inverse of `input-items.ts`. Successive items
+ * of one role become one message. Content that no block describes is kept as a whole item.
  */
 import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
@@ -18,7 +18,7 @@ interface ReadItems {
   readonly namesItems: boolean
 }
 
-/** Returns null if the input is neither a text nor a list of items. */
+/** Reads the `input` of a request. Returns null if it is neither a text nor a list of objects. */
 export function readInputItems(input: Json | undefined): ReadItems | null {
   if (typeof input === 'string')
     return { messages: [{ role: 'user', content: input }], exactCalls: new Map(), namesItems: false }

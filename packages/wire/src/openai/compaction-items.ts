@@ -1,11 +1,12 @@
 /**
- * The `compaction` items with which Tidemark answers a client of the Responses API that asks for a compaction. An item names a record in
- * the log, and stands for the conversation up to that record. Clients treat items as opaque and send them back.
+ * The `compaction` items with which Tidemark answers a client of the Responses API that asks for a compaction. An item
+ * names a record in the log, and stands for the conversation up to that record. Clients treat items as opaque and send
+ * them back.
  */
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import type { CompactedPlace, CompactionAnswerInput } from '../providers/client-request.ts'
 
-/** Prefixes of Tidemark's items and ids. Items and ids of the provider, which only the provider can read, do not have them. */
+/** Prefixes by which Tidemark recognizes its own items and response ids; those of the provider never have them. */
 const ITEM_MARK = 'tidemark.'
 const ID_MARK = 'resp_tidemark_'
 
@@ -49,7 +50,7 @@ function fromHex(text: string): string {
   return new TextDecoder().decode(Uint8Array.from(bytes))
 }
 
-/** An item of the input that asks for a compaction. It must be the last one. */
+/** Checks whether an item of the input asks for a compaction. Such an item must be the last one. */
 export function isCompactionTrigger(item: Json | undefined): boolean {
   return isJsonObject(item) && item.type === 'compaction_trigger'
 }

@@ -1,6 +1,6 @@
 /**
- * Servers that speak Chat Completions, one row for each: which fields they want sent back, what they report, and their names for fields.
- * A new server needs only a new row.
+ * Servers that speak Chat Completions, one row for each: which fields they want sent back, what they report, and their
+ * names for fields. A new server needs only a new row.
  */
 export type DialectName = 'openai' | 'openrouter' | 'deepseek' | 'kimi' | 'vllm' | 'ollama' | 'llama.cpp'
 
@@ -12,7 +12,7 @@ export interface Dialect {
   readonly reasoning: 'reasoning_content' | 'reasoning' | null
   /** Message field with opaque reasoning, which is sent back unchanged; null if there is none. */
   readonly details: 'reasoning_details' | null
-  /** Whether the reasoning of a response is sent back with its tool calls. */
+  /** True if the server wants the reasoning of earlier responses sent back. */
   readonly returnsReasoning: boolean
   /** Name of the field for the output limit. */
   readonly maxOutput: 'max_completion_tokens' | 'max_tokens'

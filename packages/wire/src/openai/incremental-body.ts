@@ -1,6 +1,6 @@
 /**
- * Builds the bodies of OpenAI's APIs by extending the previous body, so that only new messages are encoded. All other fields come first in
- * the body, so appending a message only appends text.
+ * Builds the bodies of OpenAI's APIs by extending the previous body, so that only new messages are encoded. All other
+ * fields come first in the body, so appending a message only appends text.
  */
 import type { TracedMessage } from '@tidemark/core/context/flatten'
 import type { ModelCall } from '@tidemark/core/engine/ports'
@@ -34,7 +34,7 @@ export interface BodySpelling {
   toItems(messageAt: (index: number) => TracedMessage | undefined, index: number): readonly JsonObject[]
 }
 
-/** The joined texts of the messages that no later request changes. The next request appends to them. */
+/** The joined texts of the first `count` messages, which no later request changes. The next request appends to them. */
 interface JoinedMessages {
   readonly frozen: AppendList<TracedMessage>
   readonly count: number
@@ -46,7 +46,10 @@ const NOTHING_JOINED: JoinedMessages = { frozen: AppendList.of(), count: 0, text
 /** Characters that are encoded in one step. */
 const STEP_CHARACTERS = 100_000
 
-/** Encodes a request body. Parts of a client's own list are sent as the client wrote them. */
+/**
+ * Encodes a request body in steps. Messages that the previous body has too are not encoded again; parts of a client's own
+ * list are sent as the client wrote them.
+ */
 export function* encodeOpenaiBody(
   call: ModelCall,
   { fields = {}, previous, list = ENGINES }: EncodeOptions,
@@ -134,7 +137,10 @@ function join(text: string, items: readonly JsonObject[]): string {
   return items.reduce((all, item) => (all === '' ? '' : `${all},`) + JSON.stringify(item), text)
 }
 
-/** Returns the number of messages that cannot change. A run of responses at the end may grow, and some APIs encode a run as one message. */
+/**
+ * Returns the number of messages that cannot change. A run of responses at the end may grow, and some APIs encode a run
+ * as one message.
+ */
 function countStable(frozen: AppendList<TracedMessage>): number {
   let count = frozen.length
   while (count > 0 && frozen.at(count - 1)?.message.role === 'assistant') count -= 1

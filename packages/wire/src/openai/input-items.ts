@@ -1,6 +1,6 @@
 /**
- * Encodes messages as input items of the Responses API. The items of a message do not depend on later messages, so appending a message only
- * appends items. Items that OpenAI created are sent back unchanged.
+ * Encodes messages as input items of the Responses API. The items of a message do not depend on later messages, so
+ * appending a message only appends items. Items that OpenAI created are sent back unchanged.
  */
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import {
@@ -24,8 +24,8 @@ interface ExactMessage {
 }
 
 /**
- * Returns the input items of a message. `before`: the previous message, which has the calls of its results. `marked`: indexes of the blocks
- * that end a prefix to be cached.
+ * Returns the input items of a message. `before`: the previous message, which has the calls of its results. `marked`:
+ * indexes of the blocks that end a prefix to be cached.
  */
 export function toInputItems(
   { message, raw }: ExactMessage,
@@ -59,7 +59,7 @@ function isInputItem(block: Block): boolean {
   return block.type === PROVIDER_ITEM && isInputType(String(readResponsesItem(block)?.type))
 }
 
-/** True for types of items that the client creates; all others are created by the model. */
+/** True for types of items, besides messages, that the client creates; all others come from the model. */
 export function isInputType(type: string): boolean {
   return type.endsWith('_output') || INPUT_TYPES.has(type)
 }
@@ -153,7 +153,7 @@ function toCallItem(block: ToolUseBlock, raw: string | undefined): JsonObject {
   return { type: 'function_call', ...own, call_id: id, name, arguments: text }
 }
 
-/** Returns the input of a custom tool, which is free text. It is in the field `input`, as in Codex's logs. */
+/** Returns the free text that is a custom tool's input: the field `input` of the block's input, else that input as JSON. */
 export function readFreeText(input: unknown): string {
   return isObject(input) && typeof input.input === 'string' ? input.input : JSON.stringify(input)
 }

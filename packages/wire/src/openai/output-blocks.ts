@@ -1,6 +1,6 @@
 /**
- * Converts output items of the Responses API to content blocks. What a block cannot express is kept as the item of its origin, so that the
- * item can be sent back unchanged.
+ * Converts output items of the Responses API to content blocks. What a block cannot express is kept as the item of its
+ * origin, so that the item can be sent back unchanged.
  */
 import { type Block, PROVIDER_ITEM, readBlockOrigin } from '@tidemark/core/log/block'
 import {
@@ -16,7 +16,10 @@ import {
 } from '@tidemark/core/log/json'
 import { OPENAI_VENDOR } from './openai-errors.ts'
 
-/** A block of a reply; see `BlockEnded`. */
+/**
+ * A finished block of a reply. `raw`: its exact JSON text if it must be kept; `cutInput`: the text of an input that is
+ * no JSON.
+ */
 export interface DecodedBlock {
   readonly block: Block
   readonly raw?: string
@@ -30,6 +33,7 @@ interface ItemSource {
   readonly isStored?: boolean
 }
 
+/** Converts one output item to blocks: a message to one for each content part, any other item to one. */
 export function toDecodedBlocks(
   given: JsonObject,
   { account, isStored = false }: ItemSource = {},
@@ -58,7 +62,10 @@ function decodeItem(item: JsonObject, account: string | undefined): readonly Dec
   }
 }
 
-/** The status of a finished item is dropped where the API can do without: only some clients send it back. */
+/**
+ * Drops the status of a finished item, which the API does not need back: only some clients send it, and items must stay
+ * equal.
+ */
 function withoutStatus({ status: _, ...item }: JsonObject): JsonObject {
   return item
 }

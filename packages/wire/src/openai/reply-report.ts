@@ -13,8 +13,8 @@ export function readResponsesReport(response: ResponseFields): ModelReport {
 }
 
 /**
- * Returns the neutral form of a usage object; null if it has no counts. The provider's input count includes cache reads and writes. Models
- * before GPT-5.6 cache automatically and report no writes.
+ * Returns the neutral form of a usage object; null if it has no counts. The provider's input count includes cache reads
+ * and writes. Models before GPT-5.6 cache automatically and report no writes.
  */
 function readResponsesUsage(raw: unknown, tier?: unknown): TokenUsage | null {
   if (!isObject(raw) || typeof raw.input_tokens !== 'number') return null
@@ -59,7 +59,10 @@ const STOPS: ReadonlyMap<unknown, ReplyStop> = new Map([
   ['content_filter', 'refused'],
 ])
 
-/** Returns the neutral form of a usage object; null if it has no counts. One count covers all prompt tokens. */
+/**
+ * Returns the neutral form of a usage object; null if it has no counts. The prompt count includes cached and written
+ * tokens, which are subtracted.
+ */
 function readChatUsage(raw: unknown): TokenUsage | null {
   if (!isObject(raw) || typeof raw.prompt_tokens !== 'number') return null
   const details = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {}

@@ -1,6 +1,6 @@
 /**
- * Converts the settings of a request to OpenAI's fields: output limit, effort, tool choice, tools. Settings that already have OpenAI's
- * form, as clients send them, stay unchanged.
+ * Converts the settings of a request to OpenAI's fields: output limit, effort, tool choice, tools. Settings that
+ * already have OpenAI's form, as clients send them, stay unchanged.
  */
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 
@@ -56,7 +56,10 @@ export function readNeutralSettings(parameters: JsonObject): NeutralSettings {
 
 const NEUTRAL_CHOICES: ReadonlySet<Json | undefined> = new Set(['auto', 'any', 'tool', 'none'])
 
-/** `name`: returns how the API names one function that must be called. */
+/**
+ * Converts a neutral tool choice to the API's fields; none for `auto`. `name`: returns how the API names one function
+ * to call.
+ */
 export function spellToolChoice(choice: JsonObject, name: (tool: string) => JsonObject): JsonObject {
   const parallel = choice.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
   if (choice.type === 'tool') return { tool_choice: name(String(choice.name)), ...parallel }
@@ -64,7 +67,10 @@ export function spellToolChoice(choice: JsonObject, name: (tool: string) => Json
   return { ...(word === undefined || word === 'auto' ? {} : { tool_choice: word }), ...parallel }
 }
 
-/** Returns the parts of a tool definition; null for a definition in OpenAI's form, which is sent unchanged. */
+/**
+ * Returns name, description and parameters of a tool in the neutral form; null for one in OpenAI's form, which is sent
+ * unchanged.
+ */
 export function readNeutralTool(tool: JsonObject): JsonObject | null {
   const { name, description, input_schema: schema, type } = tool
   if (type !== undefined && type !== 'custom') return null

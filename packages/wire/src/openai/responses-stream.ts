@@ -1,6 +1,7 @@
 /**
- * Decodes the event stream of the Responses API into reply events, as a pure function `(state, frame) → [state, events]`. A block starts
- * when its item begins and ends with the complete item. Every reply ends with exactly one `reply-ended` or `reply-failed`.
+ * Decodes the event stream of the Responses API into reply events, as a pure function `(state, frame) → [state,
+ * events]`. A block starts when its item begins and ends with the complete item. Every reply ends with exactly one
+ * `reply-ended` or `reply-failed`.
  */
 import {
   addReplyEvent,

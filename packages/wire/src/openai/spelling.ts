@@ -1,6 +1,6 @@
 /**
- * How OpenAI's APIs spell what the engine asks for: the output limit and the effort. Both APIs cache automatically, so few parameters
- * affect the cache, and neither can edit the context on request.
+ * How OpenAI's APIs spell what the engine asks for: the output limit and the effort. Both APIs cache automatically, so
+ * few parameters affect the cache, and neither can edit the context on request.
  */
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'

@@ -20,6 +20,7 @@ interface ProviderProfileOptions {
 
 type AnthropicVersion = '2023-06-01' | '2026-10-21'
 
+/** Returns the rules of a model that is called with the Messages API. Throws as `defineProviderProfile` does. */
 export function createProviderProfile(
   model: ModelEntry,
   options: ProviderProfileOptions = {},
@@ -28,8 +29,8 @@ export function createProviderProfile(
 }
 
 /**
- * Returns the strictest profile with `overrides` applied, for a provider that speaks the Messages API. Throws as `defineProviderProfile`
- * does.
+ * Returns the strictest profile with `overrides` applied, for a provider that speaks the Messages API. Throws as
+ * `defineProviderProfile` does.
  */
 export function defineMessagesProfile(overrides: ProviderProfileOverrides = {}): ProviderProfile {
   return defineProviderProfile({
@@ -85,7 +86,10 @@ export function createChatProfile(model: ModelEntry, dialect: Dialect): Provider
   })
 }
 
-/** The same APIs are used for local servers, and the address of a client's request does not show which server answers. */
+/**
+ * It is not sure that a prompt over the window is refused: local servers speak these APIs, too, some cut such a prompt
+ * silently, and a client's request does not show which server answers.
+ */
 const UNSURE: ProfilePart<'capabilities'> = { tooLong: 'unsure' }
 
 const OWN_PREFIX_CACHE: ProfilePart<'cache'> = {
@@ -251,7 +255,7 @@ function commonRules(model: ModelEntry): ProviderProfileOverrides {
   }
 }
 
-/** Idle seconds after which a prefix that was cached without a marker may be gone. */
+/** Seconds without use after which a prefix that was cached without a marker may be gone. */
 const SOFT_SECONDS = 300
 /** Cached tokens of such a prefix are a multiple of this number, as OpenAI documents. */
 const STEP_TOKENS = 128
@@ -282,7 +286,7 @@ function unknownProviderProfile(model: ModelEntry): ProviderProfileOverrides {
   }
 }
 
-// These functions convert catalogue facts into rules, for all providers.
+// Conversion of catalogue facts to rules, for all providers.
 
 type ProfilePart<Key extends keyof ProviderProfileOverrides> = NonNullable<ProviderProfileOverrides[Key]>
 

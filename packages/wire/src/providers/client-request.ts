@@ -1,6 +1,6 @@
 /**
- * A whole request of a client in the neutral form, with blocks as in the Messages API. Each protocol has a function that reads its requests
- * into this form.
+ * A whole request of a client in the neutral form, with blocks as in the Messages API. Each protocol has a function
+ * that reads its requests into this form.
  */
 import type { Block, MessageContent } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
@@ -29,13 +29,13 @@ export interface ClientRequest {
   /** The lifetime that the client's last cache marker asks for; undefined if the request has no markers. */
   readonly ttl: string | undefined
   /**
-   * What the request continues if it does not have all messages: the id of a response, or the uuid of the record in `compacted`. Null if it
-   * has all messages.
+   * What the request continues if it does not have all messages: the id of a response, or the uuid of the record in
+   * `compacted`. Null if it has all messages.
    */
   readonly continues: string | null
   /**
-   * The place in a log up to which the conversation was compacted on the client's request. The request names it by an item in its list or
-   * by the id that it continues. The provider knows neither.
+   * The place in a log up to which the conversation was compacted on the client's request. The request names it by an
+   * item in its list or by the id that it continues. The provider knows neither.
    */
   readonly compacted?: CompactedPlace
   /** True if the messages refer to items stored by the provider, without their content. */
@@ -43,9 +43,9 @@ export interface ClientRequest {
   /** True if the request asks for a compaction instead of an answer. */
   readonly asksCompaction?: true
   /**
-   * Returns the exact JSON text, in the neutral form, of a tool call whose arguments parsing and stringifying would change; undefined for
-   * other blocks. That text is recorded in `rawBlocks` and sent unchanged. Null if the text of the request is not known. The function holds
-   * the whole text, so it must not outlive the request.
+   * Returns the exact JSON text, in the neutral form, of a tool call whose arguments parsing and stringifying would
+   * change; undefined for other blocks. That text is recorded in `rawBlocks` and sent unchanged. Null if the text of
+   * the request is not known. The function holds the whole text, so it must not outlive the request.
    */
   readonly findExactBlock: ((block: Block) => string | undefined) | null
   /**
@@ -55,7 +55,10 @@ export interface ClientRequest {
   readonly list?: ClientList
 }
 
-/** A client's list, split at the end of its system prompt. Null for a part that the engine encodes itself. */
+/**
+ * A client's list of messages or items as it wrote it, split at the end of its system prompt. Null for a part that the
+ * engine encodes itself.
+ */
 export interface ClientList {
   readonly system: readonly JsonObject[] | null
   /** A text is a list with one prompt. */

@@ -1,6 +1,6 @@
 /**
- * Reads `usage` and `stop_reason` as the Messages API and logs have them. A log may contain any value: a usage with a token count that is
- * not a number is none, and a number that cannot be a count is read as 0.
+ * Reads `usage` and `stop_reason` as the Messages API and logs have them. A log may contain any value: a usage with a
+ * token count that is not a number is none, and a number that cannot be a count is read as 0.
  */
 import { isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type {
@@ -106,7 +106,7 @@ function readKind(type: unknown): UsagePart['kind'] {
   return typeof type === 'string' ? 'other-model' : 'unknown'
 }
 
-/** Returns a usage object with an estimated output, for a response that broke off. */
+/** Returns a usage object with an estimated number of output tokens, marked as estimated, for a response that broke off. */
 export function withAnthropicOutput(raw: JsonObject, output: number): JsonObject {
   return { ...raw, output_tokens: output, output_tokens_estimated: true }
 }

@@ -1,6 +1,6 @@
 /**
- * The interface of one provider's protocol. Code outside `wire` calls a codec for everything that depends on the provider: the connection
- * to a model, and the drop-in. All functions are pure; state is passed in and returned.
+ * The interface of one provider's protocol. Code outside `wire` calls a codec for everything that depends on the
+ * provider: the connection to a model, and the drop-in. All functions are pure; state is passed in and returned.
  */
 import type { Payload } from '@tidemark/core/context/payload'
 import type { ModelCall } from '@tidemark/core/engine/ports'
@@ -49,8 +49,8 @@ export interface ClientCodec {
   /** Returns the kind of a POST to this path; null if the path does not belong to this protocol. */
   matches(path: string): RouteKind | null
   /**
-   * True if the headers show a client of this provider. Decides for paths that several providers have, such as the model list. The first
-   * provider in the list for which this is true gets the request.
+   * True if the headers show a client of this provider. Decides for paths that several providers have, such as the
+   * model list. The first provider in the list for which this is true gets the request.
    */
   knowsClient(headers: HeaderReader): boolean
   /** Returns a request in the neutral form; null if the engine cannot handle it. */
@@ -64,8 +64,8 @@ export interface ClientCodec {
   /** Headers that describe the body. For a call of the engine, its own replace those of the client. */
   readonly bodyHeaders: readonly string[]
   /**
-   * How clients send arguments of a call back: as the `text` that they got, or as a `value`, which they have parsed and write in their own
-   * spelling.
+   * How clients send arguments of a call back: as the `text` that they got, or as a `value`, which they have parsed and
+   * write in their own spelling.
    */
   readonly argumentsAs: 'text' | 'value'
   /** Returns the names that a request gives its conversation, the most specific first. */
@@ -87,7 +87,10 @@ export interface ClientCodec {
   writeReply(reply: Reply, isStream: boolean): string
   /** Returns the response to a request for a compaction. If absent, clients of the protocol cannot ask for compactions. */
   writeCompaction?(answer: CompactionAnswerInput): string
-  /** Returns a response body without the thinking that a client could not send back; unchanged where clients keep it as they like. */
+  /**
+   * Returns a response body without the thinking that a client could not send back; unchanged where clients keep it as
+   * they like.
+   */
   removeThinking(body: string): string
   /** Removes the same thinking from the bytes of a stream. */
   readonly thinkingFilter: StreamFilter
@@ -98,7 +101,7 @@ export type RouteKind = 'reply' | 'count' | 'compact'
 
 type TextHeaders = Readonly<Record<string, string>>
 
-/** `key`: in the provider's own header. `bearer`: in `authorization`. */
+/** The secret of a request, and where it is sent. `key`: in the provider's own header. `bearer`: in `authorization`. */
 export interface Credentials {
   readonly style: 'key' | 'bearer'
   readonly secret: string
@@ -156,6 +159,7 @@ export type DecodedBody =
   | { readonly ok: true; readonly reply: Reply }
   | { readonly ok: false; readonly failure: ModelFailure }
 
+/** A client's request as received. */
 export interface ReceivedRequest {
   /** The parsed body. It is kept, so the caller must not change it later. */
   readonly body: JsonObject
@@ -164,6 +168,7 @@ export interface ReceivedRequest {
   readonly text?: string
 }
 
+/** A client's request as the engine sends it on: the whole body, and changes to the client's headers. */
 export interface WrittenRequest {
   readonly text: string
   /** Headers to set; null for one to remove. */

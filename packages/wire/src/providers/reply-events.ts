@@ -50,7 +50,7 @@ function toPartialUsageEvents({ figures }: Reply): readonly ReplyEvent[] {
 /** A function that cuts a text into pieces. The joined pieces equal the text. */
 export type TextSplitter = (text: string) => readonly string[]
 
-/** Returns a function that cuts a text into pieces of `size` characters. */
+/** Returns a function that cuts a text into pieces of `size` UTF-16 units, which may split a surrogate pair. */
 export function createReplySplitter(size: number): TextSplitter {
   return (text) =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
@@ -110,7 +110,7 @@ function toBlockEvents(ended: BlockEnded, split: TextSplitter): readonly ReplyEv
   return [{ type: 'block-started', index, ...start }, ...grew, ended]
 }
 
-// These functions split a finished content block into an empty block, sent first, and the deltas that fill it.
+// Splitting of a finished content block into an empty block, sent first, and the deltas that fill it.
 
 interface DisassembledBlock {
   readonly block: Block

@@ -27,6 +27,7 @@ interface RecordReaderState {
   line: number
 }
 
+/** Creates a reader for a log whose lines are records. For Claude Code, queued messages become attachments. */
 export function createRecordLogReader(
   format: 'claude-code' | 'tidemark',
   options: Pick<LogReaderOptions, 'keepsRawBlocks'> = {},
@@ -118,9 +119,9 @@ function withLineNumbers(
   })
 }
 
-// Messages that the user sends while the model works are queued. Newer versions log an attachment when the model gets a queued message.
-// Older versions log only that a message left the queue, without its text; messages of the user leave before notices of programs. A message
-// may still be in the queue when the log ends.
+// Messages that the user sends while the model works are queued. Newer versions log an attachment when the model gets a
+// queued message. Older versions log only that a message left the queue, without its text; messages of the user leave
+// before notices of programs. A message may still be in the queue when the log ends.
 
 interface QueuedMessages {
   /** The records of messages that wait in the queue, oldest first. */
@@ -137,8 +138,8 @@ interface WaitingMessage {
 }
 
 /**
- * Returns the record, or an attachment with the queued message if the record only says that the model got a message. A message that the
- * user took back (`popAll`), or that became a prompt (`dequeue`), needs no attachment.
+ * Returns the record, or an attachment with the queued message if the record only says that the model got a message. A
+ * message that the user took back (`popAll`), or that became a prompt (`dequeue`), needs no attachment.
  */
 function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): SessionRecord {
   if (typeof given.uuid === 'string' && given.isSidechain !== true) queue.lastUuid = given.uuid
@@ -162,8 +163,8 @@ function readQueue(queue: QueuedMessages, given: SessionRecord, line: number): S
 }
 
 /**
- * Removes the messages from the queue that a record contains as a prompt or an attachment. A dequeued message has already left the queue;
- * another message with the same text stays.
+ * Removes the messages from the queue that a record contains as a prompt or an attachment. A dequeued message has
+ * already left the queue; another message with the same text stays.
  */
 function dropArrivedMessages({ waiting, dequeued }: QueuedMessages, record: SessionRecord): void {
   for (const { text } of readUserInputs(record)) {

@@ -1,6 +1,6 @@
 /**
- * Converts a compaction by Codex to compaction records. Codex logs the whole new history. Items that already have a
- * record are kept by reference, and new items become records.
+ * Converts a compaction by Codex to compaction records. Codex logs the whole new history; where a log line lacks it, it
+ * is rebuilt. Items that already have a record are kept by reference, and new items become records.
  */
 import { isObject } from '@tidemark/core/log/json'
 import type { CompactMetadata, PreservedMessages, SystemRecord } from '@tidemark/core/log/record'
@@ -37,6 +37,7 @@ interface CompactionInput extends Pick<PendingRecord, 'line' | 'timestamp' | 'mo
   readonly trigger: CompactMetadata['trigger']
 }
 
+/** Returns one batch: the boundary, then the summary and all other items without an earlier record. Changes `log`. */
 export function toCompactionRecords(
   log: CodexLog,
   payload: JsonFields,

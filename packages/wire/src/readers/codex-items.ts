@@ -52,6 +52,7 @@ interface UnreadableItem {
 /** A model response that has no content. */
 export const EMPTY_RESPONSE: CodexModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
+/** Reads a response item. Items of an unknown type count as no part of the conversation (`other`). */
 export function readCodexItem(item: JsonFields, ids: ToolCallIds): CodexItem {
   switch (item.type) {
     case 'message':
@@ -168,7 +169,7 @@ export function isCodexInputItem(part: CodexItem): part is CodexInputItem {
   return part.from === 'user' || part.from === 'host'
 }
 
-/** Reads a message between agents, which Codex sends to the model as a user message. */
+/** Reads a message from another agent, which Codex sends to the model as a user message. */
 export function readAgentMessage(payload: JsonFields): CodexItem {
   const { content } = payload
   if (typeof content !== 'string' || content === '') return { from: 'other' }
@@ -196,13 +197,14 @@ function isContextText(text: string): boolean {
   return name !== undefined && CODEX_ELEMENT.test(name) && trimmed.endsWith(`</${name}>`)
 }
 
-/** Checks whether a message is a shell command that the user ran. Codex does not count it as a turn. */
+/** Checks whether a message reports a shell command that the user ran, which does not begin a turn. */
 export function isUserShellCommand({ blocks }: CodexInputItem): boolean {
   return blocks.some(
     (block) => isTextBlock(block) && block.text.trimStart().startsWith('<user_shell_command>'),
   )
 }
 
+/** The working directory and the Git branch of a line, as far as they are known. */
 export interface CodexSurroundings {
   readonly cwd?: string
   readonly gitBranch?: string

@@ -26,6 +26,7 @@ interface LoggedPrompt {
   readonly textLength: number
 }
 
+/** What the reader of a Codex log knows so far. It changes with every record. */
 export interface CodexLog {
   sessionId: string
   /**
@@ -62,8 +63,8 @@ export interface RecordFields extends CodexSurroundings {
 }
 
 /**
- * Creates the fields that every record has, and makes this record the parent of the next one. `part` distinguishes
- * records that come from the same log line.
+ * Creates the fields that every record has, and changes `log` so that the next record gets this one as parent. `part`:
+ * suffix of the uuid, for several records of one log line.
  */
 export function linkRecordFields(
   log: CodexLog,

@@ -140,7 +140,7 @@ export interface UsageReader {
    * model has produced no item since the last usage.
    */
   read(notice: JsonFields, isIdle: boolean): CallUsage | null
-  /** True if the log has token usage. */
+  /** True if the log had token usage up to here. */
   readonly hasUsage: boolean
 }
 

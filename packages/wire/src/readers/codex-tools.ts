@@ -43,7 +43,7 @@ export function readToolCallId(item: JsonFields): string | null {
   return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
 }
 
-/** Converts a tool output into a `tool_result` block. Returns null if the output has no readable content. */
+/** Converts a tool output into a `tool_result` block for the call `id`. Returns null if its content cannot be read. */
 export function toToolResult(item: JsonFields, id: string): Block | null {
   if (item.type === 'tool_search_output')
     return createToolResult(id, Array.isArray(item.tools) ? JSON.stringify(item.tools) : null)

@@ -1,4 +1,4 @@
-/** Detects which program wrote a session log, from its first lines, and creates the reader for that log. */
+/** Detects which program wrote a session log from the first line that tells, and creates the reader for a format. */
 import type { LogReaderOptions } from '@tidemark/core/log/decode-log'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { createRecordLogReader } from './claude-code-reader.ts'
@@ -98,8 +98,8 @@ const SHAPELESS_ITEM_TYPES: ReadonlySet<unknown> = new Set(['reasoning', 'web_se
 const CODEX_CONTENT_TYPES: ReadonlySet<unknown> = new Set(['input_text', 'input_image', 'output_text'])
 
 /**
- * Checks whether Codex wrote the line, with or without the envelope. Without it, the item must be readable, and a message must have content
- * as Codex writes it.
+ * Checks whether Codex wrote the line, with or without the envelope. Without it, the item must be readable, and a
+ * message must have content as Codex writes it.
  */
 function isCodexLine(value: JsonFields): boolean {
   const line = typeof value.uuid === 'string' ? null : parseCodexLine(value)

@@ -26,7 +26,9 @@ export interface LogReader {
   finish(rest?: string): LogEndResult
 }
 
+/** What a reader still has to return at the end of a log. */
 export interface LogEndResult {
+  /** The last records, which had to wait for the end. */
   readonly records: readonly LogRecord[]
   /** Damaged parts of the log, in line order. */
   readonly damage: readonly Damage[]

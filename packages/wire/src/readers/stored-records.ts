@@ -1,6 +1,7 @@
 /**
- * Converts records between the log and memory. The log keeps the provider's own fields; the neutral form of usage and stop reason is stored
- * only if it cannot be derived from them. So a response of the Messages API is stored with the fields that Claude Code's logs have.
+ * Converts records between the log and memory. The log keeps the provider's own fields; the neutral form of usage and
+ * stop reason is stored only if it cannot be derived from them. So a response of the Messages API is stored with the
+ * fields that Claude Code's logs have.
  */
 import { withModelReport } from '@tidemark/core/log/decode-record'
 import {
@@ -11,12 +12,12 @@ import {
 } from '@tidemark/core/log/record'
 import { readAnthropicReport, readAnthropicUsage, withAnthropicOutput } from '../providers/message-usage.ts'
 
-/** Returns a record from the log with the neutral form of the provider's fields added. */
+/** Returns a record from the log with usage and stop reason in the neutral form added. */
 export function fromStoredRecord(record: SessionRecord): SessionRecord {
   return withModelReport(record, readAnthropicReport).record
 }
 
-/** Returns a record as the log keeps it. */
+/** Returns a record as the log keeps it: without what `fromStoredRecord` can derive again. */
 export function toStoredRecord(record: SessionRecord): SessionRecord {
   return toStoredForms(record).stored
 }

@@ -1,7 +1,7 @@
 /**
- * The prompt cache of GPT-5.6 and later. A request writes up to four breakpoints: the latest four explicit ones, or the latest three and an
- * implicit one at the end of the prompt. It reads the longest prefix that ends at a breakpoint of the conversation. Without such a
- * breakpoint, nothing is read.
+ * The prompt cache of GPT-5.6 and later. A request writes up to four breakpoints: the latest four explicit ones, or the
+ * latest three and an implicit one at the end of the prompt. It reads the longest prefix that ends at a breakpoint of
+ * the conversation. Without such a breakpoint, nothing is read.
  */
 import { isObject } from '../../protocol/api.ts'
 import type { JsonFields } from '../openai-shape.ts'
@@ -12,7 +12,7 @@ interface CacheOptions {
   readonly ttl: BreakpointTtl
 }
 
-/** Reads the options of a request, with their defaults. */
+/** Returns how a request wants its prompt cached. Defaults: implicit breakpoints, kept for 30 minutes. */
 export function readCacheOptions(body: JsonFields): CacheOptions {
   const options = isObject(body.prompt_cache_options) ? body.prompt_cache_options : {}
   return {
@@ -21,6 +21,7 @@ export function readCacheOptions(body: JsonFields): CacheOptions {
   }
 }
 
+/** Fewest tokens of a prefix that is written or read. */
 export const BREAKPOINT_MINIMUM = 1_024
 const MAX_WRITTEN = 4
 const MAX_MATCHED = 80
@@ -39,6 +40,7 @@ interface BreakpointRequest {
 }
 
 export interface BreakpointCache {
+  /** Finds what the request reads, refreshes the entries at its breakpoints, and decides what `commit` will write. */
   apply(request: BreakpointRequest): UnitCacheResult
   clear(): void
   readonly size: number
@@ -110,8 +112,8 @@ function chooseWritten(
 }
 
 /**
- * Returns the last position that can be read: an explicit breakpoint of this request or, if implicit breakpoints are on, a breakpoint that
- * an earlier request of the conversation wrote. Only the latest 80 are searched.
+ * Returns the last position that can be read: an explicit breakpoint of this request or, if implicit breakpoints are
+ * on, a breakpoint that an earlier request of the conversation wrote. Only the latest 80 are searched.
  */
 function findLongest(
   { units, ends }: UnitPrompt,

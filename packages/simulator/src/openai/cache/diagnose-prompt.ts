@@ -1,6 +1,6 @@
 /**
- * Implements `prompt_cache_options.comparison_response_id`: reports whether a request could read what an earlier request wrote to the
- * cache, and if not, why.
+ * Implements `prompt_cache_options.comparison_response_id`: reports whether a request could read what an earlier
+ * request wrote to the cache, and if not, why.
  */
 import type { UnitPrompt } from './prompt-units.ts'
 
@@ -74,7 +74,10 @@ const COMPARED_SETTINGS = [
   ['format', 'text_format_changed'],
 ] as const
 
-/** Compares two requests, settings first, because a changed setting changes the whole prefix. */
+/**
+ * Returns whether `request` could read what `earlier` left in the cache, and otherwise the first cause. Settings are
+ * compared first, because a changed setting changes the whole prefix.
+ */
 export function comparePrompts(earlier: PromptFingerprint, request: PromptFingerprint): PromptDiagnosis {
   const reusable = earlier.prompt.tokens
   const miss = (reason: MissReason, missed: number): PromptDiagnosis => ({

@@ -1,6 +1,7 @@
 /**
- * The implicit prefix cache of OpenAI's models before GPT-5.6, and of servers that speak Chat Completions. Every prompt is stored, and
- * writes are free. A later prompt reads the longest prefix that it shares with a stored prompt, rounded down to a step.
+ * The implicit prefix cache of OpenAI's models before GPT-5.6, and of servers that speak Chat Completions. Every prompt
+ * is stored, and writes are free. A later prompt reads the longest prefix that it shares with a stored prompt, rounded
+ * down to a step.
  */
 import type { PrefixCacheRules } from '../dialects.ts'
 import type { PromptUnit, UnitCacheResult, UnitPrompt } from './prompt-units.ts'
@@ -11,10 +12,11 @@ interface PrefixNode {
   readonly children: Map<string, PrefixNode>
 }
 
-/** How long a prefix is kept after its last use. */
+/** Milliseconds that a prefix is kept after its last use, by the value of `prompt_cache_retention`. */
 export const RETENTION_MS = { in_memory: 5 * 60_000, '24h': 24 * 3_600_000 } as const
 
 export interface PrefixCache {
+  /** Finds what the request reads. `commit` of the result stores the prompt and refreshes what it shares. */
   apply(request: PrefixRequest): UnitCacheResult
   clear(): void
   readonly size: number
@@ -89,7 +91,10 @@ export function createPrefixCache(): PrefixCache {
 
 const NOTHING_SHARED = { tokens: 0, position: 0 }
 
-/** Returns how many tokens the prompt shares with a stored prompt, and the position of the last unit that is shared at least partly. */
+/**
+ * Returns how many tokens the prompt shares with a stored prompt, and the position of the last unit that is shared at
+ * least partly.
+ */
 function findShared(
   root: PrefixNode,
   { units }: UnitPrompt,

@@ -1,6 +1,6 @@
 /**
- * A prompt as a list of units. A unit is a tool, the instructions, or a part of a message. Prompt caches compare the texts of units, so
- * every prefix has an exact number of tokens.
+ * A prompt as a list of units. A unit is a tool, the instructions, or a part of a message. Prompt caches compare the
+ * texts of units, so every prefix has an exact number of tokens.
  */
 import { hashText } from '../../protocol/clock-and-ids.ts'
 
@@ -15,6 +15,7 @@ export interface PromptUnit {
   readonly breakpoint?: { readonly ttl: BreakpointTtl | null }
 }
 
+/** A prompt as a list of units. The three lists have the same length. */
 export interface UnitPrompt {
   readonly units: readonly PromptUnit[]
   /** Hash of the prefix that ends with each unit. */
@@ -46,9 +47,10 @@ export interface UnitTokenSplit {
   readonly input: number
 }
 
+/** What a request reads from a prompt cache of OpenAI, and what it will write. */
 export interface UnitCacheResult {
   readonly split: UnitTokenSplit
-  /** Position of the last unit that was read. */
+  /** Position of the last unit that was read at least partly; null if nothing was read. */
   readonly hit: number | null
   /** What happened to each breakpoint. */
   readonly breakpoints: readonly {

@@ -1,6 +1,6 @@
 /**
- * Converts the messages of a Chat Completions request to units for the prompt cache and to messages for a script. Also drops the oldest
- * messages, as servers do that cut a prompt to the window without an error.
+ * Converts the messages of a Chat Completions request to units for the prompt cache and to messages for a script. Also
+ * drops the oldest messages, as servers do that cut a prompt to the window without an error.
  */
 import { type Block, isObject, type JsonObject } from '../../protocol/api.ts'
 import {
@@ -23,7 +23,7 @@ interface ChatPrompt {
   readonly tools: number
 }
 
-/** Builds the prompt of a request. */
+/** Builds the prompt of a request twice: as units for the cache, and as messages for a script. */
 export function buildChatPrompt({ tools, messages }: Pick<ChatBody, 'tools' | 'messages'>): ChatPrompt {
   const declared = tools ?? []
   const toolUnits = declared.map((tool, index) => ({
@@ -41,8 +41,8 @@ export function buildChatPrompt({ tools, messages }: Pick<ChatBody, 'tools' | 'm
 }
 
 /**
- * Drops the oldest messages until the prompt has at most `window` tokens, as Ollama does. System messages and the last message stay.
- * `isCut`: true if any message was dropped.
+ * Drops the oldest messages until the prompt has at most `window` tokens, as Ollama does. System messages and the last
+ * message stay. `isCut`: true if any message was dropped.
  */
 export function dropOldestMessages(
   body: ChatBody,

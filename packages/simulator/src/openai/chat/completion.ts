@@ -58,7 +58,10 @@ function createCall(block: Block, cut: string | undefined, custom: ReadonlySet<s
   return { id, type: 'custom', custom: { name, input: cut ?? text } }
 }
 
-/** Creates the usage of an answer, as the dialect reports it. */
+/**
+ * Creates the usage of an answer. Cached and written tokens are part of `prompt_tokens`; the dialect decides which
+ * details are reported.
+ */
 export function createChatUsage(
   split: UnitTokenSplit,
   output: number,

@@ -1,6 +1,6 @@
 /**
- * Converts the items of a Responses request to units for the prompt cache and to messages for a script. Also decrypts reasoning and
- * compaction items, so that items of another account are refused.
+ * Converts the items of a Responses request to units for the prompt cache and to messages for a script. Also decrypts
+ * reasoning and compaction items, so that items of another account are refused.
  */
 import { type Block, isObject, type JsonObject, type MessageParam } from '../../protocol/api.ts'
 import {

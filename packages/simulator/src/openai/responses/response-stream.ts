@@ -41,7 +41,10 @@ function numberEvents(events: readonly Unnumbered[]): readonly StreamEvent[] {
   })
 }
 
-/** Returns the two events with which every stream begins, and the given events after them. */
+/**
+ * Returns the two events with which every stream begins, and `others` after them, for a response that fails before any
+ * output.
+ */
 export function listEarlyEvents(
   pending: JsonFields,
   ...others: readonly JsonFields[]

@@ -1,6 +1,6 @@
 /**
- * The `encrypted_content` of reasoning and compaction items. Clients cannot read it. It is bound to the account for which it was created,
- * and refused if altered. A server that was restarted with the same seed can read it.
+ * The `encrypted_content` of reasoning and compaction items. Clients cannot read it. It is bound to the account for
+ * which it was created, and refused if altered. A server that was restarted with the same seed can read it.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
 import { isObject } from '../../protocol/api.ts'

@@ -1,6 +1,6 @@
 /**
- * Stores responses (`store`, on by default) for `previous_response_id` and `item_reference`. Also stores after which reasoning each item
- * was generated, which the provider knows from the ids of items.
+ * Stores responses (`store`, on by default) for `previous_response_id` and `item_reference`. Also stores after which
+ * reasoning each item was generated, which the provider knows from the ids of items.
  */
 import {
   invalidParameter,
@@ -25,8 +25,8 @@ interface StoredResponse {
 
 export interface StoredResponses {
   /**
-   * Returns the whole conversation of a request: the items of `previous_response_id`, then its own. References are replaced by stored
-   * items.
+   * Returns the whole conversation of a request: the items of `previous_response_id`, then its own. References are
+   * replaced by stored items. Refused if a response or an item is not stored, or belongs to another organization.
    */
   resolve(body: ResponsesBody, organization: string): OpenaiResult<{ items: readonly PlacedItem[] }>
   add(id: string, response: StoredResponse): void

@@ -1,6 +1,6 @@
 /**
- * Rules of Chat Completions besides the shape of requests: settings that a model does not support, tool messages that do not follow their
- * calls, and successive assistant messages.
+ * Rules of Chat Completions besides the shape of requests: settings that a model does not support, tool messages that
+ * do not follow their calls, and successive assistant messages.
  */
 import { isObject } from '../../protocol/api.ts'
 import type { Dialect } from '../dialects.ts'
@@ -15,7 +15,7 @@ import {
   createUnsimulatedError,
 } from './responses-rules.ts'
 
-/** Checks the settings and the messages of a request whose shape is right. */
+/** Checks the settings and the messages of a request whose shape is right. Returns the first error, or null. */
 export function checkChatRules(body: ChatBody, model: OpenaiModel, dialect: Dialect): OpenaiError | null {
   return (
     checkUnsimulatedChat(body) ??
@@ -85,7 +85,10 @@ function readToolName(tool: JsonFields): unknown {
   return isObject(tool.function) ? tool.function.name : undefined
 }
 
-/** Checks that each call has one tool message, directly after the message with the call, and that no tool message lacks a call. */
+/**
+ * Checks that each call has one tool message, directly after the message with the call, and that no tool message lacks
+ * a call.
+ */
 function checkToolMessages(messages: readonly ChatMessage[]): OpenaiError | null {
   let open = new Set<string>()
   let callers: readonly string[] = []
@@ -141,7 +144,7 @@ function checkAssistantRuns(messages: readonly ChatMessage[]): OpenaiError | nul
   )
 }
 
-/** DeepSeek and Kimi require the reasoning of a message with tool calls in every later request. */
+/** Refuses tool calls without their reasoning: DeepSeek and Kimi want it sent back in every later request. */
 function checkReasoningSent(messages: readonly ChatMessage[]): OpenaiError | null {
   const isMissing = messages.some(
     (message) => message.tool_calls != null && typeof message.reasoning_content !== 'string',

@@ -127,7 +127,7 @@ const messageCheck: ShapeCheck = (value, path) => {
   return messageChecks[role](value, path) ?? checkAssistantContent(value, path)
 }
 
-/** An assistant message has content, unless it has calls. */
+/** Refuses an assistant message that has neither content nor calls nor a refusal. */
 function checkAssistantContent(message: JsonFields, path: string): OpenaiError | null {
   const { role, content, tool_calls: calls, refusal } = message
   if (role !== 'assistant' || content != null || calls != null || refusal != null) return null

@@ -1,6 +1,7 @@
 /**
- * Rules of the Responses API besides the shape of requests: settings that a model does not support, and calls, outputs or reasoning without
- * their counterpart. Checks the whole conversation, with items of `previous_response_id` and references resolved.
+ * Rules of the Responses API besides the shape of requests: settings that a model does not support, and calls, outputs
+ * or reasoning without their counterpart. Checks the whole conversation, with items of `previous_response_id` and
+ * references resolved.
  */
 import { isObject } from '../../protocol/api.ts'
 import { invalidParameter, type OpenaiError } from '../openai-error.ts'
@@ -8,7 +9,10 @@ import type { OpenaiModel } from '../openai-models.ts'
 import { type JsonFields, listChoices } from '../openai-shape.ts'
 import type { ResponsesBody } from './responses-shape.ts'
 
-/** An item of the conversation with its origin: its path in the request, such as `input[3]`, or the response that it came from. */
+/**
+ * An item of the conversation with its origin: its path in the request, such as `input[3]`, or the response that it
+ * came from.
+ */
 export interface PlacedItem {
   readonly item: JsonFields
   readonly path: string
@@ -17,7 +21,7 @@ export interface PlacedItem {
 /** Returns the id of the reasoning item after which an item was generated; undefined if there was none or the item is unknown. */
 type ReasoningLookup = (itemId: string) => string | undefined
 
-/** Checks the settings of a request. */
+/** Checks the settings that depend on the model or on each other. Returns the first error, or null. */
 export function checkResponsesSettings(body: ResponsesBody, model: OpenaiModel): OpenaiError | null {
   return (
     checkUnsimulated(body) ??
@@ -33,7 +37,7 @@ function readReasoning(body: ResponsesBody): JsonFields {
   return isObject(body.reasoning) ? body.reasoning : {}
 }
 
-/** Refuses features that the simulator does not implement, with an error that says so. */
+/** Refuses features that the simulator does not implement, with an error that says so, and settings that exclude each other. */
 function checkUnsimulated(body: ResponsesBody): OpenaiError | null {
   if (body.conversation != null && body.previous_response_id != null)
     return invalidParameter(
@@ -74,7 +78,7 @@ export function checkEffort(effort: unknown, path: string, { id, efforts }: Open
   )
 }
 
-/** Checks the settings of prompt caching, which depend on the model. */
+/** Refuses settings of prompt caching that the model does not have. */
 export function checkCacheSettings(
   body: JsonFields,
   { id, hasBreakpoints, efforts }: OpenaiModel,

@@ -22,7 +22,7 @@ export const mutants: readonly Mutant[] = [
     name: 'failed-preparation-is-repeated',
     law: 'that was given up is tried again after the next prompt or the next compaction, and not before',
     file: 'packages/core/src/background/prepare-summary.ts',
-    find: 'hasPromptSince(state.view, last.at)',
+    find: 'hasPromptSince(state.view, last.newestIndex)',
     replace: 'last.at >= 0',
     tests: ['packages/core/src/background/prepare-summary'],
   },

@@ -87,7 +87,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'break-expects-only-what-was-read-before',
     law: 'reading again and again too little',
-    file: 'packages/core/src/cache/cache-break.ts',
+    file: 'packages/core/src/cache/cache-break-types.ts',
     find: 'cached: read + writes.short + writes.long,',
     replace: 'cached: read,',
     tests: ['packages/core/src/cache/detect-break.test'],
@@ -98,7 +98,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/cache/cache-model.ts',
     find: 'return tokens - (tokens % profile.cache.stepTokens)',
     replace: 'return tokens',
-    tests: ['packages/core/src/cache/implicit-cache.test'],
+    tests: ['packages/core/src/log/implicit-cache.test'],
   },
   {
     name: 'break-without-a-least-share',
@@ -376,7 +376,7 @@ export const mutants: readonly Mutant[] = [
     name: 'markers-compared-as-content',
     law: 'a marker set',
     file: 'packages/core/src/request/block-index.ts',
-    find: '!(ignoresMarkers && key === MARKER_FIELD)',
+    find: '!(ignoresMarkers && key === CACHE_MARKER_FIELD)',
     replace: "!(ignoresMarkers && key === 'marker')",
     tests: ['packages/core/src/request/block-index.test'],
   },
@@ -392,8 +392,8 @@ export const mutants: readonly Mutant[] = [
     name: 'messages-without-records-taken-for-a-rewind',
     law: 'goes by what is said where no record is named',
     file: 'packages/core/src/cache/request-diff.ts',
-    find: "origin === '' ? { id: toBlockText(message, block), origin: null }",
-    replace: "origin === '' ? { id: String(found.length) + toBlockText(message, block), origin: null }",
+    find: "origin === '' ? { id: toSentBlockText(message, block), origin: null }",
+    replace: "origin === '' ? { id: String(found.length) + toSentBlockText(message, block), origin: null }",
     tests: ['packages/core/src/cache/request-diff.test'],
   },
   {

@@ -95,10 +95,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-line-like-a-heading-ends-a-file',
     law: 'nothing where a line like the heading stands in one of the files',
-    file: 'packages/tidemark/src/sources/log-texts.ts',
+    file: 'packages/tidemark/src/sources/logged-file-texts.ts',
     find: '    if (heading !== null && lines.filter(isStart).length > headings) return []\n',
     replace: '',
-    tests: ['packages/tidemark/src/sources/log-texts.test'],
+    tests: ['packages/tidemark/src/sources/logged-file-texts.test'],
   },
   {
     name: 'several-files-printed-are-none',
@@ -106,7 +106,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/facts/shell-commands.ts',
     find: 'const isApart = last === undefined || heading !== null ||',
     replace: 'const isApart = last === undefined ||',
-    tests: ['packages/tidemark/src/sources/log-texts.test'],
+    tests: ['packages/tidemark/src/sources/logged-file-texts.test'],
   },
   {
     name: 'lines-round-a-patch-stay-away',
@@ -183,7 +183,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'any-blob-can-be-read',
     law: 'finds nothing of other sessions',
-    file: 'packages/core/src/history/find-record.ts',
+    file: 'packages/core/src/history/history-items.ts',
     find: 'if (hasSpilled(session, ({ blob }) => blob === id)) return',
     replace: 'if (shelf.blobs !== null) return',
     tests: ['packages/core/src/history/history-tool.test'],

@@ -168,8 +168,9 @@ export const mutants: readonly Mutant[] = [
     name: 'register-trusts-a-view-that-changed',
     law: 'begins anew where the view was rewritten',
     file: 'packages/core/src/clearing/update-tool-result-index.ts',
-    find: 'entries.extends(register.entries) ? register : createToolResultIndex(register.rules)',
-    replace: 'entries.length >= register.entries.length ? register : createToolResultIndex(register.rules)',
+    find: 'entries.extends(register.entries) ? register : createEmptyToolResultIndex(register.rules)',
+    replace:
+      'entries.length >= register.entries.length ? register : createEmptyToolResultIndex(register.rules)',
     tests: ['packages/core/src/clearing/update-tool-result-index.test'],
   },
   {
@@ -264,8 +265,8 @@ export const mutants: readonly Mutant[] = [
     name: 'price-counts-on-a-marker-that-moves',
     law: 'and never more',
     file: 'packages/core/src/cache/cache-model.ts',
-    find: '!MOVING_MARKERS.has(kind)',
-    replace: "MOVING_MARKERS.size > 0 || kind === 'last-message'",
+    find: '!MOVING_MARKER_KINDS.has(kind)',
+    replace: "MOVING_MARKER_KINDS.size > 0 || kind === 'last-message'",
     tests: ['packages/core/src/cache/cache-model.test'],
   },
   {

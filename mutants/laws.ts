@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'flatten-trusts-entries-that-changed',
     law: 'law 1: replay',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/flatten-context.ts',
     find: 'view.entries.extends(from.entries) ? from : EMPTY_CONTEXT',
     replace: 'view.entries.length >= from.entries.length ? from : EMPTY_CONTEXT',
     tests: [`${LAWS}/replay`],
@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'results-in-front-of-everything-sent-before',
     law: 'law 5: prefix',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/flatten-context.ts',
     find: "if (draft.role === 'assistant') return draft.responseId === response ? index : -1",
     replace: "if (draft.role === 'assistant') return index",
     tests: [`${LAWS}/prefix`],
@@ -88,8 +88,8 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-forgets-what-came-since',
     law: 'law 7: undo',
     file: 'packages/core/src/context/context-view.ts',
-    find: "for (const item of hideInResponses(later, record.clearedThinking, 'thinking')) {",
-    replace: "for (const item of hideInResponses(later.slice(0, 0), record.clearedThinking, 'thinking')) {",
+    find: "for (const item of hideResponseParts(later, record.clearedThinking, 'thinking')) {",
+    replace: "for (const item of hideResponseParts(later.slice(0, 0), record.clearedThinking, 'thinking')) {",
     tests: [`${LAWS}/undo`],
   },
   {
@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'strings-become-blocks',
     law: 'law 8: off is off',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/flatten-context.ts',
     find: 'const message = draft.unchangedMessage ?? {',
     replace: 'const message = {',
     tests: [`${LAWS}/off`],
@@ -144,7 +144,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fields-of-a-system-message-dropped',
     law: 'law 8: off is off',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/flatten-context.ts',
     find: '{ ...record.message, role, content }',
     replace: '{ role, content }',
     tests: [`${LAWS}/off`],
@@ -193,7 +193,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-between-call-and-answer',
     law: 'legal cuts',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/flatten-context.ts',
     find: '...calls.map(findResult)]',
     replace: '...calls.map(() => -1)]',
     tests: ['packages/core/src/context/flatten-cut-points.test'],
@@ -201,7 +201,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-between-a-repeated-call-and-its-result',
     law: 'no call or result loses its partner',
-    file: 'packages/core/src/context/flatten.ts',
+    file: 'packages/core/src/context/flatten-context.ts',
     find: '?.filter((at) => at >= index)',
     replace: '?.slice(0, 1)',
     tests: ['packages/core/test/laws/asking'],

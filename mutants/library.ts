@@ -15,7 +15,7 @@ export const mutants: readonly Mutant[] = [
     law: 'is not given again, until the caller says more',
     file: 'packages/tidemark/src/models/client-error.ts',
     find: 'readKnownError(error, classify, MAX_CAUSES) ?? createUnreadableFailure(error)',
-    replace: 'readKnownError(error, classify, MAX_CAUSES) ?? failureFromException(error)',
+    replace: 'readKnownError(error, classify, MAX_CAUSES) ?? classifyException(error)',
     tests: ['test/library/refused'],
   },
   {
@@ -29,7 +29,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'replayed-call-is-taken-as-new',
     law: 'appended again',
-    file: 'packages/tidemark/src/session/replayed-messages.ts',
+    file: 'packages/tidemark/src/session/repeated-messages.ts',
     find: "if (hasCall || roleBefore === 'assistant') return true",
     replace: "if (roleBefore === 'assistant') return hasCall",
     tests: ['test/library/own-loop-input'],
@@ -46,8 +46,8 @@ export const mutants: readonly Mutant[] = [
     name: 'tokens-of-another-tokenizer-are-compared',
     law: 'is not refused as larger',
     file: 'packages/core/src/tokens/context-meter.ts',
-    find: 'meter.estimator.hasTokensOf(model) ? countContextTokens(usage) : 0',
-    replace: 'countContextTokens(usage)',
+    find: 'meter.estimator.hasTokenizerOf(model) ? readReportedContextTokens(usage) : 0',
+    replace: 'readReportedContextTokens(usage)',
     tests: ['test/library/going-on'],
   },
   {

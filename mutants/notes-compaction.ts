@@ -2,10 +2,8 @@
 import type { Mutant } from '../scripts/mutants/mutant.ts'
 
 const COMPACT_TESTS = ['packages/core/src/compaction/compact.test']
-const EXTRACT = 'packages/core/src/background/extract-notes.ts'
 const UPDATE = 'packages/core/src/background/update-notes.ts'
 const UPDATE_TESTS = ['packages/core/src/background/update-notes.test']
-const PROMPT = 'packages/core/src/notes/extraction-prompt.ts'
 const FOLDER = 'packages/tidemark/src/storage/notes-folder.ts'
 const FOLDER_TESTS = ['packages/tidemark/src/testing/port-cases.test']
 
@@ -168,7 +166,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'other-files-edited-with-the-notes',
     law: 'gets an error for anything else',
-    file: PROMPT,
+    file: 'packages/core/src/notes/notes-update-prompt.ts',
     find: 'named !== path || ',
     replace: '',
     tests: UPDATE_TESTS,
@@ -176,7 +174,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'answer-that-was-cut-off-stored',
     law: 'that was cut off',
-    file: EXTRACT,
+    file: 'packages/core/src/background/model-notes-update.ts',
     find: "if (reply.stop === 'cut' || reply.cutInputs.length > 0)",
     replace: 'if (reply.cutInputs.length > 0)',
     tests: UPDATE_TESTS,
@@ -184,17 +182,17 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'stopped-update-stored',
     law: 'that nobody waits for any more',
-    file: EXTRACT,
-    find: '  if (isStopped()) return ABORTED_EXTRACTION\n',
+    file: 'packages/core/src/background/model-notes-update.ts',
+    find: '  if (isStopped()) return ABORTED_NOTES_UPDATE\n',
     replace: '',
     tests: UPDATE_TESTS,
   },
   {
     name: 'secrets-written-down',
     law: 'writes no secrets down',
-    file: EXTRACT,
-    find: 'acceptNotes(redact(notes), input.template, limits)',
-    replace: 'acceptNotes(notes, input.template, limits)',
+    file: 'packages/core/src/background/model-notes-update.ts',
+    find: 'acceptModelNotes(redact(notes), input.template, limits)',
+    replace: 'acceptModelNotes(notes, input.template, limits)',
     tests: UPDATE_TESTS,
   },
   {
@@ -266,7 +264,7 @@ export const mutants: readonly Mutant[] = [
     law: 'every path whole, also of files that were only read',
     file: 'packages/core/src/summary/repair-summary.ts',
     find: 'if (isNotes) return hasWord(text, file.path)',
-    replace: 'if (isNotes) return isFileMentioned(text, file.path)',
+    replace: 'if (isNotes) return isFileNameMentioned(text, file.path)',
     tests: ['packages/core/test/summarize/repaired-notes.test'],
   },
   {

@@ -132,7 +132,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-file-that-is-read-is-a-test-run',
     law: 'stay while files with results of tests are read',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: "if (run.command !== null && run.kind === 'run') {",
     replace: "this.#addTests(run.name, run)\n      if (run.command !== null && run.kind === 'run') {",
     tests: [COMMANDS],
@@ -148,7 +148,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tests-that-passed-in-go-still-fail',
     law: 'are gone once the packages of Go pass',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: '(?:\\d[\\d.]*s\\b|\\(cached\\))',
     replace: '(?:never)',
     tests: [COMMANDS],
@@ -156,7 +156,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-cross-of-a-linter-is-a-failing-test',
     law: 'are not the lines that a linter begins with a cross',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: '(hasCount ? CROSSED_TEST_LINE.exec(line) : null)',
     replace: 'CROSSED_TEST_LINE.exec(line)',
     tests: [COMMANDS],
@@ -188,7 +188,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failing-tests-of-an-older-run-stay',
     law: 'are gone once a newer run has none',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: 'names.size > 0 || hasCount || TEST_RESULT.test(text) ? [...names] : null',
     replace: 'names.size > 0 ? [...names] : null',
     tests: [COMMANDS],
@@ -228,7 +228,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-command-on-known-files-changes-no-list',
     law: 'are listed as deleted, moved or undone',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: 'return [...touched, ...applyFileChanges(files, { ...run, cwd: run.cwd ?? cwd }, { time, clean })]',
     replace: 'return [...touched]',
     tests: [KEEPER],
@@ -236,7 +236,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a-commit-does-not-keep-what-a-checkout-drops',
     law: 'are only perhaps undone after a commit',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: "(kind === 'undone' || kind === 'stashed') && !file.isCommitted",
     replace: "kind === 'undone' || kind === 'stashed'",
     tests: [KEEPER],
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'reading-a-file-brings-undone-edits-back',
     law: 'reading an undone file brings no edit back',
-    file: 'packages/core/src/facts/work-facts.ts',
+    file: 'packages/core/src/facts/files-and-commands.ts',
     find: "run.failed || (action === 'read' && file.editsLost !== null)",
     replace: 'run.failed',
     tests: [KEEPER],

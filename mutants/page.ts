@@ -96,7 +96,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'what-left-forgotten-while-it-is-loaded-again',
     law: 'the question stays while the session grows',
-    file: 'packages/page/src/views/left-view.tsx',
+    file: 'packages/page/src/views/departures-view.tsx',
     find: 'useLoaded(id, () => source.loadDepartures(id), version)',
     replace: 'useLoaded(version, () => source.loadDepartures(id))',
     tests: ['packages/cli/test/page-undo.test'],

@@ -25,9 +25,9 @@ export const mutants: readonly Mutant[] = [
     name: 'words-that-are-gone-count-as-said',
     law: 'is told again when a compaction',
     file: 'packages/core/src/request/prefix-snapshot.ts',
-    find: 'let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone: undoneRewrites }',
+    find: 'let next: KnownPrefix = { ...(grew ? told : emptyKnownPrefix()), undone: undoneRewrites }',
     replace:
-      'let next: AnnouncedPrefix = { ...(grew ? told : { ...emptyAnnouncedPrefix(), sections: told.sections, tools: told.tools }), undone: undoneRewrites }',
+      'let next: KnownPrefix = { ...(grew ? told : { ...emptyAnnouncedPrefix(), sections: told.sections, tools: told.tools }), undone: undoneRewrites }',
     tests: [`${TESTS}/epochs`],
   },
   {
@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     name: 'deletion-counted-as-a-position',
     law: 'a deletion from the cache is no position',
     file: 'packages/core/src/request/block-index.ts',
-    find: 'if (isDeletionBlock(block))',
+    find: 'if (isCacheDeletionBlock(block))',
     replace: "if (block.type === 'cache_edit')",
     tests: [`${TESTS}/markers`],
   },
@@ -284,7 +284,7 @@ export const mutants: readonly Mutant[] = [
     law: 'longer ones come first',
     file: 'packages/core/src/request/cache-markers.ts',
     find: 'createOwnMarker(question, marker, moving !== -1 && index >= moving)',
-    replace: 'createOwnMarker(question, marker, MOVING_MARKERS.has(marker.kind))',
+    replace: 'createOwnMarker(question, marker, MOVING_MARKER_KINDS.has(marker.kind))',
     tests: ['packages/core/test/prompt/markers.test'],
   },
   {

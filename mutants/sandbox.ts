@@ -104,9 +104,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the-key-in-base64-is-shown',
     law: 'is hidden as it is, and in base64 of any text around it',
-    file: 'packages/tidemark/src/models/hidden-key.ts',
+    file: 'packages/tidemark/src/models/key-redaction.ts',
     find: 'Buffer.alloc(place)',
     replace: 'Buffer.alloc(0)',
-    tests: ['packages/tidemark/src/models/hidden-key.test'],
+    tests: ['packages/tidemark/src/models/key-redaction.test'],
   },
 ]

@@ -50,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'depth-is-not-checked',
     law: 'nested too deeply',
-    file: 'packages/simulator/src/protocol/json-fields.ts',
+    file: 'packages/simulator/src/protocol/value-readers.ts',
     find: 'depth <= MAX_JSON_DEPTH',
     replace: 'depth <= MAX_JSON_DEPTH * 1_000_000',
     tests: CONTROL,
@@ -74,7 +74,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'answers-that-never-begin-keep-the-thread',
     law: 'the response can be continued again',
-    file: 'packages/simulator/src/server/handle-request.ts',
+    file: 'packages/simulator/src/server/handle-messages.ts',
     find: 'abandon: () => state.threads.release(continues)',
     replace: 'abandon: () => undefined',
     tests: ['packages/simulator/test/threads.test'],

@@ -11,8 +11,8 @@ export const mutants: readonly Mutant[] = [
     name: 'definition-widens-the-tools',
     law: 'has no tool for questions and plans, and none that its definition does not name',
     file: `${AGENT}/agent-options.ts`,
-    find: 'return inherited.isOffered(name) && isToolOfAgent(inherited.definition, name)',
-    replace: 'return isToolOfAgent(inherited.definition, name)',
+    find: 'return inherited.isOffered(name) && canAgentUseTool(inherited.definition, name)',
+    replace: 'return canAgentUseTool(inherited.definition, name)',
     tests: SINGLE,
   },
   {

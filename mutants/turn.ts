@@ -158,7 +158,7 @@ export const mutants: readonly Mutant[] = [
     name: 'dense-prompts-are-judged-by-their-estimate',
     law: 'though many more tokens are expected, is answered',
     file: 'packages/core/src/tokens/usage.ts',
-    find: '|| countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit',
+    find: '|| countStringCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit',
     replace: '|| content === limit',
     tests: ['test/library/long-prompts'],
   },

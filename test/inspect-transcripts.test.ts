@@ -18,8 +18,8 @@ import {
   measureContextTokens,
   updateContextMeter,
 } from '@tidemark/core/tokens/context-meter'
-import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
-import { calibrateSize, countContextTokens, startCalibration } from '@tidemark/core/tokens/usage'
+import { createDefaultWeights, createEstimator } from '@tidemark/core/tokens/estimator'
+import { calibrateSize, readReportedContextTokens, startCalibration } from '@tidemark/core/tokens/usage'
 import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles, readLog, type SessionReport } from 'tidemark/logs'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -172,7 +172,7 @@ function answersIn(records: readonly { readonly record: SessionRecord; readonly 
 }
 
 const estimate = DEFAULT_POLICY.estimate
-const estimator = createEstimator(createFixedWeights(estimate))
+const estimator = createEstimator(createDefaultWeights(estimate))
 const calibration = startCalibration(estimator.weights.start)
 
 function measure(view: ContextView) {
@@ -216,5 +216,5 @@ describe.skipIf(known.length === 0)(`law 11 at recorded compactions and clearing
 
 function isMeasured(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
-  return record.message.model !== SYNTHETIC_MODEL && countContextTokens(record.usage) > 0
+  return record.message.model !== SYNTHETIC_MODEL && readReportedContextTokens(record.usage) > 0
 }

@@ -9,9 +9,9 @@ import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
 import { compact } from '@tidemark/core/compaction/compact'
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import { readSessionState } from '@tidemark/core/engine/session-state'
-import { createBranchNotes } from '@tidemark/core/notes/render-notes'
+import { createBranchNotesKeeper } from '@tidemark/core/notes/render-notes'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
   createFakeJournal,
@@ -22,7 +22,7 @@ import {
 } from '@tidemark/core/testing'
 import { listStrings } from 'tidemark/internal'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createMemoryNotes } from '../packages/tidemark/src/storage/memory-stores.ts'
+import { createMemoryNotesStore } from '../packages/tidemark/src/storage/memory-stores.ts'
 import { type RecordedHistory, readHistories } from '../scripts/recorded/history.ts'
 import { type Fact, heldIn, sessionFacts } from '../scripts/recorded/retention.ts'
 import { estimatorFor } from '../scripts/recorded/summarise.ts'
@@ -53,7 +53,7 @@ async function compactRecorded(
   const policy = createPolicy({ compact: { chain: { local: 'only' } } })
   const compaction = createTestCompaction(
     { policy, estimator: estimatorFor(models[0]) },
-    hasNotes ? { notes: { store: createMemoryNotes(), local: createBranchNotes() } } : {},
+    hasNotes ? { notes: { store: createMemoryNotesStore(), local: createBranchNotesKeeper() } } : {},
   )
   const readOfferedPrefix = () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100 } })
   const host = createTestHost({ journal, policy, compaction, readOfferedPrefix })

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { buildContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { decodeRecord } from '@tidemark/core/log/decode-record'
@@ -18,7 +18,7 @@ import {
   type SessionRecord,
 } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 

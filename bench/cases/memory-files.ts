@@ -6,7 +6,7 @@ import { emptyContextView, updateContextView } from '@tidemark/core/context/cont
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { collectSourceUpdates } from '@tidemark/core/sources/collect-sources'
-import { findShownAttachments } from '@tidemark/core/sources/context-source'
+import { indexShownAttachments } from '@tidemark/core/sources/context-source'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { memoryFiles } from '../../packages/tidemark/src/sources/memory-files.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
@@ -59,7 +59,7 @@ function createProject(cwd: string, files: number): () => Promise<unknown> {
   builder.assistant(builder.id('m'), [{ type: 'tool_use', id, name: 'Read', input }])
   builder.result(id, 'export {}')
   const { session } = builder
-  const shown = findShownAttachments(updateContextView(emptyContextView(), session).entries)
+  const shown = indexShownAttachments(updateContextView(emptyContextView(), session).entries)
   return async () => {
     const sources = memoryFiles({ cwd, project: cwd, gitStatus: false })
     const measure = (text: string): number => Math.ceil(text.length / 4)

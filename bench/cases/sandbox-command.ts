@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSandbox } from '../../packages/agent/src/sandbox/sandbox.ts'
 import { createBashTools } from '../../packages/agent/src/tools/bash-tools.ts'
-import { createReadState } from '../../packages/agent/src/tools/read-state.ts'
-import { createBackgroundShells } from '../../packages/agent/src/tools/shell-process.ts'
+import { createSeenFiles } from '../../packages/agent/src/tools/seen-files.ts'
+import { createSessionShells } from '../../packages/agent/src/tools/shell-process.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 async function openPlace() {
@@ -32,7 +32,7 @@ const SANDBOX_CASE: BenchCase = {
   bound: { atMost: 8 },
   async prepare() {
     const { ownFolder, folder, sandbox } = await openPlace()
-    const shells = createBackgroundShells()
+    const shells = createSessionShells()
     const environment = {
       cwd: folder,
       spillFolder: join(ownFolder, 'outputs'),
@@ -41,7 +41,7 @@ const SANDBOX_CASE: BenchCase = {
     }
     const tools = createBashTools({
       ...environment,
-      ...{ readState: createReadState(folder), shells },
+      ...{ seenFiles: createSeenFiles(folder), shells },
       ...(sandbox === null ? {} : { sandbox }),
     })
     const signal = new AbortController().signal

@@ -3,7 +3,7 @@
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { type Block, toBlocks } from '@tidemark/core/log/block'
 import type { Finding } from '@tidemark/core/validate/findings'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { isResultText, TOOLS } from './story.ts'
 

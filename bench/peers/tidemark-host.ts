@@ -9,7 +9,7 @@ import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
-import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights, createEstimator } from '@tidemark/core/tokens/estimator'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { TOOLS } from './story.ts'
 
@@ -26,7 +26,7 @@ const policy: Policy = createPolicy({ compact: { chain } })
 /** A rewrite comes when it must, and not when it is cheap, as it is on a log that was just opened. */
 export const UNHURRIED: Policy = createPolicy({ compact: { chain, priceDecides: false } })
 
-const estimator = createEstimator(createFixedWeights(policy.estimate))
+const estimator = createEstimator(createDefaultWeights(policy.estimate))
 const rules = createToolResultRules({ estimator, policy: policy.clear, largeInput: 1_000 })
 const profile = defineMessagesProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))

@@ -1,12 +1,12 @@
 /** Tidemark: a session that lives, and three acts on a whole conversation at once. */
-import { proposeClearing } from '@tidemark/core/clearing/propose-clearing'
+import { decideClearing } from '@tidemark/core/clearing/propose-clearing'
 import { compact } from '@tidemark/core/compaction/compact'
-import { gatherPlanContext, measureContext } from '@tidemark/core/engine/measure-context'
+import { gatherContextPlanInput, measureContext } from '@tidemark/core/engine/measure-context'
 import { readSessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { toPayload } from '@tidemark/core/request/build-request'
-import { readCalibrationScale } from '@tidemark/core/tokens/usage'
+import { computeCalibrationScale } from '@tidemark/core/tokens/usage'
 import { appendClearing } from '../../packages/core/src/turn/reduce-context.ts'
 import type { Contender, Conversation } from './contender.ts'
 import type { Story } from './story.ts'
@@ -105,14 +105,14 @@ function once(ready: () => Promise<() => Promise<Sent>>): Conversation {
 
 const clearAll: Prepare = async (run) => {
   const { compaction: room } = run.host as RoomyHost
-  const { context, state } = gatherPlanContext(run.state, run.host, room, 'call')
+  const { context, state } = gatherContextPlanInput(run.state, run.host, room, 'call')
   run.state = state
   const { rates, write, calibration, ...rest } = context
-  const { proposal } = proposeClearing({
+  const { proposal } = decideClearing({
     ...rest,
     policy: keepingThree(run),
     prices: { rates, write },
-    scale: readCalibrationScale(calibration),
+    scale: computeCalibrationScale(calibration),
     context: measureContext(state, run.host, room),
     target: 0,
   })

@@ -9,7 +9,7 @@ import { type Block, isTextBlock, isToolUse } from '@tidemark/core/log/block'
 import {
   type BilledRequest,
   collectTextLines,
-  listEditAnchors,
+  listReplacedLines,
   listRequestBlocks,
   listStrings,
   type RecordedSession,
@@ -166,7 +166,7 @@ function listUsed(blocks: readonly Block[]): StepNames {
     paths: [...new Set(strings.flatMap(listPaths).map(readLastPart))],
     identifiers: [...new Set(strings.flatMap(listIdentifiers))],
     commands: [...new Set(commands)],
-    lines: [...new Set(listEditAnchors(blocks).flatMap(({ lines }) => lines))],
+    lines: [...new Set(listReplacedLines(blocks).flatMap(({ lines }) => lines))],
   }
 }
 

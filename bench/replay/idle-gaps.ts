@@ -6,9 +6,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { countPayingRenewals, pricePause } from '@tidemark/core/background/idle-cache'
+import { countPayingRenewals, pricePausePerMillion } from '@tidemark/core/background/idle-cache'
 import { type KnownRecord, SYNTHETIC_MODEL } from '@tidemark/core/log/record'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { linear, readRecords } from '../../scripts/plan-table/linear.ts'
 import { table } from '../../scripts/table.ts'
 import { runScript, WrongUse } from '../../scripts/wrong-use.ts'
@@ -57,7 +57,7 @@ function listCalls(records: readonly KnownRecord[]): readonly Call[] {
   for (const record of records) {
     if (record.type !== 'assistant' || record.message.model === SYNTHETIC_MODEL) continue
     const { id } = record.message
-    const tokens = countContextTokens(record.usage)
+    const tokens = readReportedContextTokens(record.usage)
     const at = Date.parse(record.timestamp)
     if (tokens > 0 && !Number.isNaN(at) && !calls.has(id)) calls.set(id, { at, tokens })
   }
@@ -97,7 +97,7 @@ function replayPauses(calls: readonly Call[]) {
     const next = calls[index + 1]
     const pause = next === undefined ? Number.POSITIVE_INFINITY : next.at - at
     const price = (renewals: number): number =>
-      (tokens * pricePause(pause, renewals, TTL_MS, prices)) / 1_000_000
+      (tokens * pricePausePerMillion(pause, renewals, TTL_MS, prices)) / 1_000_000
     if (next === undefined) {
       // Nobody comes back, so that the cache need not be written again.
       const rewrite = (tokens * (prices.write - prices.read)) / 1_000_000

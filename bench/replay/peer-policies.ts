@@ -7,15 +7,15 @@
 import { describeToolCall, readToolResultText } from '@tidemark/core/facts/tool-calls'
 import { type Block, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import {
+  ASSUMED_SUMMARY_TOKENS,
+  ATTACHED_FILE_PREFIX,
   type BilledRequest,
   countBlockTokens,
   createStandInText,
-  FILE_NOTICE,
+  type ReplayEnvironment,
   type ReplayedAgent,
-  type ReplayedAgentInput,
   type ReplayedInput,
   type ReplayPolicy,
-  SUMMARY_TOKENS,
   type TooLongRequest,
 } from 'tidemark/internal'
 
@@ -71,7 +71,7 @@ function createPeer(name: string, ttl: Lifetime, rewrites: readonly Rewrite[]): 
 }
 
 class Peer implements ReplayedAgent {
-  readonly world: ReplayedAgentInput
+  readonly world: ReplayEnvironment
   messages: Message[] = []
   readonly files = new FileTexts()
   readonly #ttl: Lifetime
@@ -79,7 +79,7 @@ class Peer implements ReplayedAgent {
   readonly #system: readonly Block[]
   repliedAt: number | null = null
 
-  constructor(world: ReplayedAgentInput, ttl: Lifetime, rewrites: readonly Rewrite[]) {
+  constructor(world: ReplayEnvironment, ttl: Lifetime, rewrites: readonly Rewrite[]) {
     this.world = world
     this.#ttl = ttl
     this.#rewrites = rewrites
@@ -147,7 +147,7 @@ class Peer implements ReplayedAgent {
   async close(): Promise<void> {}
 
   count(): number {
-    return this.world.cache.count(this.request())
+    return this.world.cache.countTokens(this.request())
   }
 
   #mark(content: readonly Block[]): readonly Block[] {
@@ -169,11 +169,13 @@ function summarizeAt(
     const { world } = peer
     const request = peer.request()
     const ask = { role: 'user', content: [{ type: 'text', text: createStandInText(1_000) }] }
-    world.cache.send({ ...request, messages: [...request.messages, ask] }, world.now(), false)
-    world.cache.answer(SUMMARY_TOKENS)
+    world.cache.billRequest({ ...request, messages: [...request.messages, ask] }, world.now(), false)
+    world.cache.chargeOutput(ASSUMED_SUMMARY_TOKENS)
     const newest = peer.files.listNewest(files)
-    const attached = newest.map(({ path, text }) => `${FILE_NOTICE}${path}:\n${text.slice(0, characters)}`)
-    const texts = [createStandInText(SUMMARY_TOKENS), ...attached, ...listNewPrompt(peer.messages)]
+    const attached = newest.map(
+      ({ path, text }) => `${ATTACHED_FILE_PREFIX}${path}:\n${text.slice(0, characters)}`,
+    )
+    const texts = [createStandInText(ASSUMED_SUMMARY_TOKENS), ...attached, ...listNewPrompt(peer.messages)]
     peer.messages = [{ role: 'user', content: texts.map((text): Block => ({ type: 'text', text })) }]
     world.countRewrite({ kind: 'compaction', filesKept: newest.length, filesShed: 0 })
   }
@@ -216,7 +218,7 @@ function isUncleared(block: Block): boolean {
 }
 
 function isFile({ type, text }: Block): boolean {
-  return type === 'text' && typeof text === 'string' && text.startsWith(FILE_NOTICE)
+  return type === 'text' && typeof text === 'string' && text.startsWith(ATTACHED_FILE_PREFIX)
 }
 
 /** Drops the oldest rounds until half of the line is left. */

@@ -64,9 +64,9 @@ describe('codecs in the simulator', () => {
 
   it.each([
     ['openai/responses/output-items.ts', '@tidemark/wire/openai/responses'],
-    ['openai/chat/completion.ts', '@tidemark/wire/anthropic/response'],
+    ['openai/chat/completion.ts', '@tidemark/wire/anthropic/response-body'],
     ['openai/chat/completion.ts', '@tidemark/wire/http/sse'],
-    ['server/handle-openai.ts', '@tidemark/wire/anthropic/response'],
+    ['server/handle-openai.ts', '@tidemark/wire/anthropic/response-body'],
     ['server/routes.ts', '@tidemark/wire/openai/chat'],
     ['server/routes.ts', '@tidemark/wire'],
   ])('refuses that %s imports %s', (path, specifier) => {
@@ -160,7 +160,7 @@ describe('public imports', () => {
 
   it.each([
     ['packages/agent/src/a.ts', '@tidemark/core/log/record'],
-    ['packages/agent/src/a.ts', '@tidemark/wire/anthropic/response'],
+    ['packages/agent/src/a.ts', '@tidemark/wire/anthropic/response-body'],
     ['packages/agent/src/a.ts', 'tidemark/internal'],
     ['packages/agent/src/a.ts', '@tidemark/simulator/internal'],
     ['packages/terminal/src/a.ts', 'tidemark/internal'],

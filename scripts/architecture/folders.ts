@@ -137,7 +137,7 @@ function placeInOrder(path: string, folders: readonly string[]): readonly [name:
 
 /** What the simulator may import of wire: no codec but those of the Messages API, which it had from the start. */
 const SHARED_WITH_SIMULATOR =
-  /^@tidemark\/wire\/(?:catalogue\/.+|http\/sse|providers\/(?:reply-events|message-usage)|anthropic\/(?:decode-stream|reply-frames|response))$/
+  /^@tidemark\/wire\/(?:catalogue\/.+|http\/sse|providers\/(?:reply-events|message-usage)|anthropic\/(?:decode-stream|reply-frames|response-body))$/
 const SHARED_WITH_OPENAI = /^@tidemark\/wire\/catalogue\//
 
 /**

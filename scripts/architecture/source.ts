@@ -17,7 +17,7 @@ export function isTest(path: string): boolean {
   return /\.(test|soak)\.ts$/.test(path)
 }
 
-/** `packages/core/src/context/flatten.ts` → `core`; null outside `packages/`. */
+/** `packages/core/src/context/flatten-context.ts` → `core`; null outside `packages/`. */
 export function packageOf(path: string): string | null {
   return /^packages\/([^/]+)\//.exec(path)?.[1] ?? null
 }

@@ -1,6 +1,6 @@
 import type { Block } from '@tidemark/core/log/block'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights, createEstimator } from '@tidemark/core/tokens/estimator'
 import { describe, expect, it } from 'vitest'
 import {
   type MeasuredCall,
@@ -13,7 +13,7 @@ import {
 const policy = DEFAULT_POLICY.estimate
 /** A start that no observation moves, so that figures can be worked out by hand. */
 const STILL = { scale: 1, offset: 0, weight: 1e15 }
-const still = createEstimator({ ...createFixedWeights(policy), start: STILL })
+const still = createEstimator({ ...createDefaultWeights(policy), start: STILL })
 const trial: PredictionOptions = { policy, forModel: () => ({ estimator: still, stripsThinking: false }) }
 const stripping: PredictionOptions = { policy, forModel: () => ({ estimator: still, stripsThinking: true }) }
 
@@ -67,7 +67,7 @@ describe('predictTurns', () => {
   })
 
   it('does not compare the counts of two tokenizers', () => {
-    const other = createEstimator(createFixedWeights(policy))
+    const other = createEstimator(createDefaultWeights(policy))
     const mixed: PredictionOptions = {
       policy,
       forModel: (model) => ({ estimator: model === 'model-b' ? other : still, stripsThinking: false }),
@@ -111,7 +111,7 @@ describe('predictTurns', () => {
 
   it('learns from what each call reported, and only from earlier ones', () => {
     const quick = createEstimator({
-      ...createFixedWeights(policy),
+      ...createDefaultWeights(policy),
       start: { scale: 1, offset: 0, weight: 1 },
     })
     const learning: PredictionOptions = {

@@ -3,7 +3,7 @@
  * the context is compared with the growth that the provider reported. scripts/fit-estimator.ts fits the estimator's
  * weights with it, and test/estimator.test.ts holds them.
  */
-import { endsPreviousTurn, isVisibleToModel, toMessageParts } from '@tidemark/core/context/context-entry'
+import { endsPreviousTurn, isVisibleToModel, toTracedBlocks } from '@tidemark/core/context/context-entry'
 import { type Block, isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import {
@@ -22,8 +22,8 @@ import {
   addGrowthObservation,
   type Calibration,
   calibrateGrowth,
-  countContextTokens,
-  readCalibrationScale,
+  computeCalibrationScale,
+  readReportedContextTokens,
   startCalibration,
 } from '@tidemark/core/tokens/usage'
 import { FITTED_CONSTANTS } from '@tidemark/wire/catalogue/estimator-constants'
@@ -182,7 +182,7 @@ function turnOf(
   if (reported < 0 && !model.stripsThinking) return { counted: false, reason: 'negative-growth' }
   const grown = calibrateGrowth(calibration, added.tokens, trial.policy)
   const stripped = model.stripsThinking && call.endsTurn ? before.thinking : 0
-  const rest = reminder - Math.round(readCalibrationScale(calibration) * stripped)
+  const rest = reminder - Math.round(computeCalibrationScale(calibration) * stripped)
   return { counted: true, predicted: grown.expected + rest, high: grown.high + rest, reported }
 }
 
@@ -276,7 +276,7 @@ function take(draft: Draft, record: KnownRecord): void {
   if (above !== undefined || record.parentUuid === null) draft.chain.set(record.uuid, above ?? null)
   const entry = { record, index: 0 }
   if (record.type === 'assistant' || !isVisibleToModel(entry)) return
-  draft.heard.push(...toMessageParts(entry).map((part) => part.block))
+  draft.heard.push(...toTracedBlocks(entry).map((part) => part.block))
   draft.endsTurn ||= endsPreviousTurn(entry)
 }
 
@@ -298,7 +298,7 @@ function breakAt(
  * the call.
  */
 function takeResponse(draft: Draft, { message, usage }: AssistantRecord): void {
-  const context = countContextTokens(usage)
+  const context = readReportedContextTokens(usage)
   if (message.id !== draft.response && context > 0) {
     const { said, heard, endsTurn, broken } = draft
     const edited = hasEdits(message.context_management)

@@ -3,7 +3,7 @@ import { type Block, isThinkingBlock } from '../../packages/core/src/log/block.t
 import {
   CHARACTER_CLASSES,
   CHARACTER_COUNTS_LENGTH,
-  countCharacters,
+  countCharacterClasses,
   splitBlockForEstimate,
 } from '../../packages/core/src/tokens/estimator.ts'
 import { listReminderTokens, type MeasuredCall } from './estimator-error.ts'
@@ -72,7 +72,7 @@ function featuresOf(call: MeasuredCall, reminder: number): Float64Array {
       add('thinking', 1)
       continue
     }
-    for (const text of parts.texts) countCharacters(text, features)
+    for (const text of parts.texts) countCharacterClasses(text, features)
     if (parts.kind === 'text' || parts.kind === 'tool-use' || parts.kind === 'tool-result') add(parts.kind, 1)
   }
   add('reminder', reminder)

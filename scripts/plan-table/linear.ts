@@ -9,7 +9,7 @@ import {
   type KnownRecord,
   type SessionRecord,
 } from '@tidemark/core/log/record'
-import { buildSessionLog, readRecordAt } from '@tidemark/core/log/session-log'
+import { buildSessionLog, requireRecordAt } from '@tidemark/core/log/session-log'
 import { createLogReader } from '@tidemark/wire/readers/log-format'
 
 export function readRecords(file: string): readonly SessionRecord[] {
@@ -23,7 +23,7 @@ export function readRecords(file: string): readonly SessionRecord[] {
 /** The branch that counts, in order, without the acts of whoever led it; each follows the one before. */
 export function linear(records: readonly SessionRecord[]): readonly KnownRecord[] {
   const session = buildSessionLog(records)
-  const branch = [...session.branch].map((index) => readRecordAt(session, index)).filter(isKnownRecord)
+  const branch = [...session.branch].map((index) => requireRecordAt(session, index)).filter(isKnownRecord)
   const said = branch.filter(
     (record) =>
       record.type !== 'system' &&

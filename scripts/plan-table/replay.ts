@@ -4,9 +4,9 @@
  */
 
 import type { CacheTemperature } from '@tidemark/core/cache/cache-model'
-import { findFirstClearableId, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
+import { findFirstClearableCallId, NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import {
-  createToolResultIndex,
+  createEmptyToolResultIndex,
   createToolResultRules,
   type ToolResultIndex,
 } from '@tidemark/core/clearing/tool-result-index'
@@ -27,7 +27,11 @@ import {
   updateContextMeter,
 } from '@tidemark/core/tokens/context-meter'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
-import { countContextTokens, startCalibration, type TokensByClass } from '@tidemark/core/tokens/usage'
+import {
+  readReportedContextTokens,
+  startCalibration,
+  type TokensByPriceClass,
+} from '@tidemark/core/tokens/usage'
 import { unmeasured } from './linear.ts'
 
 export interface ReplayRules {
@@ -91,7 +95,7 @@ class LedSession {
     const estimator = createEstimator(rules.weights)
     this.#scaled = scalePolicy(rules.policy, { window: rules.window, maxOutput: 64_000 })
     const { largeInput } = this.#scaled.budgets.clear
-    this.#register = createToolResultIndex(
+    this.#register = createEmptyToolResultIndex(
       createToolResultRules({ estimator, policy: rules.policy.clear, largeInput }),
     )
     this.#meter = createContextMeter(estimator)
@@ -112,7 +116,7 @@ class LedSession {
 
   /** Before a response: what the plan says is done, then the request is priced. */
   call(now: number): void {
-    this.#edge ??= findFirstClearableId(this.#register, [])
+    this.#edge ??= findFirstClearableCallId(this.#register, [])
     const planned = makeContextPlan(this.#context(now))
     if (planned.act === 'clear') this.#clear(planned)
     if (planned.act === 'compact') this.#compact(planned, now)
@@ -198,7 +202,7 @@ class LedSession {
       expiresAt: this.#at === null ? null : this.#at + TTL_MS,
       ttlMs: TTL_MS,
       expectedCalls: this.#rules.policy.clear.expectedCallsFiveMinutes,
-      tokensBehind: () => this.#size() - this.#edgeTokens(),
+      countTokensToRewrite: () => this.#size() - this.#edgeTokens(),
     }
   }
 
@@ -219,7 +223,7 @@ class LedSession {
     this.take(
       this.#own({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata: clear.metadata }),
     )
-    this.#edge = findFirstClearableId(this.#register, [])
+    this.#edge = findFirstClearableCallId(this.#register, [])
   }
 
   #compact({ compact }: ContextPlan, now: number): void {
@@ -255,7 +259,7 @@ class LedSession {
 function prefixOf(records: readonly KnownRecord[], estimate: (record: KnownRecord) => number): number {
   let said = 0
   for (const record of records) {
-    const context = record.type === 'assistant' ? countContextTokens(record.usage) : 0
+    const context = record.type === 'assistant' ? readReportedContextTokens(record.usage) : 0
     if (context > 0) return Math.max(1_000, context - said)
     said += estimate(record)
   }
@@ -263,7 +267,7 @@ function prefixOf(records: readonly KnownRecord[], estimate: (record: KnownRecor
 }
 
 /** Returns the price of the tokens of one request. */
-function priceTokens(tokens: Partial<TokensByClass>, prices: ModelPrices): number {
+function priceTokens(tokens: Partial<TokensByPriceClass>, prices: ModelPrices): number {
   const { input = 0, cacheRead = 0, writeShort = 0, writeLong = 0, output = 0 } = tokens
   const usage = {
     input,

@@ -5,7 +5,7 @@
  */
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
-import { listStrings } from '../../packages/tidemark/src/replay/edit-anchors.ts'
+import { listStrings } from '../../packages/tidemark/src/replay/replaced-lines.ts'
 import type { RecordedHistory } from './history.ts'
 
 /** How a path is looked for: by its last part, by its last two, or letter for letter as the call has it. */

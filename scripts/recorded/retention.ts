@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { redact } from '../../packages/core/src/text/redact.ts'
-import { listStrings } from '../../packages/tidemark/src/replay/edit-anchors.ts'
+import { listStrings } from '../../packages/tidemark/src/replay/replaced-lines.ts'
 
 /** A fact is there when every text of it is. */
 export type Fact = readonly string[]

@@ -1,5 +1,5 @@
 /** A session on the simulator that works through its context window again and again, on a virtual clock. */
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import {
   createCoder,
   createSimulator,
@@ -182,7 +182,7 @@ function createTally(clock: VirtualClock) {
         lastTokens = null
       } else if (event.type === 'answered') {
         respondedAt = clock.now()
-        const tokens = countContextTokens(event.reply.usage)
+        const tokens = readReportedContextTokens(event.reply.usage)
         if (lastTokens !== null) {
           grown += tokens - lastTokens
           growths += 1

@@ -6,7 +6,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
-import { updateNotes } from '@tidemark/core/background/update-notes'
+import { updateNotesIfDue } from '@tidemark/core/background/update-notes'
 import type { Model } from '@tidemark/core/engine/ports'
 import { readSessionState } from '@tidemark/core/engine/session-state'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
@@ -52,7 +52,7 @@ if (given?.startsWith('{') === true) {
     const policy = createPolicy({ notes: { deadAfterSeconds: Number(seconds) } })
     const types: string[] = []
     const turn = { state, host: { ...host, policy }, signal: undefined }
-    await runToEnd(updateNotes(turn, compaction, state), ({ type }) => void types.push(type))
+    await runToEnd(updateNotesIfDue(turn, compaction, state), ({ type }) => void types.push(type))
     console.log(`ended ${types.filter((type) => type.startsWith('notes-')).join()}`)
   })
   console.log('ready')

@@ -5,22 +5,26 @@
 import {
   type CacheForecast,
   forecastCacheRead,
-  updateCacheFromFork,
-  updateCacheFromResponse,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
 } from '@tidemark/core/cache/cache-forecast'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
   type CacheCheckOutcome,
   type CacheMonitor,
   createCacheMonitor,
-  recordSentRequest,
+  withSentRequest,
 } from '@tidemark/core/cache/cache-monitor'
 import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
-import { type MonitoredRequest, type SentRequest, toSentRequest } from '@tidemark/core/cache/sent-request'
+import {
+  type SentRequest,
+  type SentRequestWithPrefix,
+  toSentRequest,
+} from '@tidemark/core/cache/sent-request'
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import type { Block } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
@@ -35,7 +39,7 @@ import {
   type Simulator,
   type SimulatorOptions,
 } from '@tidemark/simulator'
-import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
+import { encodeRequestFragments, joinRequestFragments } from '@tidemark/wire/anthropic/encode-request'
 import { toRequestHeaders } from '@tidemark/wire/anthropic/headers'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
@@ -93,7 +97,7 @@ export class CacheTalk {
   watch: CacheMonitor = createCacheMonitor()
   lineage: CacheModel = EMPTY_CACHE_MODEL
   last: Seen | null = null
-  #watched: MonitoredRequest | undefined
+  #watched: SentRequestWithPrefix | undefined
   #messageId: string | null = null
 
   constructor(options: CacheTalkOptions = {}) {
@@ -155,7 +159,7 @@ export class CacheTalk {
       ...(this.#watched === undefined ? {} : { previous: this.#watched }),
     })
     const forecast = forecastCacheRead(this.lineage, { request, now: clock.now(), profile })
-    this.watch = recordSentRequest(this.watch, sent, forecast, POLICY.cache.breaks)
+    this.watch = withSentRequest(this.watch, sent, forecast, POLICY.cache.breaks)
     const { body, record } = await this.#post(request)
     const rules = { policy: POLICY.cache.breaks, profile, prices: pricesOf(request.front.model) }
     const usage = readAnthropicUsage(body.usage)
@@ -163,7 +167,11 @@ export class CacheTalk {
     const answer = { source, usage, word: profile.spelling.readDiagnosis({ ...body }) }
     const { monitor: watch, outcome } = judgeCacheRead(this.watch, answer, rules)
     this.watch = watch
-    this.lineage = (isFork ? updateCacheFromFork : updateCacheFromResponse)(this.lineage, forecast, usage)
+    this.lineage = (isFork ? updateCacheModelFromFork : updateCacheModelFromResponse)(
+      this.lineage,
+      forecast,
+      usage,
+    )
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
     return { request, forecast, usage, record, outcome, content: body.content }
   }
@@ -174,12 +182,12 @@ export class CacheTalk {
   }
 
   async #post(request: AssembledRequest): Promise<{ readonly body: Answer; readonly record: RequestRecord }> {
-    const encoded = encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })
+    const encoded = encodeRequestFragments(toPayload(request), { raw: { messages: listRawTexts(request) } })
     const credentials = { style: 'key', secret: 'any' } as const
     const response = await this.simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',
       headers: toRequestHeaders({ version: '2026-10-21', betas: encoded.betas, credentials }),
-      body: joinEncodedRequest(encoded),
+      body: joinRequestFragments(encoded),
     })
     const text = await response.text()
     if (response.status !== 200) throw new Error(text)

@@ -1,6 +1,6 @@
 /** The edge marker on the simulator: a clearing re-bills what lies behind it, and without it all messages. */
-import type { TokenUsage } from '@tidemark/core/log/model-report'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Seen } from './cache-talk.ts'
 
@@ -32,8 +32,8 @@ async function cleared(options: CacheTalkOptions): Promise<Cleared> {
   const [talk, twin] = [await long(options), await long(options)]
   talk.told.clear(talk.told.clearable.slice(0, 8))
   const [seen, plain] = [await talk.ask(), await twin.ask()]
-  const isNew = countContextTokens(plain.usage) - readIn(plain.usage)
-  return { talk, seen, rebilled: countContextTokens(seen.usage) - readIn(seen.usage) - isNew }
+  const isNew = readReportedContextTokens(plain.usage) - readIn(plain.usage)
+  return { talk, seen, rebilled: readReportedContextTokens(seen.usage) - readIn(seen.usage) - isNew }
 }
 
 /** Tokens up to where a marker of the request stands, by the simulator's count. */

@@ -1,15 +1,15 @@
 /** Forks on the simulator: they read what their parent left, write nothing, and their parent does not notice them. */
-import { announceRewrite } from '@tidemark/core/cache/cache-monitor'
+import { withAnnouncedRewrite } from '@tidemark/core/cache/cache-monitor'
 import type { Block } from '@tidemark/core/log/block'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { type AssembledRequest, toPayload } from '@tidemark/core/request/build-request'
 import {
-  captureForkParent,
+  type CreateForkResult,
   createForkRequest,
-  type ForkOutcome,
   listMessagesAfterRequest,
+  toForkParent,
 } from '@tidemark/core/request/fork-request'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, MAIN, type Seen } from './cache-talk.ts'
 
@@ -48,7 +48,7 @@ function lastOf(talk: CacheTalk): Seen {
 function forkOf(talk: CacheTalk, ttl: string = talk.ttl): AssembledRequest {
   const { request } = lastOf(talk)
   const since = listMessagesAfterRequest(request, talk.told.flat) ?? []
-  const made = createForkRequest(captureForkParent(request, talk.profile), [...since, QUESTION], { ttl })
+  const made = createForkRequest(toForkParent(request, talk.profile), [...since, QUESTION], { ttl })
   if (!made.ok) throw new Error(made.message)
   return made.request
 }
@@ -96,7 +96,7 @@ const PARENTS: readonly Parent[] = [
 describe.each(PARENTS)('a fork of a parent $name', ({ options, befall, ttl }) => {
   it('reads all that the parent left, and writes nothing', async () => {
     const talk = await parent(options, befall)
-    const left = countContextTokens(lastOf(talk).usage)
+    const left = readReportedContextTokens(lastOf(talk).usage)
     const entries = await entriesIn(talk)
     const { usage, record, outcome } = await talk.send(forkOf(talk, ttl), { source: 'compact' })
     expect(outcome).toEqual({ kind: 'read', expected: left, read: left })
@@ -121,7 +121,7 @@ describe.each(PARENTS)('a fork of a parent $name', ({ options, befall, ttl }) =>
 describe('a fork', () => {
   it('keeps alive what its parent left', async () => {
     const talk = await parent()
-    const left = countContextTokens(lastOf(talk).usage)
+    const left = readReportedContextTokens(lastOf(talk).usage)
     await talk.clock.advance(280_000)
     await talk.send(forkOf(talk), { source: 'compact' })
     await talk.clock.advance(299_000)
@@ -131,7 +131,7 @@ describe('a fork', () => {
 
   it('of an entry that lives an hour keeps it so, though it asks for five minutes', async () => {
     const talk = await parent({ ttl: '1h' })
-    const left = countContextTokens(lastOf(talk).usage)
+    const left = readReportedContextTokens(lastOf(talk).usage)
     await talk.send(forkOf(talk, '5m'), { source: 'compact' })
     await talk.clock.advance(3_500_000)
     const { outcome, forecast } = await talk.ask()
@@ -140,9 +140,9 @@ describe('a fork', () => {
 
   it('takes along a deletion that its parent has not sent yet, and that is no break of either', async () => {
     const talk = await parent(EDITS)
-    const left = countContextTokens(lastOf(talk).usage)
+    const left = readReportedContextTokens(lastOf(talk).usage)
     talk.told.delete(talk.told.clearable.slice(0, 6))
-    talk.watch = announceRewrite(talk.watch, MAIN, {
+    talk.watch = withAnnouncedRewrite(talk.watch, MAIN, {
       kind: 'cache-edits',
       act: 'deleted 6 results',
       deletedBefore: 0,
@@ -188,8 +188,8 @@ describe('a fork', () => {
 
   it('with a max-output override is refused, with the reason', async () => {
     const talk = await parent()
-    const params = captureForkParent(lastOf(talk).request, talk.profile)
-    const refused: ForkOutcome = createForkRequest(params, [QUESTION], {
+    const params = toForkParent(lastOf(talk).request, talk.profile)
+    const refused: CreateForkResult = createForkRequest(params, [QUESTION], {
       ttl: '5m',
       overrides: { max_tokens: 20_000 },
     })
@@ -209,9 +209,9 @@ describe('a fork that is sent after the next request of its parent was answered'
     const talk = await parent()
     talk.told.builder.user('and mind this: '.repeat(2_000))
     const fork = forkOf(talk)
-    const cached = countContextTokens(lastOf(talk).usage)
+    const cached = readReportedContextTokens(lastOf(talk).usage)
     await talk.ask()
-    expect(countContextTokens(lastOf(talk).usage) - cached).toBeGreaterThan(4_000)
+    expect(readReportedContextTokens(lastOf(talk).usage) - cached).toBeGreaterThan(4_000)
     const { usage, outcome } = await talk.send(fork, { source: 'compact' })
     expect(outcome).toEqual({ kind: 'read', expected: cached, read: cached })
     expect(readIn(usage)).toBe(cached)

@@ -1,6 +1,6 @@
 /** Each way to lose a cache, on the simulator: the reason, the tokens that were billed again, their price, the words. */
 import { formatCount } from '@tidemark/core/cost/prices'
-import { listBilledParts, type TokensByClass } from '@tidemark/core/tokens/usage'
+import { listBilledModelRuns, type TokensByPriceClass } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, ratesOf, type Seen } from './cache-talk.ts'
 import { MUTATIONS, type Mutation } from './mutations.ts'
@@ -38,16 +38,17 @@ async function mutated(mutation: Mutation, asksProvider: boolean): Promise<Pair>
   }
 }
 
-function tokensOf({ usage }: Seen): TokensByClass {
-  const [part] = listBilledParts(usage)
+function tokensOf({ usage }: Seen): TokensByPriceClass {
+  const [part] = listBilledModelRuns(usage)
   if (part === undefined) throw new Error('a call has usage')
   return part.tokens
 }
 
-const anewIn = ({ input, writeShort, writeLong }: TokensByClass): number => input + writeShort + writeLong
+const anewIn = ({ input, writeShort, writeLong }: TokensByPriceClass): number =>
+  input + writeShort + writeLong
 
 /** Dollars of a prompt by the rates of the model that was asked. */
-function billOf({ input, cacheRead, writeShort, writeLong }: TokensByClass, seen: Seen): number {
+function billOf({ input, cacheRead, writeShort, writeLong }: TokensByPriceClass, seen: Seen): number {
   const rates = ratesOf(seen)
   return (
     (input * rates.input +

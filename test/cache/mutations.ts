@@ -1,6 +1,6 @@
 /** Ways to lose the cache of a running conversation on the simulator, each with what a person must be told of it. */
-import type { CacheBreakReason, RequestDifference } from '@tidemark/core/cache/cache-break'
-import type { TracedMessage } from '@tidemark/core/context/flatten'
+import type { CacheBreakReason, RequestDifference } from '@tidemark/core/cache/cache-break-types'
+import type { TracedMessage } from '@tidemark/core/context/flatten-context'
 import { type Block, toBlocks } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { PrefixSnapshot } from '@tidemark/core/log/record'

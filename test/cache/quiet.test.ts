@@ -1,8 +1,8 @@
 /** What is no break, on the simulator: the cache is read as it should be, or the engine said beforehand what it would do. */
-import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
-import { announceRewrite } from '@tidemark/core/cache/cache-monitor'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break-types'
+import { withAnnouncedRewrite } from '@tidemark/core/cache/cache-monitor'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, MAIN, type Seen } from './cache-talk.ts'
 import { turnedBetas } from './mutations.ts'
@@ -53,7 +53,7 @@ async function begun(
   const talk = new CacheTalk(options)
   const { usage } = await talk.goOn(12)
   talk.answerCalls()
-  return { talk, left: countContextTokens(usage) }
+  return { talk, left: readReportedContextTokens(usage) }
 }
 
 async function next(talk: CacheTalk, change: Change = {}): Promise<Seen> {
@@ -62,7 +62,7 @@ async function next(talk: CacheTalk, change: Change = {}): Promise<Seen> {
 }
 
 function announce(talk: CacheTalk, announcement: RewriteAnnouncement): void {
-  talk.watch = announceRewrite(talk.watch, MAIN, announcement)
+  talk.watch = withAnnouncedRewrite(talk.watch, MAIN, announcement)
 }
 
 const readIn = (usage: TokenUsage): number => usage.read
@@ -108,8 +108,8 @@ describe('no break', () => {
     const { usage } = talk.last ?? { usage: null }
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
-      expected: countContextTokens(usage),
-      read: countContextTokens(usage),
+      expected: readReportedContextTokens(usage),
+      read: readReportedContextTokens(usage),
     })
   })
 
@@ -128,7 +128,7 @@ describe('no break', () => {
     announce(talk, { kind: 'compaction' })
     const { outcome, usage } = await next(talk)
     expect(outcome).toEqual({ kind: 'first' })
-    const left = countContextTokens(usage)
+    const left = readReportedContextTokens(usage)
     expect((await talk.goOn(1)).outcome).toEqual({ kind: 'read', expected: left, read: left })
   })
 
@@ -137,21 +137,22 @@ describe('no break', () => {
     const cleared = talk.told.clearable.slice(0, 6)
     const { usage: plain } = await next(twin)
     const freedTokens =
-      countContextTokens(plain) - countContextTokens((await next(await clearing(cleared))).usage)
+      readReportedContextTokens(plain) -
+      readReportedContextTokens((await next(await clearing(cleared))).usage)
     talk.told.clear(cleared)
     announce(talk, { kind: 'clearing', act: 'cleared 6 results', freedTokens })
     const { outcome, usage } = await next(talk)
     const tokensRewritten = left - freedTokens - readIn(usage)
-    expect(countContextTokens(usage) - readIn(usage)).toBe(
-      tokensRewritten + (countContextTokens(plain) - left),
+    expect(readReportedContextTokens(usage) - readIn(usage)).toBe(
+      tokensRewritten + (readReportedContextTokens(plain) - left),
     )
     expect(
       outcome.kind === 'ours' && [outcome.act.tokensRewritten, outcome.act.moneySpent?.toFixed(12)],
     ).toEqual([tokensRewritten, ((tokensRewritten * (6.25 - 0.5)) / 1e6).toFixed(12)])
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
-      expected: countContextTokens(usage),
-      read: countContextTokens(usage),
+      expected: readReportedContextTokens(usage),
+      read: readReportedContextTokens(usage),
     })
   })
 
@@ -165,8 +166,8 @@ describe('no break', () => {
     expect(outcome).toEqual({ kind: 'read', expected: left - deleted, read: left - deleted })
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
-      expected: countContextTokens(usage),
-      read: countContextTokens(usage),
+      expected: readReportedContextTokens(usage),
+      read: readReportedContextTokens(usage),
     })
   })
 })

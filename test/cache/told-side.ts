@@ -4,29 +4,29 @@ import {
   flattenContext,
   listTracedMessages,
   type TracedMessage,
-} from '@tidemark/core/context/flatten'
+} from '@tidemark/core/context/flatten-context'
 import { mustDelayUpdate } from '@tidemark/core/engine/announce-updates'
 import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import type { PrefixSnapshot } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type AssembledRequest, assembleRequest } from '@tidemark/core/request/build-request'
 import {
-  type FirstClearableMarker,
+  type FirstClearableTracker,
   NO_FIRST_CLEARABLE,
   updateFirstClearable,
 } from '@tidemark/core/request/cache-markers'
 import {
-  type AnnouncedPrefix,
   buildRequestPrefix,
-  type CurrentPrefix,
+  type CurrentSnapshot,
   createPrefixSnapshot,
   type DesiredPrefix,
-  emptyAnnouncedPrefix,
-  updateAnnouncedPrefix,
+  emptyKnownPrefix,
+  type KnownPrefix,
+  updateKnownPrefix,
 } from '@tidemark/core/request/prefix-snapshot'
 import {
   createSnapshotRecord,
@@ -66,9 +66,9 @@ export class ToldSide {
   readonly #options: ToldSideOptions
   present: DesiredPrefix
   changes: readonly PrefixChange[] = []
-  #told: AnnouncedPrefix = emptyAnnouncedPrefix()
+  #told: KnownPrefix = emptyKnownPrefix()
   #flat: FlattenedContext | undefined
-  #edge: FirstClearableMarker = NO_FIRST_CLEARABLE
+  #edge: FirstClearableTracker = NO_FIRST_CLEARABLE
   #sent: AssembledRequest | undefined
   #answeredAt = -1
   #answeredRequest: number | null = null
@@ -162,12 +162,12 @@ export class ToldSide {
 
   #advance(): void {
     const { session, view } = this.builder
-    this.#told = updateAnnouncedPrefix(this.#told, session, view)
+    this.#told = updateKnownPrefix(this.#told, session, view)
     this.#flat = flattenContext(view, this.#flat)
   }
 
   /** The epoch that stands, once all that is new about the prefix has been told. */
-  #settled(): CurrentPrefix {
+  #settled(): CurrentSnapshot {
     this.#advance()
     const { profile } = this.#options
     if (this.#told.current === null)
@@ -212,7 +212,7 @@ const SECTIONS: DesiredPrefix['sections'] = orderPromptSections({
   ],
 }).map(({ name, part, compute }) => ({ name, part, text: String(compute()) }))
 
-function changed(standing: CurrentPrefix, change: Ask['epoch']): CurrentPrefix {
+function changed(standing: CurrentSnapshot, change: Ask['epoch']): CurrentSnapshot {
   if (change === undefined) return standing
   const epoch = change(standing.epoch)
   return { ...standing, epoch, parameters: epoch.parameters }

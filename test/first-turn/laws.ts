@@ -1,8 +1,8 @@
 /** Laws of every session with a prompt cache, whatever its length. */
 import { sumSessionCost } from '@tidemark/core/cost/session-cost'
-import { withCosts } from '@tidemark/core/engine/call-model'
+import { withSessionCosts } from '@tidemark/core/engine/call-model'
 import { readSessionState } from '@tidemark/core/engine/session-state'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { expect } from 'vitest'
 import { type ObservedCall, SESSION, type SimulatedSession } from '../support/simulated-session.ts'
 
@@ -23,7 +23,8 @@ export function offences(calls: readonly ObservedCall[]): {
 export function expectHighRate(calls: readonly ObservedCall[]): void {
   const sum = (pick: (call: ObservedCall) => number): number =>
     calls.reduce((all, call) => all + pick(call), 0)
-  const points = (tokens: number): number => (100 * tokens) / sum(({ usage }) => countContextTokens(usage))
+  const points = (tokens: number): number =>
+    (100 * tokens) / sum(({ usage }) => readReportedContextTokens(usage))
   const hit = points(sum(({ usage }) => usage.read))
   expect(hit).toBeGreaterThan(points(sum(({ ceiling }) => ceiling)) - 0.5)
 }
@@ -53,6 +54,9 @@ export async function expectMoney(session: SimulatedSession): Promise<void> {
   expect(totals?.savedByCache.total).toBeCloseTo(billed.saved, 9)
   expect(totals?.lostToBreaks.total).toBeCloseTo(lost, 9)
   expect([totals?.calls, totals?.unpricedCalls]).toEqual([calls.length, 0])
-  const opened = withCosts(await readSessionState(session.host.journal, SESSION), session.host.pricesOf)
+  const opened = withSessionCosts(
+    await readSessionState(session.host.journal, SESSION),
+    session.host.pricesOf,
+  )
   expect(opened.costs === null ? null : sumSessionCost(opened.costs)).toEqual(totals)
 }

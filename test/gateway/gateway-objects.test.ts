@@ -5,8 +5,8 @@ import { blobStoreCases } from 'tidemark/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openObjectStore } from '../../packages/gateway/src/database/object-store.ts'
 import { createScopeBlobs } from '../../packages/gateway/src/database/session-stores.ts'
-import { runUpkeep } from '../../packages/gateway/src/operation/retention.ts'
-import { createSessionReports } from '../../packages/gateway/src/page/session-reports.ts'
+import { runUpkeep } from '../../packages/gateway/src/operation/background-jobs.ts'
+import { createViewerSessions } from '../../packages/gateway/src/page/viewer-sessions.ts'
 import { type ObjectServer, startObjects } from '../support/objects-server.ts'
 import { explainMissingPostgres } from '../support/postgres-server.ts'
 import { type GatewayWorld, SdkAgent, useGatewayWorlds } from './gateway-world.ts'
@@ -53,7 +53,7 @@ describe.skipIf(missing !== null)('a gateway with an S3-compatible store', () =>
     const [{ scope }] = rows
     const faults: string[] = []
     const store = openObjectStore(server.url, server.env)
-    const reports = createSessionReports({ pool: world.pool, objects: store }, (why) => faults.push(why))
+    const reports = createViewerSessions({ pool: world.pool, objects: store }, (why) => faults.push(why))
     const page = reports.open({ keyId: scope, name: 'team', team: null, sees: 'own' })
     await expect.poll(async () => (await page.list()).sessions.length).toBe(1)
     await reports.close()

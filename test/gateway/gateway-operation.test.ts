@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { deleteSession, listAudit, listKeys, migrateDatabase } from '@tidemark/gateway'
 import pg from 'pg'
 import { describe, expect, it, vi } from 'vitest'
-import { runUpkeep } from '../../packages/gateway/src/operation/retention.ts'
-import { createSessionReports } from '../../packages/gateway/src/page/session-reports.ts'
+import { runUpkeep } from '../../packages/gateway/src/operation/background-jobs.ts'
+import { createViewerSessions } from '../../packages/gateway/src/page/viewer-sessions.ts'
 import { explainMissingPostgres } from '../support/postgres-server.ts'
 import { SdkAgent, useGatewayWorlds } from './gateway-world.ts'
 
@@ -119,7 +119,7 @@ describe.skipIf(missing !== null)('running the gateway', () => {
       return result
     })
     const faults: string[] = []
-    const reports = createSessionReports({ pool: world.pool, objects: null }, (message) =>
+    const reports = createViewerSessions({ pool: world.pool, objects: null }, (message) =>
       faults.push(message),
     )
     const sessions = reports.open({ keyId: scope, name: 'team', team: null, sees: 'own' })

@@ -2,7 +2,7 @@
 
 import { isTextBlock, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import { isFullRun } from '@tidemark/core/testing'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'

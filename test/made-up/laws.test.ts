@@ -129,7 +129,7 @@ async function send(
   const codec = model.codec as ProviderCodec
   const headers = {
     'content-type': 'application/json',
-    ...codec.authorize({ style: 'key', secret: 'any' }, '2026-10-21'),
+    ...codec.createHeaders({ style: 'key', secret: 'any' }, '2026-10-21'),
     ...next.headers,
   }
   const base = codec.baseUrl === '' ? ADDRESS : codec.baseUrl

@@ -4,9 +4,9 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { findResponsesWithForeignItems, hideInResponses } from '@tidemark/core/context/context-entry'
+import { findForeignResponseIds, hideResponseParts } from '@tidemark/core/context/context-entry'
 import { buildContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
@@ -54,9 +54,9 @@ async function listStates(file: URL): Promise<readonly (readonly ApiMessage[])[]
 
 function toMessages(session: SessionLog): readonly ApiMessage[] {
   const entries = buildContextView(session).entries.toArray()
-  const foreign = findResponsesWithForeignItems(entries, { vendor: 'openai', account: null })
+  const foreign = findForeignResponseIds(entries, { vendor: 'openai', account: null })
   return toApiMessages(
-    flattenContext({ entries: AppendList.of(hideInResponses(entries, foreign, 'opaque')) }),
+    flattenContext({ entries: AppendList.of(hideResponseParts(entries, foreign, 'opaque')) }),
   )
 }
 

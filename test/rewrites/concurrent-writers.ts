@@ -1,8 +1,8 @@
 /** Two writers on one session that do not know of each other; each may hold a prepared compaction. */
-import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import { type CompactionResult, commitReviewedDraft } from '@tidemark/core/compaction/commit-draft'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
-import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
@@ -47,13 +47,13 @@ export async function prepareDraft(host: RewriteHost): Promise<PreparedDraft> {
   const run = await openRun(host)
   const plan = planCompaction(run.state, MANUAL, { host, compaction: host.compaction })
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await runToEnd(prepareCompaction(run, host.compaction, plan))
+  const draft = await runToEnd(prepareDraftForReview(run, host.compaction, plan))
   if (!draft.ok) throw new Error(draft.message)
   return { run, draft }
 }
 
 export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<CompactionResult> {
-  return runToEnd(commitCompaction(run, host.compaction, draft))
+  return runToEnd(commitReviewedDraft(run, host.compaction, draft))
 }
 
 export async function readLog({ journal }: RewriteHost): Promise<string> {

@@ -3,13 +3,16 @@
 import type { ContextEntry } from '@tidemark/core/context/context-entry'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
-import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights, createEstimator } from '@tidemark/core/tokens/estimator'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { buildSummaryRequest, stripSummaryInput } from '../../packages/core/src/summary/summary-input.ts'
+import {
+  buildDirectSummaryRequest,
+  stripSummaryInput,
+} from '../../packages/core/src/summary/direct-summary-request.ts'
 
-const estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
+const estimator = createEstimator(createDefaultWeights(DEFAULT_POLICY.estimate))
 const summariser = {
   model: 'model-a',
   profile: defineMessagesProfile({}),
@@ -22,7 +25,13 @@ const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 20
 const MOST_PER_RECORD = 12
 
 function sentTokens(entries: readonly ContextEntry[], asText: boolean): number {
-  const { messages } = buildSummaryRequest({ entries, prompt: 'Go.', summariser, tools: [], asText }).payload
+  const { messages } = buildDirectSummaryRequest({
+    entries,
+    prompt: 'Go.',
+    summariser,
+    tools: [],
+    asText,
+  }).payload
   return messages.reduce((sum, { content }) => sum + estimator.content(content), 0)
 }
 

@@ -1,9 +1,9 @@
 /** A process of its own: runs the acts named on its input, prints their outcomes, and releases the session after each. */
 import { createInterface } from 'node:readline'
-import { commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import { commitReviewedDraft } from '@tidemark/core/compaction/commit-draft'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
-import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { runToEnd } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
@@ -20,7 +20,7 @@ async function prepare(): Promise<string> {
   const run = await openRun(host)
   const plan = planCompaction(run.state, MANUAL, { host, compaction: host.compaction })
   if (!plan.ok) return plan.reason
-  const draft = await runToEnd(prepareCompaction(run, host.compaction, plan))
+  const draft = await runToEnd(prepareDraftForReview(run, host.compaction, plan))
   if (!draft.ok) return draft.reason
   prepared = { run, draft }
   return 'ok'
@@ -30,7 +30,7 @@ async function prepare(): Promise<string> {
 async function commit(): Promise<string> {
   if (prepared === null) return 'nothing'
   for (;;) {
-    const end = await runToEnd(commitCompaction(prepared.run, host.compaction, prepared.draft))
+    const end = await runToEnd(commitReviewedDraft(prepared.run, host.compaction, prepared.draft))
     await journal.release(SESSION)
     if (end.ok || end.reason !== 'locked') return end.ok ? 'ok' : end.reason
   }

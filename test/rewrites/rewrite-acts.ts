@@ -9,7 +9,7 @@ import { type FakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
 import { setRecordPin } from '@tidemark/core/turn/pin'
 import { reduceContext } from '@tidemark/core/turn/reduce-context'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
-import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
+import { encodeRequestFragments, joinRequestFragments } from '@tidemark/wire/anthropic/encode-request'
 import { buildNextRequest } from '../../packages/core/src/engine/next-request.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
@@ -69,7 +69,9 @@ export function buildBody(
   if (standing === null) throw new Error('no request was ever sent')
   const { request, findings } = buildNextRequest(state, standing, host)
   return {
-    body: joinEncodedRequest(encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })),
+    body: joinRequestFragments(
+      encodeRequestFragments(toPayload(request), { raw: { messages: listRawTexts(request) } }),
+    ),
     findings,
   }
 }

@@ -1,7 +1,7 @@
 /** Rewrites of every kind one after the other, with turns between them and state that changes. */
 import { compact } from '@tidemark/core/compaction/compact'
 import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'

@@ -1,6 +1,6 @@
 /** A host for tests of rewrites: a model that reads one file a prompt, state outside the log, a fixed summary. */
 
-import type { CompactionServices, SummaryWriter, TurnHost } from '@tidemark/core/engine/host'
+import type { CompactionServices, HostSummaryWriter, TurnHost } from '@tidemark/core/engine/host'
 import type { Clock, Deadlines, IdGenerator, Journal, Model } from '@tidemark/core/engine/ports'
 import { type Block, isToolResult, toBlocks } from '@tidemark/core/log/block'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
@@ -55,7 +55,7 @@ export interface RewriteHostOptions {
   readonly ids?: IdGenerator
   readonly deadlines?: Deadlines
   readonly policy?: DeepPartial<Policy>
-  readonly writeSummary?: SummaryWriter
+  readonly writeSummary?: HostSummaryWriter
   readonly hooks?: CompactionServices['hooks']
   readonly cleanups?: CompactionServices['cleanups']
   readonly carriers?: (state: OutsideState) => readonly ContextSource[]
@@ -111,7 +111,7 @@ export function createCarriers(state: OutsideState): readonly ContextSource[] {
 }
 
 /** Names the number of records, so that summaries of different spans differ. */
-export const writeFixedSummary: SummaryWriter = async ({ span }) =>
+export const writeFixedSummary: HostSummaryWriter = async ({ span }) =>
   `Summary:\n1. Primary Request and Intent: files are read one by one; ${span.summarised.length} records so far.`
 
 /** About 1,300 tokens, different for every file. */

@@ -5,7 +5,7 @@ import type { IdGenerator, Journal, Model } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
-import { createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights } from '@tidemark/core/tokens/estimator'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type fc from 'fast-check'
 import { createTidemark, type ModelChoice, type Session } from 'tidemark'
@@ -72,7 +72,7 @@ function createModelChoice(model: Model): ModelChoice {
     profile: defineMessagesProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
     ...WINDOW,
     priceList: () => null,
-    weights: (policy) => createFixedWeights(policy),
+    weights: (policy) => createDefaultWeights(policy),
     connect: () => model,
     parameters: {},
     notes: [],

@@ -2,7 +2,7 @@
 
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { countMaximumCalls } from '@tidemark/core/testing'
+import { countMaximumSummaryCalls } from '@tidemark/core/testing'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import {
   BAD_SUMMARIZER_NAMES,
@@ -67,7 +67,7 @@ export async function runTrial(trial: Trial): Promise<TrialResult> {
   await trigger(trial, stage)
   const asked = bodies.slice(sent).filter(isSummaryBody)
   expect(new Set(asked).size).toBe(asked.length)
-  expect(asked.length).toBeLessThanOrEqual(countMaximumCalls(DEFAULT_POLICY.compact))
+  expect(asked.length).toBeLessThanOrEqual(countMaximumSummaryCalls(DEFAULT_POLICY.compact))
   expect(asked.length).toBeGreaterThan(0)
   expect(events.some(({ type }) => type === 'reactive-compact')).toBe(isReactive)
   const failed = events.flatMap((event) => (event.type === 'compact-failed' ? [event.refused] : []))

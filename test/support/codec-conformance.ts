@@ -3,8 +3,8 @@ import type { Payload } from '@tidemark/core/context/payload'
 import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
 import { type Block, isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { type JsonObject, parseJson } from '@tidemark/core/log/json'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
-import type { FailedCall } from '@tidemark/wire/failure/classify-failure'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
+import type { FailedResponse } from '@tidemark/wire/failure/classify-failure'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { expect } from 'vitest'
 
@@ -16,7 +16,7 @@ export interface CodecSubject {
   /** How it says that 700 tokens were new, 300 came from its cache and 50 were written. */
   readonly usage: JsonObject
   /** How it says that a prompt is too long. */
-  readonly overflow: FailedCall
+  readonly overflow: FailedResponse
 }
 
 interface ConformanceCase {
@@ -45,17 +45,19 @@ export const CODEC_CASES: readonly ConformanceCase[] = [
   {
     name: 'knows its own path, and no other',
     check({ codec }) {
-      expect(codec.client.matches(codec.paths.reply)).toBe('reply')
-      expect(codec.client.matches(new URL(codec.baseUrl + codec.paths.reply).pathname)).toBe('reply')
-      expect(codec.client.matches('/anything/else')).toBeNull()
+      expect(codec.client.findRouteKind(codec.paths.reply)).toBe('reply')
+      expect(codec.client.findRouteKind(new URL(codec.baseUrl + codec.paths.reply).pathname)).toBe('reply')
+      expect(codec.client.findRouteKind('/anything/else')).toBeNull()
     },
   },
   {
     name: 'encodes the same call to the same bytes, also by extending the request before',
     check({ codec }) {
       expect(encode(codec, CONVERSATION)).toBe(encode(codec, CONVERSATION))
-      const { state } = runAtOnce(codec.encode({ payload: takeMessages(3) }, STREAMED))
-      const extended = runAtOnce(codec.encode({ payload: CONVERSATION }, { ...STREAMED, previous: state }))
+      const { state } = runStepsAtOnce(codec.encode({ payload: takeMessages(3) }, STREAMED))
+      const extended = runStepsAtOnce(
+        codec.encode({ payload: CONVERSATION }, { ...STREAMED, previous: state }),
+      )
       expect(extended.text).toBe(encode(codec, CONVERSATION))
     },
   },
@@ -134,7 +136,7 @@ export const CODEC_CASES: readonly ConformanceCase[] = [
   {
     name: 'reads an error inside a stream as one failure',
     check(subject) {
-      const { refuse, writeErrorEvent } = subject.codec.client
+      const { createErrorBody: refuse, writeErrorEvent } = subject.codec.client
       const event = toBytes(writeErrorEvent(JSON.stringify(refuse(500, 'Something broke'))))
       const ends = listEnds(decodeAll(subject, [event]))
       expect(ends).toMatchObject([{ type: 'reply-failed', failure: { message: /Something broke/ } }])
@@ -174,7 +176,7 @@ export const CODEC_CASES: readonly ConformanceCase[] = [
 const STREAMED = { fields: { stream: true } }
 
 function encode(codec: ProviderCodec, payload: Payload): string {
-  return runAtOnce(codec.encode({ payload }, STREAMED)).text
+  return runStepsAtOnce(codec.encode({ payload }, STREAMED)).text
 }
 
 function takeMessages(count: number): Payload {

@@ -1,9 +1,9 @@
 /** A session of the engine with the simulator as its model: prompt by prompt, with an observation of every call. */
-import type { CacheBreak, OwnRewriteCost } from '@tidemark/core/cache/cache-break'
+import type { CacheBreak, OwnRewriteCost } from '@tidemark/core/cache/cache-break-types'
 import type { CacheForecast } from '@tidemark/core/cache/cache-forecast'
 import type { CacheCheckOutcome } from '@tidemark/core/cache/cache-monitor'
 import { compact } from '@tidemark/core/compaction/compact'
-import type { TracedMessage } from '@tidemark/core/context/flatten'
+import type { TracedMessage } from '@tidemark/core/context/flatten-context'
 import type { Payload } from '@tidemark/core/context/payload'
 import type { CostTotals } from '@tidemark/core/cost/session-cost'
 import type { RewriteEvent, TurnEvent } from '@tidemark/core/engine/events'
@@ -12,7 +12,7 @@ import type { Journal } from '@tidemark/core/engine/ports'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { toBlocks } from '@tidemark/core/log/block'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
 import {
   createFakeClock,
@@ -21,10 +21,10 @@ import {
   runSingleTurn,
   runToEnd,
 } from '@tidemark/core/testing'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { undoRewrite } from '@tidemark/core/turn/undo'
 import type { RequestRecord, Simulator } from '@tidemark/simulator'
-import { encodeRequest, joinEncodedRequest } from '@tidemark/wire/anthropic/encode-request'
+import { encodeRequestFragments, joinRequestFragments } from '@tidemark/wire/anthropic/encode-request'
 import { toRequestHeaders } from '@tidemark/wire/anthropic/headers'
 import { createSimulatedHost, type SimulatedHostOptions, type World } from './simulated-host.ts'
 
@@ -175,7 +175,7 @@ export class SimulatedSession {
   /** The body of the request that a prompt would lead to. It is not sent, though what comes before it is done. */
   async nextBody(prompt: string, host: TurnHost = this.host): Promise<string> {
     for await (const event of runSingleTurn(await this.open(), { prompt }, host))
-      if (event.type === 'request-sent') return joinEncodedRequest(encode(event.request))
+      if (event.type === 'request-sent') return joinRequestFragments(encode(event.request))
     throw new Error('a turn sends a request')
   }
 
@@ -228,7 +228,7 @@ export class SimulatedSession {
     const payload = toPayload(request)
     const { model, system, tools, thinking, betas } = payload
     const fields: Payload = JSON.parse(JSON.stringify({ model, system, tools, thinking, betas }))
-    const body = encodeRequest(
+    const body = encodeRequestFragments(
       { ...fields, messages: payload.messages.slice(0, messages) },
       { raw: { messages: listRawTexts(request).slice(0, messages) } },
     )
@@ -239,7 +239,7 @@ export class SimulatedSession {
         betas: body.betas,
         credentials: { style: 'key', secret: 'any' },
       }),
-      body: joinEncodedRequest(body),
+      body: joinRequestFragments(body),
     })
     const text = await response.text()
     this.requests.pop()
@@ -254,7 +254,7 @@ export class SimulatedSession {
     const { at, tokens } = this.#last
     const ceiling = forecast.basis.now - at < lifeMs ? tokens : 0
     this.calls.push({ ...this.#pending, noted: [], usage, record, forecast, ceiling })
-    this.#last = { at: forecast.basis.now, tokens: countContextTokens(usage) }
+    this.#last = { at: forecast.basis.now, tokens: readReportedContextTokens(usage) }
     this.#pending = NO_PENDING
   }
 }
@@ -301,11 +301,12 @@ function editsIn(message: TracedMessage, index: number): readonly PlacedEdit[] {
   )
 }
 
-function encode(request: AssembledRequest): ReturnType<typeof encodeRequest> {
-  return encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })
+function encode(request: AssembledRequest): ReturnType<typeof encodeRequestFragments> {
+  return encodeRequestFragments(toPayload(request), { raw: { messages: listRawTexts(request) } })
 }
 
 /** Tokens of the prompt that were read from the cache. */
 export const tokensRead = ({ usage }: Pick<ObservedCall, 'usage'>): number => usage.read
 /** Tokens of the whole context. */
-export const contextTokens = ({ usage }: Pick<ObservedCall, 'usage'>): number => countContextTokens(usage)
+export const contextTokens = ({ usage }: Pick<ObservedCall, 'usage'>): number =>
+  readReportedContextTokens(usage)

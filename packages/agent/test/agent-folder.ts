@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { isObject } from '../src/json-value.ts'
-import type { AgentEnvironment } from '../src/tools/agent-environment.ts'
-import { createReadState } from '../src/tools/read-state.ts'
-import { createBackgroundShells } from '../src/tools/shell-process.ts'
+import { createSeenFiles } from '../src/tools/seen-files.ts'
+import { createSessionShells } from '../src/tools/shell-process.ts'
 import type { AgentTool } from '../src/tools/tool-definition.ts'
+import type { ToolEnvironment } from '../src/tools/tool-environment.ts'
 
 export interface ToolAnswer {
   /** The text of the result; pictures and documents are left out. */
@@ -17,7 +17,7 @@ export interface ToolAnswer {
 }
 
 export interface AgentFolder {
-  readonly environment: AgentEnvironment
+  readonly environment: ToolEnvironment
   /** Absolute path of a file in the folder. */
   path(name: string): string
   write(name: string, content: string | Uint8Array): string
@@ -31,21 +31,21 @@ interface ToolCallContext {
 }
 
 /** Creates an empty folder that is removed, and whose commands are ended, when the test ends. */
-export function createAgentFolder(given: Partial<AgentEnvironment> = {}): AgentFolder {
+export function createAgentFolder(given: Partial<ToolEnvironment> = {}): AgentFolder {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-tools-')))
   const cwd = join(root, 'project')
   mkdirSync(cwd)
-  const shells = createBackgroundShells()
+  const shells = createSessionShells()
   onTestFinished(async () => {
     await shells.close()
     rmSync(root, { recursive: true, force: true, maxRetries: 10 })
   })
-  const environment: AgentEnvironment = {
+  const environment: ToolEnvironment = {
     cwd,
     spillFolder: join(root, 'spill'),
     env: process.env,
     now: () => Date.now(),
-    readState: createReadState(cwd),
+    seenFiles: createSeenFiles(cwd),
     shells,
     ...given,
   }

@@ -1,10 +1,10 @@
 import { buildContextView } from '@tidemark/core/context/context-view'
-import { flattenContext } from '@tidemark/core/context/flatten'
+import { flattenContext } from '@tidemark/core/context/flatten-context'
 import { isCompactBoundary, isKnownRecord, isMicrocompactBoundary } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
 import { listRepairs } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { reportSampleSession } from './commands/sample.ts'
+import { createSampleReport } from './commands/sample.ts'
 import { readSampleSession } from './sample-session.ts'
 
 const sample = readSampleSession()
@@ -28,7 +28,7 @@ describe('the sample session', () => {
 })
 
 it('the context shows what was kept and what was cleared', () => {
-  const forms = reportSampleSession(sample).view.map(({ who, form }) => `${who} ${form}`)
+  const forms = createSampleReport(sample).view.map(({ who, form }) => `${who} ${form}`)
   expect(forms.slice(0, 8)).toEqual([
     'boundary verbatim',
     'summary verbatim',
@@ -42,7 +42,7 @@ it('the context shows what was kept and what was cleared', () => {
 })
 
 it('the request takes its prefix from the epoch', () => {
-  const { request } = reportSampleSession(sample)
+  const { request } = createSampleReport(sample)
   expect([request.model, request.max_tokens, request.tools?.length, request.messages.length]).toEqual([
     'claude-sonnet-5-5',
     16_000,

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { Payload } from '@tidemark/core/context/payload'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import { createLogLineReader } from '@tidemark/core/log/decode-log'
@@ -13,7 +13,7 @@ import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 /** The URL works from both `src/` and the built `dist/`, because `sample/` is next to them. */
 const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
-export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
+export const SAMPLE_LOG_PATH: string = fileURLToPath(SAMPLE_URL)
 
 export interface SampleLog {
   readonly records: readonly SessionRecord[]

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { selectExportedData } from '@tidemark/page/server/html-export'
 import { drawPictureCard } from '@tidemark/page/server/picture-card'
-import { findNamedLogs, listDepartures } from 'tidemark/internal'
+import { findNamedLogs, listContextRemovals } from 'tidemark/internal'
 import { inspectFiles, readLog } from 'tidemark/logs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { COMMAND_SAMPLE } from './command-line.ts'
@@ -116,7 +116,7 @@ async function save(lines: readonly Value[]): Promise<SavedFiles | null> {
   if (!log.ok || report === undefined) return null
   const undo = { target: { id: `${MARK}`, kind: 'compact' as const }, why: `The session is open in ${MARK}.` }
   const page = { id: MARK, report, isLive: false, undo }
-  const data = selectExportedData({ page, departures: listDepartures(log), texts: null })
+  const data = selectExportedData({ page, departures: listContextRemovals(log), texts: null })
   return { data: JSON.stringify(data), card: drawPictureCard(report) }
 }
 

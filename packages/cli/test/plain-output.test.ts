@@ -7,7 +7,7 @@ import { createSimulator } from '@tidemark/simulator'
 import { anthropic, createTidemark } from 'tidemark'
 import { afterAll, describe, expect, it } from 'vitest'
 import { main } from '../src/commands/main.ts'
-import { SAMPLE_PATH } from '../src/sample-session.ts'
+import { SAMPLE_LOG_PATH } from '../src/sample-session.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-plain-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
@@ -74,7 +74,7 @@ describe('a log with control characters in every text', () => {
 })
 
 describe('a terminal that shows only ASCII', () => {
-  const logged = readFileSync(SAMPLE_PATH, 'utf8')
+  const logged = readFileSync(SAMPLE_LOG_PATH, 'utf8')
   const helpOf = (name: string): readonly string[] => [name, '--help']
   it.each([
     [['--help']],
@@ -83,8 +83,8 @@ describe('a terminal that shows only ASCII', () => {
     ]),
     [['sample']],
     [['tour']],
-    [['inspect', SAMPLE_PATH]],
-    [['compact', SAMPLE_PATH, '--full']],
+    [['inspect', SAMPLE_LOG_PATH]],
+    [['compact', SAMPLE_LOG_PATH, '--full']],
   ])('gets nothing but ASCII from %j, except for what the log contains', async (args) => {
     const { out, err } = await run(args, { LANG: 'C' })
     const others = `${out}${err}`.match(/[^\n\x20-\x7e]/g) ?? []
@@ -99,15 +99,15 @@ it.each([
   const text = readFileSync(new URL(readme, import.meta.url), 'utf8')
   const [, command = ''] = /tidemark (compact FILE.*?) +#.*writes nothing/.exec(text) ?? []
   const own = join(folder, 'own.jsonl')
-  copyFileSync(SAMPLE_PATH, own)
+  copyFileSync(SAMPLE_LOG_PATH, own)
   const { code } = await run(command.split(' ').map((word) => (word === 'FILE' ? own : word)))
-  expect([code, readFileSync(own, 'utf8')]).toEqual([0, readFileSync(SAMPLE_PATH, 'utf8')])
+  expect([code, readFileSync(own, 'utf8')]).toEqual([0, readFileSync(SAMPLE_LOG_PATH, 'utf8')])
 })
 
 it.each(['inspect', 'compact'])(
   '%s --session with an empty value is wrong use, not every session',
   async (name) => {
-    expect(await run([name, SAMPLE_PATH, '--session', ''])).toEqual({
+    expect(await run([name, SAMPLE_LOG_PATH, '--session', ''])).toEqual({
       code: 2,
       out: '',
       err: `tidemark: option '--session <which>' argument '' is invalid. Expected the number of a session, or the beginning of its id. See tidemark ${name} --help.\n`,
@@ -117,7 +117,7 @@ it.each(['inspect', 'compact'])(
 
 it('the question before a session is changed is not overwritten while the user thinks', async () => {
   const own = join(folder, 'asked.jsonl')
-  const lines = readFileSync(SAMPLE_PATH, 'utf8')
+  const lines = readFileSync(SAMPLE_LOG_PATH, 'utf8')
   writeFileSync(own, lines)
   const written: string[] = []
   const code = await main(['compact', own, '--target', '20000'], {

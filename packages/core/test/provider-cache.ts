@@ -7,7 +7,7 @@
 import type { SentRequest } from '../src/cache/sent-request.ts'
 import type { Payload } from '../src/context/payload.ts'
 import { toBlocks } from '../src/log/block.ts'
-import type { TokenUsage } from '../src/log/model-report.ts'
+import type { TokenUsage } from '../src/log/reply-report.ts'
 
 export interface ProviderCacheOptions {
   /** Tokens that a prefix must have to be cached. */

@@ -1,5 +1,5 @@
 /** Calls into the engine that only tests make: one turn, one fork, one validation, without a session object around them. */
-import type { FlattenedContext } from '../src/context/flatten.ts'
+import type { FlattenedContext } from '../src/context/flatten-context.ts'
 import type { MessageRepair } from '../src/context/message-repair.ts'
 import type { ForkCacheRead, TurnEvent, TurnFailure, TurnOutcome } from '../src/engine/events.ts'
 import type { TurnHost } from '../src/engine/host.ts'
@@ -18,7 +18,7 @@ import type { RawFields } from '../src/policy/provider-spelling.ts'
 import type { AttemptsInput } from '../src/summary/attempt-types.ts'
 import { takeTurn } from '../src/turn/turn.ts'
 import type { Finding } from '../src/validate/findings.ts'
-import { checkMessage, finishCheck, type ValidationState } from '../src/validate/validate.ts'
+import { checkMessage, finishRequestCheck, type ValidationState } from '../src/validate/validate-request.ts'
 
 export interface SingleTurnOptions {
   /** The user's prompt; null to resume an interrupted turn from the log. */
@@ -71,7 +71,7 @@ export function validateContext(
 ): readonly Finding[] {
   let { state } = checked
   for (const { message } of flat.tail) state = checkMessage(state, message)
-  return finishCheck(state, request)
+  return finishRequestCheck(state, request)
 }
 
 /** Lists the repairs made to all messages of a context. */
@@ -80,7 +80,7 @@ export function listRepairs(flat: FlattenedContext): readonly MessageRepair[] {
 }
 
 /** Returns the maximum number of model calls that one summary can cost under this policy. */
-export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
+export function countMaximumSummaryCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
   if (chain.local === 'only') return 0
   const own = 1 + direct.retries + headDrop.retries
   return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own

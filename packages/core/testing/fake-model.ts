@@ -1,5 +1,5 @@
 /** A fake model that streams given replies event by event, as a provider does. */
-import type { Model, ModelCall } from '../src/engine/ports.ts'
+import type { Model, ModelStreamInput } from '../src/engine/ports.ts'
 import {
   addReplyEvent,
   type BlockEnded,
@@ -34,7 +34,7 @@ export interface FakeReply {
 
 export interface FakeModel extends Model {
   /** All model calls made so far. */
-  readonly calls: readonly ModelCall[]
+  readonly calls: readonly ModelStreamInput[]
 }
 
 /**
@@ -42,9 +42,9 @@ export interface FakeModel extends Model {
  * that computes the reply to each model call.
  */
 export function createFakeModel(
-  replies: readonly FakeReply[] | ((call: ModelCall) => FakeReply) = [],
+  replies: readonly FakeReply[] | ((call: ModelStreamInput) => FakeReply) = [],
 ): FakeModel {
-  const calls: ModelCall[] = []
+  const calls: ModelStreamInput[] = []
   return {
     calls,
     async *stream(call) {

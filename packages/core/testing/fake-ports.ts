@@ -8,7 +8,7 @@ import type {
   Clock,
   IdGenerator,
   Journal,
-  JournalState,
+  JournalReadResult,
   NewRecord,
   Signal,
 } from '../src/engine/ports.ts'
@@ -77,13 +77,13 @@ export function createCountingIds(): IdGenerator {
  * In-memory logs keyed by session id, each with the journal that holds its write lock. Several journals that share one
  * store behave like several processes.
  */
-export type FakeStore = Map<string, { readonly lines: string[]; holder: Journal | null }>
+export type FakeJournalStore = Map<string, { readonly lines: string[]; holder: Journal | null }>
 
 /**
  * Creates an in-memory journal (log store) for tests. It has positions, write conflicts and locks like the journal on
  * disk, but it does not check its arguments.
  */
-export function createFakeJournal(store: FakeStore = new Map()): Journal {
+export function createFakeJournal(store: FakeJournalStore = new Map()): Journal {
   const journal: Journal = {
     async read(session, visit, from = 0) {
       const lines = store.get(session)?.lines ?? []
@@ -160,7 +160,7 @@ export async function readAllRecords(
   journal: Journal,
   session: string,
   from?: number,
-): Promise<JournalState & { readonly records: readonly SessionRecord[] }> {
+): Promise<JournalReadResult & { readonly records: readonly SessionRecord[] }> {
   const records: SessionRecord[] = []
   const state = await journal.read(session, (piece) => records.push(...piece), from)
   return { ...state, records }

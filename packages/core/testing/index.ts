@@ -1,7 +1,7 @@
 /** The entry point `@tidemark/core/testing`: builders, generators and fakes for the tests of all packages. */
 
 export {
-  countMaximumCalls,
+  countMaximumSummaryCalls,
   type ForkResult,
   listRepairs,
   runFork,
@@ -16,7 +16,7 @@ export {
   createFakeClock,
   createFakeJournal,
   type FakeClock,
-  type FakeStore,
+  type FakeJournalStore,
   readAllRecords,
   sampleRecord,
   sampleRecords,

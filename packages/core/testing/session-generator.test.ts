@@ -1,4 +1,4 @@
-import { flattenContext } from '@tidemark/core/context/flatten'
+import { flattenContext } from '@tidemark/core/context/flatten-context'
 import { isServerToolUse, isThinkingBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { AssistantRecord, SessionRecord, SystemRecord, UserRecord } from '@tidemark/core/log/record'
 import { createChoices, generateSession, listRepairs } from '@tidemark/core/testing'

@@ -3,7 +3,7 @@
  * interrupted tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds, partial
  * compactions, clearings, undo, and log lines of other programs.
  */
-import { findCutPoints } from '../src/context/flatten.ts'
+import { findCutPoints } from '../src/context/flatten-context.ts'
 import { isToolResult, isToolUse, toBlocks } from '../src/log/block.ts'
 import { isPrompt, type KnownRecord, type SessionRecord } from '../src/log/record.ts'
 import {

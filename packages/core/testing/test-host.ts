@@ -8,13 +8,13 @@ import { NO_RETRIEVAL } from '../src/clearing/clear-candidates.ts'
 import { createToolResultRules } from '../src/clearing/tool-result-index.ts'
 import type { CompactionServices, TurnHost } from '../src/engine/host.ts'
 import type { Deadlines } from '../src/engine/ports.ts'
-import type { PlanContext } from '../src/planner/plan-input.ts'
+import type { ContextPlanInput } from '../src/planner/plan-input.ts'
 import { createPolicy } from '../src/policy/create-policy.ts'
 import type { Policy } from '../src/policy/policy.ts'
 import { scalePolicy } from '../src/policy/scale-policy.ts'
 import type { Switches } from '../src/policy/switches.ts'
 import { orderPromptSections } from '../src/request/system-prompt.ts'
-import { createEstimator, createFixedWeights, type Estimator } from '../src/tokens/estimator.ts'
+import { createDefaultWeights, createEstimator, type Estimator } from '../src/tokens/estimator.ts'
 import { createFakeModel } from './fake-model.ts'
 import { createCountingIds, createFakeClock, createFakeJournal } from './fake-ports.ts'
 
@@ -63,7 +63,7 @@ export function createTestCompaction(
 ): CompactionServices {
   const { policy = createPolicy({}), switches, window = 200_000 } = options
   const { maxOutput = Math.min(64_000, Math.floor((window ?? 0) / 4)) } = options
-  const { estimator = createEstimator(createFixedWeights(policy.estimate)) } = options
+  const { estimator = createEstimator(createDefaultWeights(policy.estimate)) } = options
   const scaled = scalePolicy(policy, { window, maxOutput }, switches)
   return {
     estimator,
@@ -102,11 +102,11 @@ export const COLD_CACHE: CacheTemperature = {
   expiresAt: null,
   ttlMs: 300_000,
   expectedCalls: 0,
-  tokensBehind: () => 0,
+  countTokensToRewrite: () => 0,
 }
 
 /** A session in which nothing was compacted or undone, and no tool call waits for its result. */
-export const EMPTY_PLAN_TRACKING: PlanContext['tracking'] = {
+export const EMPTY_PLAN_TRACKING: ContextPlanInput['tracking'] = {
   failures: 0,
   openCalls: 0,
   waitsForPrompt: false,

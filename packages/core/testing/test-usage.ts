@@ -3,7 +3,7 @@
  * field names and stop reasons of the Messages API are understood too.
  */
 import { isObject } from '../src/log/json.ts'
-import { isReplyStop, type ModelReport, type ReplyStop, type TokenUsage } from '../src/log/model-report.ts'
+import { isReplyStop, type ReplyReport, type ReplyStop, type TokenUsage } from '../src/log/reply-report.ts'
 
 /** Usage as tests write it. */
 export type TestUsage = Partial<TokenUsage> & {
@@ -47,7 +47,7 @@ export function toTestUsage(given: object): TestUsage {
 }
 
 /** Reads usage and stop reason from a message of the fake provider, as a codec does for a real one. */
-export function readTestReport(message: { readonly [field: string]: unknown }): ModelReport {
+export function readTestReport(message: { readonly [field: string]: unknown }): ReplyReport {
   const { usage, stop_reason: word } = message
   return {
     ...(isObject(usage) ? { usage: createUsage(usage) } : {}),

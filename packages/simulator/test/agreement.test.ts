@@ -3,13 +3,13 @@
  * independently from the same facts, so a disagreement means that one of them is wrong.
  */
 import type { Payload } from '@tidemark/core/context/payload'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { createSimulator } from '@tidemark/simulator'
 import { lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { JsonObject } from '../src/protocol/api.ts'
+import type { JsonObject } from '../src/protocol/messages-request.ts'
 import { postMessage } from './ask.ts'
 import { ChoiceTape, type GeneratedRequest, generateRequest } from './payloads.ts'
 

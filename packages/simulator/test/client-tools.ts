@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
-import type { Block, JsonObject, MessageParam } from '../src/protocol/api.ts'
+import type { Block, JsonObject, MessageParam } from '../src/protocol/messages-request.ts'
 
 export type ToolAction = 'read' | 'write' | 'edit' | 'shell' | 'search' | 'todos'
 

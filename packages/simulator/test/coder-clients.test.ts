@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { sampleCases } from '@tidemark/core/testing'
 import { type CoderOptions, createCoder, serve, withSummaries } from '@tidemark/simulator'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Block, type MessageParam, toBlocks } from '../src/protocol/api.ts'
+import { type Block, type MessageParam, toBlocks } from '../src/protocol/messages-request.ts'
 import { CLIENT_STYLES, type ClientStyle, type ClientTools, createClientTools } from './client-tools.ts'
 
 let directory = ''

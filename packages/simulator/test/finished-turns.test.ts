@@ -2,8 +2,8 @@
  * Two places decide when a turn is finished and its thinking removed: the engine, which has to predict it, and the
  * simulator, which does it. The two are written independently, from the same facts.
  */
-import { flattenContext, listTracedMessages } from '@tidemark/core/context/flatten'
-import { isTurnEndingMessage } from '@tidemark/core/log/record'
+import { flattenContext, listTracedMessages } from '@tidemark/core/context/flatten-context'
+import { isNewTurnMessage } from '@tidemark/core/log/record'
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -13,13 +13,13 @@ import {
   listMessageBlocks,
   type MessageParam,
   type RequestBlock,
-} from '../src/protocol/api.ts'
+} from '../src/protocol/messages-request.ts'
 
 const placeOf = ({ message, index }: RequestBlock): string => `${message}.${index}`
 
 /** Where the engine expects thinking to remain: after the newest message that ended a turn. */
 function expectedThinking(messages: readonly MessageParam[]): readonly string[] {
-  const end = messages.findLastIndex(isTurnEndingMessage)
+  const end = messages.findLastIndex(isNewTurnMessage)
   return listMessageBlocks(messages)
     .filter(({ message, block }) => isThinkingBlock(block) && message > end)
     .map(placeOf)

@@ -2,13 +2,13 @@
  * The simulated OpenAI APIs accept every request that the codecs make: of generated sessions at every record, and after a
  * switch from another provider. The simulator shares no code with the codecs, so neither hides a mistake of the other.
  */
-import { findResponsesWithForeignItems, hideInResponses } from '@tidemark/core/context/context-entry'
+import { findForeignResponseIds, hideResponseParts } from '@tidemark/core/context/context-entry'
 import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { countPropertyRuns, generateSession } from '@tidemark/core/testing'
 import { createSimulator } from '@tidemark/simulator'
 import { createChatCodec } from '@tidemark/wire/openai/chat-codec'
@@ -33,9 +33,9 @@ function listStates(numbers: readonly number[]): readonly (readonly ApiMessage[]
     session = appendRecord(session, record)
     view = updateContextView(view, session)
     const entries = view.entries.toArray()
-    const foreign = findResponsesWithForeignItems(entries, { vendor: 'openai', account: null })
+    const foreign = findForeignResponseIds(entries, { vendor: 'openai', account: null })
     const messages = toApiMessages(
-      flattenContext({ entries: AppendList.of(hideInResponses(entries, foreign, 'opaque')) }),
+      flattenContext({ entries: AppendList.of(hideResponseParts(entries, foreign, 'opaque')) }),
     )
     return messages.length === 0 ? [] : [messages]
   })
@@ -62,7 +62,7 @@ describe.each([
       fc.asyncProperty(tape, async (numbers) => {
         for (const messages of listStates(numbers).slice(-6)) {
           const payload = { model, tools: OWN, messages }
-          const { text } = runAtOnce(codec.encode({ payload }, {}))
+          const { text } = runStepsAtOnce(codec.encode({ payload }, {}))
           expect(await post(codec, text), text).toBeNull()
         }
       }),

@@ -1,7 +1,7 @@
 /** Servers that speak Chat Completions, each as it departs from OpenAI. */
 import { createSimulator, type Script, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { toBlocks } from '../src/protocol/api.ts'
+import { toBlocks } from '../src/protocol/messages-request.ts'
 import { tokens } from './ask.ts'
 import { CHAT_FUNCTION, connect, postChat } from './openai-requests.ts'
 

@@ -1,8 +1,8 @@
 /** Requests generated from a list of numbers: most are nearly valid, many have one error. */
 
 import { createSigner } from '../src/context/signatures.ts'
-import type { JsonObject } from '../src/protocol/api.ts'
 import { hashText } from '../src/protocol/clock-and-ids.ts'
+import type { JsonObject } from '../src/protocol/messages-request.ts'
 
 /** Reads a list of numbers as choices. After the last number every choice is the first. */
 export class ChoiceTape {

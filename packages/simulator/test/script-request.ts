@@ -1,6 +1,6 @@
 /** Inputs of a script, with defaults for everything a test does not set. */
 import type { Reply, Script } from '@tidemark/simulator'
-import type { Block, JsonObject, MessageParam } from '../src/protocol/api.ts'
+import type { Block, JsonObject, MessageParam } from '../src/protocol/messages-request.ts'
 import type { ScriptContext, ScriptRequest } from '../src/scripts/script.ts'
 
 export interface RequestOverrides extends Partial<Omit<ScriptRequest, 'messages'>> {

@@ -1,7 +1,7 @@
 /** The built-in scripts in a simulator: their output is valid, cached, compacted and cut short. */
 import { createManualClock, createSimulator, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import type { Block, MessageParam } from '../src/protocol/api.ts'
+import type { Block, MessageParam } from '../src/protocol/messages-request.ts'
 import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS } from '../src/scripts/bad-summarizers.ts'
 import { createCoder } from '../src/scripts/coder.ts'
 import { echo, listToolCalls } from '../src/scripts/script.ts'

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
-import { chooseTerminalWidth, createProcessTerminal, wantsColors } from './terminal.ts'
+import { chooseTerminalWidth, createProcessTerminal, isColorEnabled } from './terminal.ts'
 
 it.each([
   ['a terminal', {}, true, true],
@@ -16,7 +16,7 @@ it.each([
   ['both: NO_COLOR wins', { NO_COLOR: '1', FORCE_COLOR: '1' }, true, false],
   ['CI alone', { CI: 'true' }, false, false],
 ])('%s', (_what, env, isTty, expected) => {
-  expect(wantsColors({ env, isTty })).toBe(expected)
+  expect(isColorEnabled({ env, isTty })).toBe(expected)
 })
 
 it.each([

@@ -183,14 +183,14 @@ function askForKey(
  * Returns true if output should be coloured. `NO_COLOR` turns colours off and `FORCE_COLOR` on (unless `0` or `false`);
  * otherwise colours are on for terminals that support them.
  */
-export function wantsColors({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): boolean {
+export function isColorEnabled({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): boolean {
   if (isSet(env.NO_COLOR)) return false
   if (isSet(env.FORCE_COLOR)) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
   return isTty && env.TERM !== 'dumb'
 }
 
 export function createColors(terminal: Terminal): Colors {
-  return picocolors.createColors(wantsColors(terminal))
+  return picocolors.createColors(isColorEnabled(terminal))
 }
 
 function isSet(value: string | undefined): boolean {

@@ -55,7 +55,7 @@ export {
   toolResult,
   user,
 } from './session/messages.ts'
-export type { NextOptions, NextOutcome } from './session/next.ts'
+export type { NextOptions, NextOutcome } from './session/next-request.ts'
 export type { OpenOptions } from './session/open-session.ts'
 export type { TidemarkOptions } from './session/options.ts'
 export type { CompactOptions } from './session/rewrite.ts'

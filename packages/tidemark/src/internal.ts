@@ -10,34 +10,34 @@ export { findRecordIdProblem } from './compact/compact-log.ts'
 export type {
   CompactionPreview,
   CompactLogRefusal,
+  LogCopy,
   RecordsAndTokens,
-  WrittenLog,
 } from './compact/compact-report.ts'
 export { findOutputProblem, writeLogAndBlobs } from './compact/write-log.ts'
-export { withoutAddedUsage, withUsageAsked } from './dropin/added-usage.ts'
-export { copyHead, isEventStream } from './dropin/client-response.ts'
+export { copyResponseHead, isEventStream } from './dropin/client-response.ts'
+export { withoutAddedUsage, withUsageRequested } from './dropin/stream-usage.ts'
 export {
-  findDepartedText,
-  listDepartedTexts,
-  listDepartures,
-  searchDepartures,
-} from './explore/departures.ts'
+  findRemovedBlockText,
+  listContextRemovals,
+  listRemovedBlockTexts,
+  searchRemovedBlocks,
+} from './explore/context-removals.ts'
 export type {
-  DepartedMatch,
-  Departure,
+  ContextRemoval,
   ListedSession,
-  PolicyResult,
+  PagePolicyReplay,
+  PageUndoOutcome,
+  RemovedBlockMatch,
   RequestContents,
   SessionList,
   SessionOwner,
-  SessionPage,
+  SessionPageData,
   SpendingRow,
+  TeamCacheLoss,
   TeamFigures,
-  TeamKey,
-  TeamLoss,
+  TeamKeySpending,
   TeamViewer,
-  UndoOutcome,
-  UndoState,
+  UndoAvailability,
 } from './explore/page-data.ts'
 export { readRequestDetail } from './explore/request-detail.ts'
 export {
@@ -62,29 +62,29 @@ export { type ClientTidemark, createClientTidemark } from './library/client-tide
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { BlobCopyReport } from './logs/log-blobs.ts'
-export { createLogNotes, followLogNotes, type LogNotes } from './logs/log-notes.ts'
+export { createLogNotes, followLogNotes, type NotesFromLog } from './logs/log-notes.ts'
 export { hasSession, resolveLogPath, type SessionInfo } from './logs/own-sessions.ts'
 export { readLogText } from './logs/read-log.ts'
 export { createRefusalResponse, LIMIT_STATUS } from './models/client-error.ts'
 export { createHttpModel } from './models/http-model.ts'
-export { createModelOfClient, findRouteByPath, PROVIDERS } from './models/providers.ts'
+export { createClientNamedModel, findRouteByPath, PROVIDERS } from './models/providers.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
 export {
   type AdmittedRequest,
   closeServer,
-  createClientHost,
+  createClientServer,
   createUpstreamFinder,
   listenOn,
   PROVIDER_UPSTREAMS,
   type RefusedRequest,
   sendUpstream,
-} from './proxy/client-host.ts'
+} from './proxy/client-server.ts'
 export { serveLoopbackProxy } from './proxy/loopback-proxy.ts'
 export { countBlockTokens, RELATIVE_RATES } from './replay/billed-cache.ts'
-export { collectTextLines, listEditAnchors, listStrings } from './replay/edit-anchors.ts'
-export { createEnginePolicy, SUMMARY_TOKENS } from './replay/engine-policy.ts'
+export { ASSUMED_SUMMARY_TOKENS, createEnginePolicy } from './replay/engine-policy.ts'
 export type { PolicyReplay } from './replay/policy-replay.ts'
 export { type RecordedSession, readRecordedSession } from './replay/recorded-session.ts'
+export { collectTextLines, listReplacedLines, listStrings } from './replay/replaced-lines.ts'
 export {
   isPresetName,
   type LogReplay,
@@ -92,12 +92,12 @@ export {
   replayLog,
 } from './replay/replay-log.ts'
 export {
+  ATTACHED_FILE_PREFIX,
   type BilledRequest,
   createStandInText,
-  FILE_NOTICE,
   listRequestBlocks,
+  type ReplayEnvironment,
   type ReplayedAgent,
-  type ReplayedAgentInput,
   type ReplayedInput,
   type ReplayOptions,
   type ReplayPolicy,

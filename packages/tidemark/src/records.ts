@@ -21,4 +21,4 @@ export {
   type SessionRecord,
 } from '@tidemark/core/log/record'
 export { readCacheLifetime } from '@tidemark/core/tokens/usage'
-export { listConversation } from './session/records.ts'
+export { listConversation } from './session/conversation-records.ts'

@@ -3,7 +3,7 @@ import type { Block } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { fromStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { createCacheReport } from '../src/inspect/cache-breaks.ts'
 import { listConversationCalls } from '../src/inspect/logged-calls.ts'
@@ -17,7 +17,7 @@ export type Fields = { readonly [field: string]: unknown }
 
 /** A log in the making: each line a second after the one before, unless told otherwise. */
 export class LogBuilder {
-  readonly records: LogRecord[] = []
+  readonly records: RecordWithLine[] = []
   seconds = 0
   read = 0
 

@@ -1,12 +1,12 @@
 /** A long generated session as units to append, and the problems of the request that a log of it leads to. */
 
 import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { NewRecord } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
 import { createChoices, generateSession } from '@tidemark/core/testing'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 
 /** Lists of records, each to be appended as one batch, without positions. */

@@ -2,7 +2,7 @@
 import { anthropicCodec } from '@tidemark/wire/anthropic/codec'
 import { anthropic, createTidemark } from 'tidemark'
 import { expect, it } from 'vitest'
-import { recordThenCompact } from '../src/dropin/take.ts'
+import { recordThenCompact } from '../src/dropin/take-request.ts'
 import { findOpenSession } from '../src/library/session.ts'
 
 const MODEL = 'claude-sonnet-5-5'

@@ -1,6 +1,6 @@
 import {
   findJsonMember,
-  findRawBlockTexts,
+  findUnstableBlockTexts,
   findUnstableJsonText,
   formatJsonObject,
   parseJson,
@@ -40,7 +40,7 @@ describe('survives', () => {
       fc.property(jsonText, (text) => {
         const block = `{"type":"x","value":${text}}`
         const raw = findUnstableJsonText(block)
-        expect(findRawBlockTexts(`{"message":{"content":[${block}]}}`)).toEqual(
+        expect(findUnstableBlockTexts(`{"message":{"content":[${block}]}}`)).toEqual(
           raw === undefined ? [] : [{ index: 0, text: raw }],
         )
       }),

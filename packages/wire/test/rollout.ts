@@ -2,7 +2,7 @@
 import type { Damage } from '@tidemark/core/log/decode-log'
 import type { SessionRecord, UserRecord } from '@tidemark/core/log/record'
 import { createLogReader } from '../src/readers/log-format.ts'
-import type { LogFormat, LogMeta, LogRecord } from '../src/readers/log-reader.ts'
+import type { LogFormat, LogMeta, RecordWithLine } from '../src/readers/log-reader.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 
@@ -68,7 +68,7 @@ function usage({ input, cached = 0, output }: Tokens): Payload {
 }
 
 export interface ReadLogResult {
-  readonly records: readonly LogRecord[]
+  readonly records: readonly RecordWithLine[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
 }
@@ -81,7 +81,7 @@ export function readAll(lines: readonly string[], format: LogFormat = 'codex'): 
 }
 
 /** One line for each record: its line number, type, content, and the response it is part of. */
-export function describeRecords(read: readonly LogRecord[]): readonly string[] {
+export function describeRecords(read: readonly RecordWithLine[]): readonly string[] {
   const responses: string[] = []
   return read.flatMap(({ record, line: at }) => {
     const said = describeRecord(record)

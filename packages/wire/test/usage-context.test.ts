@@ -7,22 +7,22 @@ import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { SessionBuilder } from '@tidemark/core/testing'
 import {
   createContextMeter,
+  type MeasureContextOptions,
   measureContextTokens,
-  type ReadMeterOptions,
   updateContextMeter,
 } from '@tidemark/core/tokens/context-meter'
-import { createEstimator, createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights, createEstimator } from '@tidemark/core/tokens/estimator'
 import {
   type ContextTokens,
-  countContextTokens,
-  countOutputTokens,
+  readReportedContextTokens,
+  readReportedOutputTokens,
   startCalibration,
 } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { readAnthropicReport, readAnthropicUsage } from '../src/providers/message-usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
-const estimator = createEstimator(createFixedWeights(policy))
+const estimator = createEstimator(createDefaultWeights(policy))
 
 /** A text that is estimated at so many tokens. */
 const text = (tokens: number): string => 'x'.repeat(4 * tokens)
@@ -43,7 +43,7 @@ function answer(builder: SessionBuilder, id: string, content: readonly Block[], 
   builder.assistant(id, content, measured(id, content, usage))
 }
 
-function asked(builder: SessionBuilder, more: Partial<ReadMeterOptions> = {}): ContextTokens {
+function asked(builder: SessionBuilder, more: Partial<MeasureContextOptions> = {}): ContextTokens {
   return measureContextTokens(updateContextMeter(createContextMeter(estimator), builder.view), {
     calibration: startCalibration({ scale: 1, offset: 0, weight: 1 }),
     policy,
@@ -57,7 +57,7 @@ function asked(builder: SessionBuilder, more: Partial<ReadMeterOptions> = {}): C
 interface Case {
   readonly name: string
   readonly tell: (builder: SessionBuilder) => void
-  readonly question?: Partial<ReadMeterOptions>
+  readonly question?: Partial<MeasureContextOptions>
   readonly tokens: ContextTokens
 }
 
@@ -397,6 +397,6 @@ describe('the figures of a usage', () => {
     ],
   ])('%s', (_, raw, context, output) => {
     const usage = readAnthropicUsage(raw)
-    expect([countContextTokens(usage), countOutputTokens(usage)]).toEqual([context, output])
+    expect([readReportedContextTokens(usage), readReportedOutputTokens(usage)]).toEqual([context, output])
   })
 })

@@ -9,8 +9,8 @@ import { decodeTalkBody, talkDecoder, toTalkFailure } from './talk-stream.ts'
 import { type Answer, LINES_TYPE, type Line, TALK_PATH, type Talk, type Tally, VENDOR } from './words.ts'
 
 const client: ClientCodec = {
-  matches: (path) => (path.endsWith(TALK_PATH) ? 'reply' : null),
-  knowsClient: (headers) => headers.get('x-pass') !== null,
+  findRouteKind: (path) => (path.endsWith(TALK_PATH) ? 'reply' : null),
+  isOwnClient: (headers) => headers.get('x-pass') !== null,
   readRequest,
   writeRequest: ({ text, headers }) => ({ text, headers }),
   writeCount: (body) => body,
@@ -20,7 +20,7 @@ const client: ClientCodec = {
   readConversationNames: (headers) => [headers.get('x-talk')].filter((name) => name !== null),
   isSideCall: ({ tools }) => (tools ?? []).length === 0,
   ping: writeLine({ is: 'hush' }),
-  refuse: (_, words) => ({ trouble: { name: 'muddle', words } }),
+  createErrorBody: (_, words) => ({ trouble: { name: 'muddle', words } }),
   writeErrorEvent: (body) => writeLine({ is: 'trouble', name: 'muddle', words: body }),
   writeReply(reply, isStream) {
     const lines = toLines(reply)
@@ -37,7 +37,7 @@ export const talkCodec: ProviderCodec = {
   baseUrl: 'https://made-up.example',
   paths: { reply: TALK_PATH },
   streamType: LINES_TYPE,
-  authorize: ({ secret }) => ({ 'x-pass': secret, 'content-type': 'application/json' }),
+  createHeaders: ({ secret }) => ({ 'x-pass': secret, 'content-type': 'application/json' }),
   encode: encodeTalk,
   toBody: (payload) => toTalk(payload) as unknown as JsonObject,
   toBodyHeaders: () => ({}),

@@ -1,6 +1,6 @@
 /** Encodes a model call as a request of the made-up provider, and reads entries back into messages. */
 import type { ApiMessage, Payload } from '@tidemark/core/context/payload'
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import {
   type Block,
   isTextBlock,
@@ -11,21 +11,21 @@ import {
   toBlocks,
 } from '@tidemark/core/log/block'
 import { findJsonMember, type JsonObject, parseJson } from '@tidemark/core/log/json'
-import type { Steps } from '@tidemark/core/log/work-steps'
-import type { EncodedRequest, EncodeOptions } from '@tidemark/wire/providers/provider-codec'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import type { EncodeCallOptions, EncodedRequest } from '@tidemark/wire/providers/provider-codec'
 import { type Entry, type Instrument, type Seal, type Talk, VENDOR, type Want } from './words.ts'
 
 type ExactTexts = ReadonlyMap<number, string> | undefined
 
 // biome-ignore lint/correctness/useYield: requests of tests are short, so there is one step.
 export function* encodeTalk(
-  { payload, raw }: ModelCall,
-  { fields = {} }: EncodeOptions,
-): Steps<EncodedRequest> {
+  { payload, raw }: ModelStreamInput,
+  { fields = {} }: EncodeCallOptions,
+): WorkInSteps<EncodedRequest> {
   return { text: JSON.stringify(toTalk(payload, raw, fields)), headers: {}, state: null }
 }
 
-export function toTalk(payload: Payload, raw: ModelCall['raw'] = [], fields: JsonObject = {}): Talk {
+export function toTalk(payload: Payload, raw: ModelStreamInput['raw'] = [], fields: JsonObject = {}): Talk {
   const { model, system = [], tools = [], messages, ...rest } = payload
   const charter = (typeof system === 'string' ? [{ type: 'text', text: system }] : system).map(readText)
   const { stream, ...added } = fields

@@ -18,9 +18,9 @@ import {
   splitJsonObject,
   withJsonMember,
 } from '@tidemark/core/log/json'
-import type { ModelReport, ReplyStop } from '@tidemark/core/log/model-report'
-import { createFailure, type FailedCall } from '@tidemark/wire/failure/classify-failure'
-import type { DecodedBody, ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
+import type { ReplyReport, ReplyStop } from '@tidemark/core/log/reply-report'
+import { createFailure, type FailedResponse } from '@tidemark/wire/failure/classify-failure'
+import type { DecodeBodyResult, ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
 import { toSealedBlock } from './talk-request.ts'
 import type { Answer, Line, Tally, Trouble } from './words.ts'
 
@@ -58,7 +58,7 @@ export const talkDecoder: ReplyDecoder<TalkStream> = {
 }
 
 /** Decodes an answer that is one body. */
-export function decodeTalkBody(text: string): DecodedBody {
+export function decodeTalkBody(text: string): DecodeBodyResult {
   const answer = parseJson(text) as unknown as Answer | undefined
   const lines = Array.isArray(answer?.lines) ? answer.lines : []
   const [, events] = runSteps(INITIAL, lines, applyLine)
@@ -178,7 +178,7 @@ const STOPS: Readonly<Record<string, ReplyStop>> = {
   unwilling: 'refused',
 }
 
-function readTally(because: string, { heard, recalled, spoken }: Tally): ModelReport {
+function readTally(because: string, { heard, recalled, spoken }: Tally): ReplyReport {
   return {
     usage: {
       input: heard - recalled,
@@ -209,7 +209,7 @@ const FAILURES: Readonly<Record<string, ModelFailureKind>> = {
   breathless: 'overloaded',
 }
 
-export function toTalkFailure({ status, body }: FailedCall): ModelFailure {
+export function toTalkFailure({ status, body }: FailedResponse): ModelFailure {
   const { trouble } = (parseJson(body) ?? {}) as { readonly trouble?: Trouble }
   const { name = '', words = body, asked, room } = trouble ?? {}
   const gap =

@@ -1,5 +1,5 @@
 /** The made-up provider as a model of a session, with its server. */
-import { createFixedWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights } from '@tidemark/core/tokens/estimator'
 import { type Coder, createCoder, type Script, withSummaries } from '@tidemark/simulator'
 import type { ModelChoice, RunOptions } from 'tidemark'
 import { createHttpModel } from 'tidemark/internal'
@@ -58,7 +58,7 @@ export function chooseMadeUpModel(
             output: PRICES.spoken,
           }
         : null,
-    weights: createFixedWeights,
+    weights: createDefaultWeights,
     hasTokenizerOf: (model) => model === ENGINE,
     codec: talkCodec,
     connect: ({ session: _, ...settings }) =>

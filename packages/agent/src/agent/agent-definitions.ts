@@ -16,7 +16,7 @@ import {
 } from 'tidemark/project'
 import {
   AGENT_TOOL_NAMES,
-  DEFAULT_AGENT_TYPE,
+  DEFAULT_SUBAGENT_TYPE,
   isPathWithin,
   matchesToolName,
   resolveRealPath,
@@ -49,7 +49,7 @@ const COMMON = { forbiddenTools: [], model: null, window: null, maxTurns: null }
 const BUILT_IN_AGENTS: readonly AgentDefinition[] = [
   {
     ...COMMON,
-    name: DEFAULT_AGENT_TYPE,
+    name: DEFAULT_SUBAGENT_TYPE,
     description: 'Any task of several steps that needs its own context. It has the same tools as you.',
     instructions: 'Do the whole task, and verify the result as far as you can.',
     tools: null,
@@ -130,7 +130,7 @@ function toDefinition({ name, description, body, matter }: FoundPromptFile): Age
 }
 
 /** Returns true if a definition lets its subagents have a tool. That the starting agent has the tool is not checked. */
-export function isToolOfAgent({ tools, forbiddenTools }: AgentDefinition, tool: string): boolean {
+export function canAgentUseTool({ tools, forbiddenTools }: AgentDefinition, tool: string): boolean {
   const isNamed = (name: string): boolean => matchesToolName(name, tool)
   // A definition cannot forbid a part of a tool, so `Bash(rm:*)` forbids Bash.
   const isForbidden = forbiddenTools.some((name) => isNamed(name.replace(/\(.*$/s, '')))
@@ -140,7 +140,7 @@ export function isToolOfAgent({ tools, forbiddenTools }: AgentDefinition, tool: 
 /**
  * Returns the model of a subagent. A larger window than the model's is ignored. Throws a `ToolError` if there is no such model.
  */
-export function chooseAgentModel({ name, model, window }: AgentDefinition, own: ModelChoice): ModelChoice {
+export function chooseSubagentModel({ name, model, window }: AgentDefinition, own: ModelChoice): ModelChoice {
   const chosen = model === null ? own : findModel(name, model, own)
   if (window === null || (chosen.window !== null && chosen.window <= window)) return chosen
   return { ...chosen, window }

@@ -2,15 +2,15 @@
 import type { RunOptions, Session, TidemarkOptions } from 'tidemark'
 
 /** The most turns (calls of the model), tokens and dollars, each optional, as the library takes them. */
-export type Limits = NonNullable<RunOptions['limits']>
+export type UsageLimits = NonNullable<RunOptions['limits']>
 
 /** What was used of turns, tokens and dollars; null where it is unknown, as for dollars without a price. */
-export type Spending = Readonly<Record<keyof Limits, number | null>>
+export type LimitUsage = Readonly<Record<keyof UsageLimits, number | null>>
 
-export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
+export const NO_LIMIT_USAGE: LimitUsage = { turns: 0, tokens: 0, dollars: 0 }
 
 /** Converts the totals of a session, without its subagents. */
-export function readSpending({ calls, tokens, spent }: ReturnType<Session['money']>): Spending {
+export function toLimitUsage({ calls, tokens, spent }: ReturnType<Session['money']>): LimitUsage {
   const all = Object.values(tokens).reduce((sum, count) => sum + count, 0)
   return { turns: calls, tokens: all, dollars: spent.total }
 }
@@ -21,27 +21,27 @@ export function createAgentLimits(
   { records, readMainSpending }: LimitedTeam,
 ): Pick<TidemarkOptions, 'limits'> {
   if (limits === undefined) return {}
-  const others = (): Spending => {
+  const others = (): LimitUsage => {
     const agents = records.list().filter(({ id }) => inherited === undefined || id !== sessionId)
-    const main = inherited === undefined ? NOTHING_SPENT : readMainSpending()
-    return agents.map(({ used = NOTHING_SPENT }) => used).reduce(addSpending, main)
+    const main = inherited === undefined ? NO_LIMIT_USAGE : readMainSpending()
+    return agents.map(({ used = NO_LIMIT_USAGE }) => used).reduce(addSpending, main)
   }
   return { limits: { ...limits, others } }
 }
 
 interface LimitedAgent {
-  readonly limits?: Limits
+  readonly limits?: UsageLimits
   readonly sessionId: string
   /** Given for a subagent. */
   readonly inherited?: object
 }
 
 interface LimitedTeam {
-  readonly records: { list(): readonly { readonly id: string; readonly used?: Spending }[] }
-  readonly readMainSpending: () => Spending
+  readonly records: { list(): readonly { readonly id: string; readonly used?: LimitUsage }[] }
+  readonly readMainSpending: () => LimitUsage
 }
 
-function addSpending(one: Spending, other: Spending): Spending {
+function addSpending(one: LimitUsage, other: LimitUsage): LimitUsage {
   const add = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b)
   return {
     turns: add(one.turns, other.turns),
@@ -64,4 +64,4 @@ export function findLimitsProblem(value: unknown): string | null {
 }
 
 /** The default limits of one run of a subagent, unless the settings or a flag set others. */
-export const SUBAGENT_LIMITS: Limits = { turns: 500 }
+export const DEFAULT_SUBAGENT_LIMITS: UsageLimits = { turns: 500 }

@@ -3,15 +3,15 @@
 import type { ModelChoice, Run, Session, SessionEvent, TidemarkOptions, Tools } from 'tidemark'
 import type { FoundPromptFile } from 'tidemark/project'
 import type { McpServers } from '../mcp/mcp-servers.ts'
-import type { OpenedSandbox } from '../sandbox/sandbox.ts'
-import type { AskUser } from '../tools/agent-environment.ts'
-import { type AgentDefinition, isToolOfAgent } from './agent-definitions.ts'
-import type { Limits, Spending } from './agent-limits.ts'
-import type { LoadedInstructions } from './memory-sources.ts'
+import type { OpenSandboxResult } from '../sandbox/sandbox.ts'
+import type { AskUser } from '../tools/tool-environment.ts'
+import { type AgentDefinition, canAgentUseTool } from './agent-definitions.ts'
+import type { LimitUsage, UsageLimits } from './agent-limits.ts'
+import type { LoadedMemoryFile } from './memory-sources.ts'
 import type { PermissionContext, PermissionMode } from './permissions.ts'
 import type { AgentPrompt } from './prompt-commands.ts'
 import type { AgentSettings } from './settings.ts'
-import type { SubagentEvent, SubagentRecord, SubagentRecords } from './subagent-records.ts'
+import type { SubagentEvent, SubagentRecord, SubagentStore } from './subagent-records.ts'
 
 export interface AgentOptions {
   /** The working directory. */
@@ -43,7 +43,7 @@ export interface AgentOptions {
     file: { readonly path: string; readonly why: string },
   ) => void
   /** Called with each memory file that was read. */
-  readonly onMemoryLoaded?: (file: LoadedInstructions) => void
+  readonly onMemoryLoaded?: (file: LoadedMemoryFile) => void
   /** Called with a sentence for the user, such as that an MCP server could not be started. */
   readonly onNotice?: (message: string) => void
   /** Milliseconds that the first request waits for MCP servers. Default: 3 seconds. */
@@ -56,9 +56,9 @@ export interface AgentOptions {
    */
   readonly waitsForSubagents?: boolean
   /** What the session and its subagents may use in all. Default: no limit. */
-  readonly limits?: Limits
+  readonly limits?: UsageLimits
   /** Limits of one run of a subagent. Default: those of the settings, else 500 turns. */
-  readonly subagentLimits?: Limits
+  readonly subagentLimits?: UsageLimits
   /** What a subagent inherits from the agent that starts it. Absent for the main conversation. */
   readonly inherited?: SubagentInheritance
   /** Further options of the engine, for tests and the tour. */
@@ -77,7 +77,7 @@ export interface SubagentInheritance {
   /** Returns true if the starting agent may have a tool. */
   readonly isOffered: (tool: string) => boolean
   readonly servers: InheritedServers
-  readonly team: SubagentTeam
+  readonly team: SharedSubagentState
 }
 
 /** The MCP servers of the main conversation, with the tools that they have when the subagent starts. */
@@ -90,13 +90,13 @@ export interface InheritedServers {
 }
 
 /** What all subagents of a session share. */
-export interface SubagentTeam {
-  readonly records: SubagentRecords
+export interface SharedSubagentState {
+  readonly records: SubagentStore
   /** The subagents that are working, by id. */
   readonly working: Map<string, WorkingSubagent>
   readonly runHooks: Session['runHooks']
   /** Returns what the main conversation itself has used. */
-  readonly readMainSpending: () => Spending
+  readonly readMainSpending: () => LimitUsage
 }
 
 /** A subagent whose run has not ended. */
@@ -154,7 +154,7 @@ export interface Agent {
   /** Returns the permission mode as it is now. */
   readMode(): PermissionMode
   /** The sandbox for commands, or why the one that the settings want could not be opened; null if they want none. */
-  readonly sandbox: OpenedSandbox | null
+  readonly sandbox: OpenSandboxResult | null
   /** Switches to another permission mode, from the next tool call on. Running subagents follow it. Does nothing in a subagent itself. */
   switchMode(mode: PermissionMode): Promise<void>
   /**
@@ -171,7 +171,7 @@ export interface Agent {
   /** Runs a prompt; null continues an interrupted turn. Without `maxCalls`, the number of calls has no limit. */
   run(
     prompt: string | readonly object[] | null,
-    options?: { signal?: AbortSignal; maxCalls?: number; limits?: Limits; typed?: readonly string[] },
+    options?: { signal?: AbortSignal; maxCalls?: number; limits?: UsageLimits; typed?: readonly string[] },
   ): Run
   /** Runs a shell command of the user in the working directory. Ends it when `signal` is aborted. */
   runShell(
@@ -191,7 +191,7 @@ export interface Agent {
 export function isToolOffered({ toolNames, askUser, inherited }: AgentOptions, name: string): boolean {
   if (name === 'AskUser' && askUser === undefined) return false
   if (inherited === undefined) return toolNames?.includes(name) ?? true
-  return inherited.isOffered(name) && isToolOfAgent(inherited.definition, name)
+  return inherited.isOffered(name) && canAgentUseTool(inherited.definition, name)
 }
 
 /** Returns the environment of commands, hooks and MCP servers: with the variables of the settings, without keys of models. */

@@ -2,12 +2,12 @@
 
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { PERMISSION_HOOK } from '@tidemark/terminal/render/describe-event'
+import { PERMISSION_HOOK_NAME } from '@tidemark/terminal/render/describe-event'
 import type { ContextSource, SessionHooks, TidemarkOptions } from 'tidemark'
 import type { PromptFilePlaces } from 'tidemark/project'
-import type { OpenedSandbox } from '../sandbox/sandbox.ts'
-import type { AgentEnvironment } from '../tools/agent-environment.ts'
+import type { OpenSandboxResult } from '../sandbox/sandbox.ts'
 import { describeToolAccess, resolveRealPath } from '../tools/tool-access.ts'
+import type { ToolEnvironment } from '../tools/tool-environment.ts'
 import {
   type Agent,
   type AgentOptions,
@@ -17,19 +17,19 @@ import {
   type SubagentInheritance,
 } from './agent-options.ts'
 import { formatTrustItem } from './folder-trust.ts'
-import { listGitPrograms } from './git-programs.ts'
+import { listGitTrustItems } from './git-programs.ts'
 import { mayReadUnasked } from './memory-sources.ts'
 import {
   decidePermission,
-  formatAllowedTools,
-  hasRulesOnReading,
+  formatAllowedToolsOption,
+  hasReadRestrictions,
   type PermissionContext,
   PLAN_TOOL,
   REFUSED_BY_USER,
 } from './permissions.ts'
 import { openPlanMode } from './plan-mode.ts'
 import { openPromptCommands, type PromptCommands } from './prompt-commands.ts'
-import { openSessionSandbox } from './sandbox-session.ts'
+import { openSessionSandbox } from './session-sandbox.ts'
 import { findUserSettingsPath } from './settings.ts'
 
 interface SessionPlace {
@@ -41,20 +41,20 @@ interface SessionPlace {
 }
 
 /** What decides about the tool calls of a session, and what else depends on it: sandbox, slash commands, skills and plan mode. */
-export interface OpenPermissions
+export interface ToolPermissions
   extends Pick<Agent, 'expandPrompt' | 'listPromptFiles' | 'switchMode' | 'sandbox'> {
   readonly context: PermissionContext
-  readonly promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'>
+  readonly promptTools: Pick<ToolEnvironment, 'skills' | 'endPlanMode'>
   readonly sources: readonly ContextSource[]
   readonly cleanups: NonNullable<TidemarkOptions['cleanups']>
 }
 
 /** Opens what decides about tool calls: rules, plan mode, sandbox, and slash commands with their rules. Subagents inherit it. */
-export async function openPermissions(options: AgentOptions, place: SessionPlace): Promise<OpenPermissions> {
+export async function openPermissions(options: AgentOptions, place: SessionPlace): Promise<ToolPermissions> {
   if (options.inherited !== undefined) return await inheritPermissions(options, options.inherited, place)
   const { folder, log, ownFolder } = place
   const { settings, home, mode, allowed = [] } = options
-  let sandbox: OpenedSandbox | null = null
+  let sandbox: OpenSandboxResult | null = null
   const plan = await openPlanMode({
     file: join(ownFolder, 'plan-mode.json'),
     given: mode,
@@ -92,7 +92,7 @@ export async function openPermissions(options: AgentOptions, place: SessionPlace
     granted = rules
     return expanded
   }
-  const promptTools: Pick<AgentEnvironment, 'skills' | 'endPlanMode'> = {
+  const promptTools: Pick<ToolEnvironment, 'skills' | 'endPlanMode'> = {
     ...(prompts.skills === null ? {} : { skills: prompts.skills }),
     ...(plan.isUsed ? { endPlanMode: () => plan.end() } : {}),
   }
@@ -118,7 +118,7 @@ function createGitCheck(
 ): NonNullable<PermissionContext['findGitProgram']> {
   return (starts) => {
     const item = [...new Set([folder, ...starts])]
-      .flatMap(listGitPrograms)
+      .flatMap(listGitTrustItems)
       .find((each) => !isItemTrusted(each))
     return item === undefined ? null : formatTrustItem(item).replace(/^git: /, '')
   }
@@ -143,7 +143,7 @@ async function inheritPermissions(
   options: AgentOptions,
   { context: starter, isPlanning }: SubagentInheritance,
   { folder, log, ownFolder }: SessionPlace,
-): Promise<OpenPermissions> {
+): Promise<ToolPermissions> {
   const readableFolders = [...(starter.readableFolders ?? []), ownFolder, log]
   const context: PermissionContext = {
     get rules() {
@@ -232,8 +232,8 @@ export function withQueuedQuestions(options: AgentOptions): AgentOptions {
  * Returns the check that hides files from searches in a folder around them, if a rule denies reading them or requires a question; nothing
  * if no rule does so.
  */
-export function createHiddenFileCheck(context: PermissionContext): Pick<AgentEnvironment, 'isHidden'> {
-  if (!hasRulesOnReading(context.rules)) return {}
+export function createHiddenFileCheck(context: PermissionContext): Pick<ToolEnvironment, 'isHidden'> {
+  if (!hasReadRestrictions(context.rules)) return {}
   const decide = (tool: string, path: string) =>
     decidePermission(tool, { kind: 'read', paths: [path] }, context).decision
   return {
@@ -262,7 +262,7 @@ export function createPermissionOptions(
     readonly permittedWrites: Map<string, string>
     readonly denials: PermissionDenial[]
     readonly isReadOnly: (tool: string) => boolean
-    readonly shells: Pick<AgentEnvironment['shells'], 'folder'>
+    readonly shells: Pick<ToolEnvironment['shells'], 'folder'>
   },
 ): Required<Pick<TidemarkOptions, 'canUseTool'>> & {
   readonly hooks: Pick<SessionHooks, 'permissionRequest'>
@@ -281,7 +281,7 @@ export function createPermissionOptions(
     return { decision, reason }
   }
   const askHook = {
-    name: PERMISSION_HOOK,
+    name: PERMISSION_HOOK_NAME,
     timeoutSeconds: SECONDS_TO_ANSWER,
     async run({ call, reason }: PermissionQuestion, given?: Pick<AbortSignal, 'aborted'>) {
       const signal = given instanceof AbortSignal ? given : undefined
@@ -318,5 +318,5 @@ function explainAllowing(tool: string, suggestions: readonly string[]): string {
     return ' Give the plan as your answer and end your turn: the user can approve it with another --permission-mode.'
   return suggestions.length === 0
     ? ''
-    : ` The user can allow it with ${formatAllowedTools(suggestions)}, or in permissions.allow of the settings.`
+    : ` The user can allow it with ${formatAllowedToolsOption(suggestions)}, or in permissions.allow of the settings.`
 }

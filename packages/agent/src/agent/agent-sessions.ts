@@ -209,7 +209,7 @@ async function readAgentFacts(home: string, id: string): Promise<Partial<AgentFa
 }
 
 /** Stores the working directory of a session, so that `--continue` finds it there. */
-export async function writeAgentFacts(home: string, id: string, folder: string): Promise<void> {
+export async function storeWorkingFolder(home: string, id: string, folder: string): Promise<void> {
   const { folder: own } = sessionPaths(home, id)
   await mkdir(own, { recursive: true, mode: 0o700 })
   const facts: AgentFacts = { folder }
@@ -219,7 +219,7 @@ export async function writeAgentFacts(home: string, id: string, folder: string):
 /**
  * Returns the id of the session to use (the one to resume, the newest one of this folder, or a new one), or why there is none.
  */
-export async function chooseSession(
+export async function chooseSessionId(
   { resume, continue: isContinued }: { readonly resume?: string; readonly continue?: boolean },
   home: string,
   folder: string,

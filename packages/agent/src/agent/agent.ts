@@ -23,10 +23,10 @@ import type { HookSettings } from 'tidemark/project'
 import { isObject, mapStrings } from '../json-value.ts'
 import { type McpServers, openMcpServers } from '../mcp/mcp-servers.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { AgentEnvironment } from '../tools/agent-environment.ts'
-import { createAgentTools, createToolOptions } from '../tools/agent-tools.ts'
-import { createReadState } from '../tools/read-state.ts'
-import { createBackgroundShells } from '../tools/shell-process.ts'
+import { createAgentTools, createToolSessionOptions } from '../tools/agent-tools.ts'
+import { createSeenFiles } from '../tools/seen-files.ts'
+import { createSessionShells } from '../tools/shell-process.ts'
+import type { ToolEnvironment } from '../tools/tool-environment.ts'
 import { createAgentLimits } from './agent-limits.ts'
 import {
   type Agent,
@@ -34,28 +34,28 @@ import {
   createCommandEnvironment,
   type InheritedServers,
   isToolOffered,
-  type SubagentTeam,
+  type SharedSubagentState,
 } from './agent-options.ts'
 import {
   createHiddenFileCheck,
   createPermissionOptions,
-  type OpenPermissions,
   openPermissions,
+  type ToolPermissions,
   withQueuedQuestions,
 } from './agent-permissions.ts'
+import { type AttachedFiles, readMentionedFiles } from './attached-files.ts'
 import {
-  createMemoryHooks,
+  createMemoryHookRunner,
   createMemorySources,
-  type LoadedInstructions,
+  type LoadedMemoryFile,
   mayReadUnasked,
 } from './memory-sources.ts'
 import type { PermissionContext, PermissionMode } from './permissions.ts'
 import { runShellCommand } from './prompt-commands.ts'
-import { type AttachedFiles, readNamedFiles } from './prompt-files.ts'
 import type { AgentSettings } from './settings.ts'
 import type { Subagents } from './subagents.ts'
-import { createSystemPrompt, type PromptFacts } from './system-prompt.ts'
-import { openSubagents } from './task-tools.ts'
+import { createSystemPrompt, type SystemPromptFacts } from './system-prompt.ts'
+import { openSubagentTools } from './task-tools.ts'
 
 /**
  * Opens a session as an agent, or creates it. Returns before MCP servers have started. Throws a `TidemarkError` if the session
@@ -89,7 +89,7 @@ interface SessionParts {
   /** The folder with the files of the session. */
   readonly ownFolder: string
   readonly scratchFolder: string
-  readonly permissions: OpenPermissions
+  readonly permissions: ToolPermissions
   readonly mcp: McpServers | null
 }
 
@@ -100,20 +100,20 @@ async function openSession(
   const { sessionId, inherited } = options
   const { context, sandbox, promptTools, expandPrompt, listPromptFiles, switchMode } = permissions
   const spillFolder = join(ownFolder, 'outputs')
-  const readState = createReadState(folder, join(ownFolder, 'seen-files.jsonl'))
-  const shells = createBackgroundShells()
+  const seenFiles = createSeenFiles(folder, join(ownFolder, 'seen-files.jsonl'))
+  const shells = createSessionShells()
   const denials = inherited?.denials ?? []
   let session: Session | null = null
   const readServers = (): InheritedServers => inherited?.servers ?? shareServers(mcp)
-  const { subagents, taskTools, team, listDefinitions } = await openSubagents(options, {
+  const { subagents, taskTools, team, listDefinitions } = await openSubagentTools(options, {
     ...{ ownFolder, context, denials, readServers, openAgent, findSession: () => session },
   })
   const permittedWrites = new Map<string, string>()
-  const own = { spillFolder, readState, shells, permittedWrites, ...promptTools }
+  const own = { spillFolder, seenFiles, shells, permittedWrites, ...promptTools }
   const tools = offerTools(options, context, own, taskTools)
-  const { onMemoryLoaded, waitForHooks } = createMemoryHooks(() => session, options.onMemoryLoaded)
+  const { onMemoryLoaded, waitForHooks } = createMemoryHookRunner(() => session, options.onMemoryLoaded)
   const isReadOnly = (tool: string): boolean => (inherited?.servers ?? mcp)?.isReadOnly(tool) === true
-  const parts = { folder, log, scratchFolder, tools: Object.keys(tools), readState, shells, isReadOnly }
+  const parts = { folder, log, scratchFolder, tools: Object.keys(tools), seenFiles, shells, isReadOnly }
   const tidemark = createAgentEngine(options, { ...parts, permissions, subagents, onMemoryLoaded, mcp, team })
   const asked = { denials, isReadOnly, shells, permittedWrites }
   const { hooks, canUseTool } = createPermissionOptions(options, context, asked)
@@ -132,12 +132,12 @@ async function openSession(
     toolNames: [...Object.keys(tools), HISTORY_TOOL],
     isPlanning: () => context.mode === 'plan',
     readMode: () => context.mode,
-    expandPrompt: attachFiles(expandPrompt, options, { context, readState }),
+    expandPrompt: attachFiles(expandPrompt, options, { context, seenFiles }),
     listServerTools: () => Object.keys(mcp?.tools() ?? {}),
     run(prompt, runOptions) {
       mcp?.restart()
       const run = runPrompt(session, options, { maxCalls: NO_CALL_LIMIT, ...runOptions, prompt })
-      forgetReadsOfStopped(run, readState)
+      forgetReadsOfStopped(run, seenFiles)
       return run
     },
     runShell: (command, signal) =>
@@ -168,11 +168,11 @@ function runPrompt(
 function attachFiles(
   expandPrompt: Agent['expandPrompt'],
   options: AgentOptions,
-  parts: Parameters<typeof readNamedFiles>[1],
+  parts: Parameters<typeof readMentionedFiles>[1],
 ): Agent['expandPrompt'] {
   if (options.inherited !== undefined || !isToolOffered(options, 'Read')) return expandPrompt
   return async (prompt, signal) =>
-    withPromptFiles(await expandPrompt(prompt, signal), await readNamedFiles(prompt, parts))
+    withPromptFiles(await expandPrompt(prompt, signal), await readMentionedFiles(prompt, parts))
 }
 
 /** Adds the files that a prompt names, after the prompt's own text. */
@@ -212,8 +212,8 @@ async function createSessionFolder(path: string, home: string): Promise<void> {
 }
 
 /** After a turn was stopped, results of its reads may be missing from the context, so no text counts as still shown there. */
-function forgetReadsOfStopped({ outcome }: Run, readState: ReturnType<typeof createReadState>): void {
-  const forgetShown = () => readState.forget({ kind: 'aborted', toolUseIds: [], filePaths: [] })
+function forgetReadsOfStopped({ outcome }: Run, seenFiles: ReturnType<typeof createSeenFiles>): void {
+  const forgetShown = () => seenFiles.forget({ kind: 'aborted', toolUseIds: [], filePaths: [] })
   outcome.then(({ ok }) => ok || forgetShown(), forgetShown)
 }
 
@@ -221,8 +221,8 @@ function offerTools(
   options: AgentOptions,
   context: PermissionContext,
   parts: Pick<
-    AgentEnvironment,
-    'spillFolder' | 'readState' | 'shells' | 'permittedWrites' | 'skills' | 'endPlanMode'
+    ToolEnvironment,
+    'spillFolder' | 'seenFiles' | 'shells' | 'permittedWrites' | 'skills' | 'endPlanMode'
   >,
   taskTools: Tools,
 ): Tools {
@@ -272,17 +272,17 @@ const HISTORY_TOOL = 'history'
 
 const NO_CALL_LIMIT = Number.MAX_SAFE_INTEGER
 
-interface EngineParts extends Pick<AgentEnvironment, 'readState' | 'shells'> {
+interface EngineParts extends Pick<ToolEnvironment, 'seenFiles' | 'shells'> {
   readonly folder: string
   readonly log: string
   readonly scratchFolder: string
   readonly tools: readonly string[]
   readonly isReadOnly: (tool: string) => boolean
-  readonly permissions: OpenPermissions
+  readonly permissions: ToolPermissions
   readonly subagents: Subagents | null
-  readonly onMemoryLoaded: (file: LoadedInstructions) => void
+  readonly onMemoryLoaded: (file: LoadedMemoryFile) => void
   readonly mcp: McpServers | null
-  readonly team: SubagentTeam
+  readonly team: SharedSubagentState
 }
 
 function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark {
@@ -290,7 +290,7 @@ function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark 
   const { model, home, settings, env, askUser, engine, inherited } = options
   const source = inherited === undefined ? 'repl_main_thread' : `agent:${inherited.definition.name}`
   const scope = inherited === undefined ? 'main' : source
-  const { policy, cleanups, carriers } = createToolOptions({ ...parts, scope })
+  const { policy, cleanups, carriers } = createToolSessionOptions({ ...parts, scope })
   return createTidemark({
     model,
     home,
@@ -330,7 +330,7 @@ function createAgentEngine(options: AgentOptions, parts: EngineParts): Tidemark 
 function describePrompt(
   options: AgentOptions,
   { folder, scratchFolder, tools, mcp }: EngineParts,
-): PromptFacts {
+): SystemPromptFacts {
   const { model, env, settings, askUser, appendedPrompt, inherited } = options
   const instructions = inherited?.servers.instructions ?? null
   return {

@@ -6,11 +6,11 @@
 import { describeEvent } from '@tidemark/terminal/render/describe-event'
 import { formatCost } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
-import { formatExactly, sanitizeLines, sanitizeText } from '@tidemark/terminal/render/text'
+import { escapeForApproval, removeControlCharacters, toSafeLine } from '@tidemark/terminal/render/text'
 import { createColors, type Terminal } from '@tidemark/terminal/terminal'
 import type { RunOutcome, SessionEvent } from 'tidemark'
 import type { Agent } from './agent-options.ts'
-import { formatAllowedTools, PLAN_TOOL } from './permissions.ts'
+import { formatAllowedToolsOption, PLAN_TOOL } from './permissions.ts'
 import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -76,11 +76,11 @@ export function createChatOutput(format: OutputFormat, terminal: Terminal): Chat
 }
 
 function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agent, terminal: Terminal): void {
-  if (outcome.ok) terminal.write(`${sanitizeLines(outcome.text).trimEnd()}\n`)
-  else terminal.warn(`tidemark: ${sanitizeText(outcome.message)}\n`)
+  if (outcome.ok) terminal.write(`${removeControlCharacters(outcome.text).trimEnd()}\n`)
+  else terminal.warn(`tidemark: ${toSafeLine(outcome.message)}\n`)
   // A rule with characters that a terminal hides cannot be copied from there, so it is left out.
   const rules = [...new Set(denials.flatMap(({ suggestions }) => suggestions))].filter(
-    (rule) => formatExactly(rule) === rule,
+    (rule) => escapeForApproval(rule) === rule,
   )
   if (denials.length === 0) return
   const isPlanWaiting = isPlanning() && denials.some(({ tool }) => tool === PLAN_TOOL)
@@ -89,7 +89,7 @@ function printAnswer(outcome: RunOutcome, { denials, session, isPlanning }: Agen
       `tidemark: The plan waits for your approval. To approve it: tidemark chat --resume ${session.id} -p "Carry out the plan." --permission-mode accept-edits\n`,
     )
   const calls = denials.length === 1 ? '1 tool call was' : `${denials.length} tool calls were`
-  const advice = rules.length === 0 ? '' : ` To allow them: ${formatAllowedTools(rules)}`
+  const advice = rules.length === 0 ? '' : ` To allow them: ${formatAllowedToolsOption(rules)}`
   terminal.warn(`tidemark: ${calls} refused.${advice}\n`)
 }
 
@@ -262,12 +262,12 @@ export function describeProgress(event: SessionEvent): string | null {
     case 'tool-started': {
       const { name, input } = event.call
       const subject = Object.values(input as object).find((value) => typeof value === 'string')
-      return sanitizeText(`${name} ${subject ?? ''}`.trim())
+      return toSafeLine(`${name} ${subject ?? ''}`.trim())
     }
     case 'phase':
       return event.phase === 'done' ? null : `${event.phase} …`
     case 'retrying':
-      return `${sanitizeText(event.cause.message)}; trying again (${event.attempt}) …`
+      return `${toSafeLine(event.cause.message)}; trying again (${event.attempt}) …`
     case 'compact':
       return 'compacted'
     default:

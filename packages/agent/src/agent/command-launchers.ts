@@ -4,7 +4,7 @@ import { LAUNCHERS, type Launcher } from './command-table.ts'
 import { type CommandWord, isAssignment } from './command-words.ts'
 
 /** What a part of a command runs. */
-export interface Launch {
+export interface LaunchedPrograms {
   /** The words from the program on, without assignments, shell keywords, and launchers with their options. */
   readonly own: readonly CommandWord[]
   /**
@@ -20,7 +20,7 @@ export interface Launch {
 const MOST_PROGRAMS = 12
 
 /** Finds all commands that the words of a part may run, through launchers such as `sudo` and `xargs`. */
-export function analyzeLaunch(words: readonly CommandWord[]): Launch {
+export function findLaunchedPrograms(words: readonly CommandWord[]): LaunchedPrograms {
   const starts = [skipAssignments(words, 0)]
   let isCertain = true
   let own = starts[0] ?? 0

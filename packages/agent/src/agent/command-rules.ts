@@ -7,9 +7,14 @@ import { dirname, isAbsolute, join, relative } from 'node:path'
 import { matchesStars } from 'tidemark/tools'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
-import { analyzeLaunch, type Launch } from './command-launchers.ts'
-import { CONTROL_KEYWORDS, EVALUATING_BUILTINS, PRINTERS, SHELL_CHANGERS } from './command-table.ts'
-import { dropNeutralWords, findLongestRow, findProgramRow, isKnownUse, isOption } from './command-use.ts'
+import { findLaunchedPrograms, type LaunchedPrograms } from './command-launchers.ts'
+import {
+  CONTROL_KEYWORDS,
+  EVALUATING_BUILTINS,
+  PRINTING_PROGRAMS,
+  STATE_CHANGING_BUILTINS,
+} from './command-table.ts'
+import { dropNeutralWords, findLongestRow, findProgramRow, isKnownUse, mayBeOption } from './command-use.ts'
 import {
   type CommandPart,
   type CommandWord,
@@ -31,7 +36,7 @@ export interface AnalyzedCommand {
 
 /** A part of a command with what it runs. */
 export interface LaunchedPart extends CommandPart, Pick<AnalyzedCommand, 'listMentioned'> {
-  readonly launch: Launch
+  readonly launch: LaunchedPrograms
 }
 
 /** The folder in which a command starts and the working directory to which rules without a folder belong. */
@@ -58,7 +63,7 @@ export function analyzeCommand(command: string): AnalyzedCommand {
   const parsed = parseCommand(command)
   const parts = parsed.parts.map((part) => ({
     ...part,
-    launch: analyzeLaunch(part.words),
+    launch: findLaunchedPrograms(part.words),
     listMentioned: createMentions(() => joinWords(part.words)),
   }))
   const isOpaque = (part: LaunchedPart): boolean =>
@@ -102,7 +107,7 @@ function readsArgumentsAgain({ launch: { own } }: LaunchedPart): boolean {
 function changesShell({ launch: { own } }: LaunchedPart): boolean {
   const [program, first] = own
   if (program === undefined || (program.text === 'printf' && /^-./.test(first?.text ?? ''))) return true
-  return SHELL_CHANGERS.has(program.text)
+  return STATE_CHANGING_BUILTINS.has(program.text)
 }
 
 /** Returns the folder of each part: after `cd NAME &&` at the beginning, that folder. These `cd` parts are left out. */
@@ -177,7 +182,7 @@ export function allowsCommand(
 
 /** Returns true if a part only prints words and the last exit code, as in `echo $?`. */
 function isPrinting({ words, end }: CommandPart): boolean {
-  if (!PRINTERS.has(words[0]?.raw ?? '') || /^\|&?$/.test(end)) return false
+  if (!PRINTING_PROGRAMS.has(words[0]?.raw ?? '') || /^\|&?$/.test(end)) return false
   return words.every(({ raw, isExpanded }) => !isExpanded || !/[$*?[`]/.test(raw.replaceAll('$?', '')))
 }
 
@@ -195,7 +200,7 @@ function isPartAllowed(patterns: readonly string[], part: PlacedPart): boolean {
 function allowsPart(pattern: string, { words, text }: CommandPart, place: string | null): boolean {
   const isPlaced = place !== null && place !== '' && pattern.startsWith(place)
   const own = isPlaced ? pattern.slice(place.length) : pattern
-  if (!matchesCommand(own, text)) return false
+  if (!matchesCommandPattern(own, text)) return false
   const row = findProgramRow(words)
   if (!isPlaced && place !== '' && row?.isForEveryFolder !== true) return false
   return !own.includes('*') || isKnownUse(words, countNamedWords(own), row)
@@ -210,7 +215,7 @@ function countNamedWords(pattern: string): number {
 }
 
 /** Returns true if a command begins with the words of `npm test:*`, fits the stars of `npm run *`, or is exactly the pattern. */
-export function matchesCommand(pattern: string, command: string): boolean {
+export function matchesCommandPattern(pattern: string, command: string): boolean {
   if (pattern.endsWith(':*')) {
     const start = pattern.slice(0, -2)
     return command === start || command.startsWith(`${start} `)
@@ -250,7 +255,7 @@ function suggestPattern(part: PlacedPart): string | null {
   const found = findLongestRow(words)
   const count = found === null ? 0 : found.count + (found.row.namedWords ?? 0)
   const named = words.slice(0, count)
-  const isNamed = found !== null && named.length === count && !named.slice(found.count).some(isOption)
+  const isNamed = found !== null && named.length === count && !named.slice(found.count).some(mayBeOption)
   const isPrefix = isNamed && found.row.isSuggested !== false && named.every(({ isExpanded }) => !isExpanded)
   const before = found?.row.isForEveryFolder === true ? '' : place
   const prefix = `${before}${named.map(({ raw }) => raw).join(' ')}:*`

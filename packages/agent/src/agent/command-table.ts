@@ -372,7 +372,7 @@ export const NEUTRAL_OPTIONS: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /** Programs that only print or do nothing. In a chain, they need no rule of their own. */
-export const PRINTERS: ReadonlySet<string> = new Set(['echo', 'true', 'false', ':'])
+export const PRINTING_PROGRAMS: ReadonlySet<string> = new Set(['echo', 'true', 'false', ':'])
 
 /** A program that runs the command in its own words. Options are separated by blanks. */
 export interface Launcher {
@@ -432,7 +432,7 @@ export const LAUNCHERS: ReadonlyMap<string, Launcher> = new Map(
 )
 
 /** Pattern for names of programs that run their words or their input, as a shell does: also `ssh`, `watch`, `at`. */
-export const SHELLS =
+export const SHELL_LIKE_PROGRAMS =
   /^(?:(?:r?ba|da|z|k|mk|fi|c|tc|a)?sh|su|runuser|ssh|eval|trap|parallel|watch|script|at|batch|expect)$/
 
 /** Pattern for names of programs that run code in their words, as `node -e` does. */
@@ -443,8 +443,8 @@ export const INTERPRETERS =
 const FILE_RUNNERS = /^(?:source|\.|run-parts|electron|go|dotnet)$/
 
 /** Returns true for the name of a program that runs its words, its input, or given files. */
-export function isRunner(name: string): boolean {
-  return SHELLS.test(name) || INTERPRETERS.test(name) || FILE_RUNNERS.test(name)
+export function isCodeRunner(name: string): boolean {
+  return SHELL_LIKE_PROGRAMS.test(name) || INTERPRETERS.test(name) || FILE_RUNNERS.test(name)
 }
 
 /** Matches variables in a text whose values do not influence what a command runs. */
@@ -456,7 +456,7 @@ export const CONTROL_KEYWORDS: ReadonlySet<string> = new Set(
 )
 
 /** Builtins that change what later parts of the same command run. */
-export const SHELL_CHANGERS: ReadonlySet<string> = new Set(
+export const STATE_CHANGING_BUILTINS: ReadonlySet<string> = new Set(
   'read declare typeset local export readonly let unset mapfile readarray wait getopts hash alias unalias enable set shopt source . eval exec trap bind complete'.split(
     ' ',
   ),

@@ -1,6 +1,6 @@
 /** Decides by the table whether a program is used in a known way: its words do no more than the program's name says. */
 import { basename } from 'node:path'
-import { analyzeLaunch } from './command-launchers.ts'
+import { findLaunchedPrograms } from './command-launchers.ts'
 import {
   KNOWN_PROGRAMS,
   NEUTRAL_OPTIONS,
@@ -38,7 +38,7 @@ export function findProgramRow(words: readonly CommandWord[]): ProgramUse | null
 function findUse(words: readonly CommandWord[]): { readonly row: ProgramUse | null; readonly count: number } {
   const direct = findLongestRow(words)
   if (direct !== null) return direct
-  const { own, programs } = analyzeLaunch(words)
+  const { own, programs } = findLaunchedPrograms(words)
   const first = programs[0] ?? []
   // A launcher with its own rows, such as npx, is judged by those.
   const program = isKnownProgram(first) && findLongestRow(own) === null ? first : own
@@ -54,7 +54,7 @@ function isKnownProgram([program]: readonly CommandWord[]): boolean {
 }
 
 /** Returns true if the table lists the program and all its options, so that a part runs this program only and nothing else. */
-export function isTableUse(words: readonly CommandWord[]): boolean {
+export function isListedUse(words: readonly CommandWord[]): boolean {
   const found = findLongestRow(words)
   return found !== null && isKnownUse(words, found.count, found.row)
 }
@@ -80,7 +80,7 @@ const QUESTION = /^(?:--version|--help|-[vV])$/
 /** Returns true if the program has no subcommands, or if the rule names the subcommand. */
 function namesSubcommand([program, next]: readonly CommandWord[], named: number): boolean {
   if (program === undefined || !PROGRAMS_WITH_SUBCOMMANDS.has(basename(program.text))) return true
-  return next === undefined || (named > 1 && !isOption(next))
+  return next === undefined || (named > 1 && !mayBeOption(next))
 }
 
 interface ReadUse {
@@ -98,12 +98,12 @@ interface ReadUse {
 function readUse(words: readonly CommandWord[], named: number, row: ProgramUse): ReadUse | null {
   const operands: CommandWord[] = []
   const firsts: CommandWord[] = []
-  const judged = words.filter((word, index) => index >= named && !isOption(word))
+  const judged = words.filter((word, index) => index >= named && !mayBeOption(word))
   const scripts = row.firstOptions?.split(' ') ?? []
   let count = 0
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? EMPTY
-    if (!isOption(word)) {
+    if (!mayBeOption(word)) {
       if (word.text === '--') continue
       count += 1
       if (index >= named) operands.push(word)
@@ -116,9 +116,9 @@ function readUse(words: readonly CommandWord[], named: number, row: ProgramUse):
     if (!option.takesNext) continue
     const value = words[index + 1]
     // If the option takes no value in this version of the program, that word would be an option: `git diff -U --output=x`.
-    if (value !== undefined && isOption(value) && index + 1 >= named) return null
+    if (value !== undefined && mayBeOption(value) && index + 1 >= named) return null
     const isPositional = row.first !== undefined || row.maxOperands !== undefined
-    if (isPositional && (value === undefined || isOption(value) || value.isExpanded)) return null
+    if (isPositional && (value === undefined || mayBeOption(value) || value.isExpanded)) return null
     if (isScript && value !== undefined) firsts.push(value)
     index += 1
   }
@@ -137,7 +137,7 @@ function hasKnownOperands({ operands, firsts, judged, count }: ReadUse, row: Pro
 }
 
 /** Returns true if a word is an option, or may become one when the shell expands it. */
-export function isOption({ text, mayBecomeOption }: CommandWord): boolean {
+export function mayBeOption({ text, mayBecomeOption }: CommandWord): boolean {
   return mayBecomeOption || (text.startsWith('-') && text !== '-' && text !== '--')
 }
 
@@ -197,7 +197,7 @@ export function dropNeutralWords<Part extends CommandPart>(part: Part): Part {
   const [launcher, time, next] = part.words
   const isTimed =
     launcher?.raw === 'timeout' && /^\d+(?:\.\d+)?[smhd]?$/.test(time?.raw ?? '') && next !== undefined
-  const words = isTimed && !isOption(next) ? part.words.slice(2) : part.words
+  const words = isTimed && !mayBeOption(next) ? part.words.slice(2) : part.words
   const neutral = NEUTRAL_OPTIONS.get(words[0]?.text ?? '') ?? []
   let count = 1
   while (neutral.includes(words[count]?.raw ?? '')) count += 1

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { formatExactly } from '@tidemark/terminal/render/text'
+import { escapeForApproval } from '@tidemark/terminal/render/text'
 import { writeFileAtomic } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
 
@@ -61,7 +61,7 @@ function findTrustFile(home: string, realFolder: string): string {
 }
 
 /** Reads what the user has trusted in a folder. A file that cannot be read trusts nothing. */
-export async function readTrust(home: string, folder: string): Promise<FolderTrust> {
+export async function readFolderTrust(home: string, folder: string): Promise<FolderTrust> {
   const real = await findRealFolder(folder)
   const stored = await readTrustFile(findTrustFile(home, real))
   const isHere = stored?.folder === real
@@ -147,6 +147,7 @@ export async function listTrustedFolders(home: string): Promise<readonly string[
 
 /** Formats an item for the user who must decide about it: completely, and with hidden characters made visible. */
 export function formatTrustItem({ setting, parts, files = [] }: TrustItem): string {
-  const names = files.length === 0 ? '' : ` [runs ${files.map(({ path }) => formatExactly(path)).join(', ')}]`
-  return `${setting}: ${parts.map(formatExactly).join(' ')}${names}`
+  const names =
+    files.length === 0 ? '' : ` [runs ${files.map(({ path }) => escapeForApproval(path)).join(', ')}]`
+  return `${setting}: ${parts.map(escapeForApproval).join(' ')}${names}`
 }

@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { isFile } from '../tools/tool-access.ts'
 
 /** A variable in a Git configuration file. */
-export interface ConfigEntry {
+export interface GitConfigEntry {
   /** Section and name in lower case, with the subsection between them: `remote.origin.url`. */
   readonly key: string
   readonly section: string
@@ -19,7 +19,7 @@ const HEADER = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
 const VARIABLE = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*)|[#;].*)?$/
 
 /** Parses configuration text. A line that cannot be read becomes an entry without section and name. */
-function readGitConfig(text: string): readonly ConfigEntry[] {
+function readGitConfig(text: string): readonly GitConfigEntry[] {
   let section = ''
   let subsection = ''
   return text
@@ -58,7 +58,7 @@ export function listGitConfigPaths(gitFolder: string): readonly string[] {
 interface ConfigFile {
   readonly file: string
   /** Null if the file cannot be read, or if it exceeds the limit of what is read. */
-  readonly entries: readonly ConfigEntry[] | null
+  readonly entries: readonly GitConfigEntry[] | null
 }
 
 /** Maximum characters of configuration that are read. */
@@ -78,14 +78,14 @@ export function* readGitConfigFiles(given: readonly string[], home: string | nul
     if (characters > MOST_CHARACTERS) return
     for (const { section, name, value } of entries ?? []) {
       const isInclude = section.startsWith('include') && name === 'path'
-      const included = isInclude ? resolveConfigPath(value, dirname(file), home) : null
+      const included = isInclude ? resolveGitConfigPath(value, dirname(file), home) : null
       if (included !== null) files.add(included)
     }
   }
 }
 
 /** Returns the path that a value names; null for one that begins with `~/` if `home` is null, and for `~user` and `%(prefix)`. */
-export function resolveConfigPath(value: string, base: string, home: string | null): string | null {
+export function resolveGitConfigPath(value: string, base: string, home: string | null): string | null {
   if (!/^[~%]/.test(value)) return resolve(base, value)
   return home !== null && value.startsWith('~/') ? join(home, value.slice(2)) : null
 }
@@ -93,13 +93,13 @@ export function resolveConfigPath(value: string, base: string, home: string | nu
 /** Returns the nearest folder, upwards, that is or contains a repository, as Git searches for one; null if there is none. */
 export function findRepository(folder: string): string | null {
   for (let each = folder; ; each = dirname(each)) {
-    if (existsSync(join(each, '.git')) || isRepository(each)) return each
+    if (existsSync(join(each, '.git')) || isGitFolder(each)) return each
     if (each === dirname(each)) return null
   }
 }
 
 /** Returns true if the folder itself is a Git folder, as `.git` or a bare repository is. */
-export function isRepository(folder: string): boolean {
+export function isGitFolder(folder: string): boolean {
   const has = (name: string): boolean => existsSync(join(folder, name))
   return has('HEAD') && (has('commondir') || (has('objects') && has('refs')))
 }
@@ -136,7 +136,7 @@ const knownLinks = new Map<string, { readonly version: string; readonly links: r
  * Git looks into these, even if nothing else names them. Empty for an unreadable index, because Git cannot read it either. Cached
  * by file version.
  */
-export function listLinkedRepositories(gitFolder: string): readonly string[] {
+export function listSubmodulePaths(gitFolder: string): readonly string[] {
   const names = existsSync(gitFolder) ? readdirSync(gitFolder) : []
   return names
     .filter((name) => /^(?:index$|sharedindex\.)/.test(name))

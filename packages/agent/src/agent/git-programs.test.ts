@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { listGitPrograms } from './git-programs.ts'
+import { listGitTrustItems } from './git-programs.ts'
 import { decidePermission, NO_RULES, type PermissionMode } from './permissions.ts'
 
 function createFolder(files: Readonly<Record<string, string>>): string {
@@ -106,7 +106,7 @@ function decide(folder: string, command: string, allow: readonly string[], mode:
     { kind: 'execute', paths: [], command },
     {
       ...{ rules: { ...NO_RULES, allow }, mode, folder, home: '/users/ann' },
-      findGitProgram: (starts) => (starts.flatMap(listGitPrograms).length === 0 ? null : 'a program'),
+      findGitProgram: (starts) => (starts.flatMap(listGitTrustItems).length === 0 ? null : 'a program'),
     },
   )
 }
@@ -114,13 +114,13 @@ function decide(folder: string, command: string, allow: readonly string[], mode:
 describe('the configuration of a repository', () => {
   it.each(HOSTILE)('that may name a program needs trust: %j', (text) => {
     const folder = createFolder({ ...FILES, '.git/config': text, '.git/HEAD': 'ref: refs/heads/main\n' })
-    expect(listGitPrograms(folder).length).toBeGreaterThan(0)
-    expect(listGitPrograms(join(folder, 'sub')).length).toBeGreaterThan(0)
+    expect(listGitTrustItems(folder).length).toBeGreaterThan(0)
+    expect(listGitTrustItems(join(folder, 'sub')).length).toBeGreaterThan(0)
   })
 
   it.each(HARMLESS)('as tools write it needs none: %j', (text) => {
     const folder = createFolder({ ...FILES, '.git/config': text })
-    expect(listGitPrograms(folder)).toEqual([])
+    expect(listGitTrustItems(folder)).toEqual([])
   })
 
   it.each([
@@ -182,13 +182,13 @@ describe('the configuration of a repository', () => {
       ]),
     },
   ])('counts in $name', ({ files }) => {
-    expect(listGitPrograms(createFolder({ ...FILES, ...files })).length).toBeGreaterThan(0)
+    expect(listGitTrustItems(createFolder({ ...FILES, ...files })).length).toBeGreaterThan(0)
   })
 
   it('as `git init` makes it, with its samples of hooks, needs no trust', () => {
     const folder = createFolder({})
     execFileSync('git', ['init', '-q'], { cwd: folder, env: { PATH: process.env.PATH, HOME: folder } })
-    expect(listGitPrograms(folder)).toEqual([])
+    expect(listGitTrustItems(folder)).toEqual([])
   })
 
   it.each(['2', '4', 'shared'])(
@@ -211,16 +211,16 @@ describe('the configuration of a repository', () => {
         git(at, 'commit', '-qm', 'x')
         if (version === 'shared') git(at, 'update-index', '--split-index')
       }
-      expect(listGitPrograms(folder)).toEqual([])
+      expect(listGitTrustItems(folder)).toEqual([])
       git(inner, 'config', 'core.fsmonitor', './evil')
-      expect(listGitPrograms(folder)).toMatchObject([{ parts: ['core.fsmonitor', './evil'] }])
+      expect(listGitTrustItems(folder)).toMatchObject([{ parts: ['core.fsmonitor', './evil'] }])
     },
   )
 
   it('is trusted with the content of the files that it names', () => {
     const config = '[core]\n\tfsmonitor = ./evil\n'
     const [one, other] = ['#!/bin/sh\ntrue\n', '#!/bin/sh\ntouch MARK\n'].map((evil) =>
-      listGitPrograms(createFolder({ evil, '.git/config': config })),
+      listGitTrustItems(createFolder({ evil, '.git/config': config })),
     )
     expect(one).toEqual([
       {
@@ -244,7 +244,7 @@ describe('a hostile configuration', () => {
   ])('of many $name takes no time to speak of', ({ text }) => {
     const folder = createFolder({ '.git/config': text })
     const started = process.cpuUsage()
-    listGitPrograms(folder)
+    listGitTrustItems(folder)
     // Far above what it takes: the process counts its garbage collector too.
     expect(process.cpuUsage(started).user).toBeLessThan(10_000_000)
   })

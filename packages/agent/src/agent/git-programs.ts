@@ -8,16 +8,16 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { isFile, isPathWithin, toShownPath } from '../tools/tool-access.ts'
 import type { TrustItem } from './folder-trust.ts'
 import {
-  type ConfigEntry,
   findRepository,
-  isRepository,
+  type GitConfigEntry,
+  isGitFolder,
   listGitConfigPaths,
   listGitFolders,
-  listLinkedRepositories,
+  listSubmodulePaths,
   readGitConfigFiles,
   readTextIfAny,
 } from './git-config.ts'
-import { walkFolders } from './protected-paths.ts'
+import { visitNearbyEntries } from './protected-paths.ts'
 
 /**
  * Keys that name no program, by section: keys of Git, and sections of other tools that Git ignores. Any other key counts as a program,
@@ -67,7 +67,7 @@ const HARMLESS_VALUES: readonly { readonly key: RegExp; readonly value: RegExp }
   },
 ]
 
-function isHarmless({ key, section, name, value }: ConfigEntry, place: GitPlace): boolean {
+function isHarmless({ key, section, name, value }: GitConfigEntry, place: GitPlace): boolean {
   if (HARMLESS_VALUES.some((each) => each.key.test(key) && each.value.test(value))) return true
   // A submodule has its work tree inside the project. Any other work tree would let a checkout write to unexpected places.
   if (key === 'core.worktree') return isPathWithin(resolve(place.gitFolder, value), place.root)
@@ -87,7 +87,7 @@ interface GitPlace {
 /**
  * Lists the programs that repositories around and inside a folder make Git run, as items for trust. Reads the disk at each call.
  */
-export function listGitPrograms(folder: string): readonly TrustItem[] {
+export function listGitTrustItems(folder: string): readonly TrustItem[] {
   const root = findRepository(folder) ?? folder
   return listRepositories(folder, root).flatMap((gitFolder) => listOwnPrograms({ gitFolder, root }))
 }
@@ -97,20 +97,20 @@ function listRepositories(folder: string, root: string): readonly string[] {
   const found = new Set<string>()
   const add = (at: string): void => {
     const path = existsSync(join(at, '.git')) ? join(at, '.git') : at
-    if (path === at && !isRepository(at)) return
+    if (path === at && !isGitFolder(at)) return
     for (const each of listGitFolders(path)) {
       if (found.has(each)) continue
       found.add(each)
-      for (const link of listLinkedRepositories(each)) add(resolve(at, link))
+      for (const link of listSubmodulePaths(each)) add(resolve(at, link))
     }
   }
   add(root)
-  walkFolders(folder, (name, at) => {
+  visitNearbyEntries(folder, (name, at) => {
     if (name === '.git' || name === 'HEAD') add(at)
     return name !== '.git' && name !== 'node_modules'
   })
   for (const each of [...found])
-    walkFolders(join(each, 'modules'), (name, at) => {
+    visitNearbyEntries(join(each, 'modules'), (name, at) => {
       if (name === 'config') for (const path of listGitFolders(at)) found.add(path)
       return !/^(?:objects|refs|logs|hooks)$/.test(name)
     })
@@ -150,7 +150,7 @@ function createUntrustable(what: string): TrustItem {
 /** A longer value is not searched for names of files. */
 const MOST_VALUE_CHARACTERS = 2_000
 
-function toItem({ key, value }: ConfigEntry, place: GitPlace): TrustItem {
+function toItem({ key, value }: GitConfigEntry, place: GitPlace): TrustItem {
   const { root } = place
   const words = value.length > MOST_VALUE_CHARACTERS ? [] : value.split(/[\s!;&|()'"]+/)
   const named = words.flatMap((word) => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { findRunFiles, splitHooks } from './hook-files.ts'
+import { findCommandFiles, splitHooksForTrust } from './hook-files.ts'
 
 let folder = ''
 
@@ -56,7 +56,7 @@ it.each<[string, readonly string[]]>([
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
   }
-  const [part] = await splitHooks({ Stop: [{ hooks: [{ command }] }] }, folder)
+  const [part] = await splitHooksForTrust({ Stop: [{ hooks: [{ command }] }] }, folder)
   expect(part?.item.files?.map(({ path }) => path) ?? []).toEqual(files)
 })
 
@@ -115,7 +115,7 @@ it.each([
 ])('the script of the hook is part of it, however the hook calls it: %s', async (command) => {
   mkdirSync(join(folder, 'deep/er'), { recursive: true })
   writeFileSync(join(folder, 'check.sh'), 'true')
-  const [part] = await splitHooks({ Stop: [{ hooks: [{ command }] }] }, folder)
+  const [part] = await splitHooksForTrust({ Stop: [{ hooks: [{ command }] }] }, folder)
   expect(part?.item.files?.map(({ path }) => path)).toContain('check.sh')
 })
 
@@ -126,13 +126,13 @@ it.each([
   'timeout 5 "my check.sh"',
 ])('a script with a blank in its name is part of the hook: %s', async (command) => {
   writeFileSync(join(folder, 'my check.sh'), 'true')
-  const [part] = await splitHooks({ Stop: [{ hooks: [{ command }] }] }, folder)
+  const [part] = await splitHooksForTrust({ Stop: [{ hooks: [{ command }] }] }, folder)
   expect(part?.item.files?.map(({ path }) => path)).toEqual(['my check.sh'])
 })
 
 it('a database that a server is given is no part of what it runs, and a program is', async () => {
   writeFileSync(join(folder, 'data.db'), 'SQLite\0')
   writeFileSync(join(folder, 'tool'), 'ELF\0', { mode: 0o755 })
-  const files = await findRunFiles({ command: './tool', args: ['--db', './data.db'] }, folder)
+  const files = await findCommandFiles({ command: './tool', args: ['--db', './data.db'] }, folder)
   expect(files.map(({ path }) => path)).toEqual([join(folder, 'tool')])
 })

@@ -10,7 +10,7 @@ import { compileGlob } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
 import { type FileContent, readWholeFile } from '../tools/file-content.ts'
 import { isFile, isPathWithin, resolveToolPath, toShownPath } from '../tools/tool-access.ts'
-import { isRunner } from './command-table.ts'
+import { isCodeRunner } from './command-table.ts'
 import { parseCommand } from './command-words.ts'
 import type { TrustItem } from './folder-trust.ts'
 
@@ -24,13 +24,13 @@ interface HookPart {
 }
 
 /** Splits hooks into single hooks, each with its item for trust. */
-export async function splitHooks(hooks: HookSettings, folder: string): Promise<readonly HookPart[]> {
+export async function splitHooksForTrust(hooks: HookSettings, folder: string): Promise<readonly HookPart[]> {
   const parts: HookPart[] = []
   for (const [event, groups] of Object.entries(hooks))
     for (const { matcher = '', hooks: commands } of groups)
       for (const command of commands) {
         const when = matcher === '' || matcher === '*' ? `${event}:` : `${event} (${matcher}):`
-        const files = await listTrustFiles(command, folder)
+        const files = await hashCommandFiles(command, folder)
         const item = {
           setting: 'hooks',
           parts: [when, ...describeCommand(command)],
@@ -46,11 +46,11 @@ function describeCommand({ command, args }: HookCommandSettings): readonly strin
 }
 
 /** Returns the project's files that a command runs, with the hashes of their content, as an item for trust lists them. */
-export async function listTrustFiles(
+export async function hashCommandFiles(
   command: HookCommandSettings,
   folder: string,
 ): Promise<NonNullable<TrustItem['files']>> {
-  const files = await findRunFiles(command, folder)
+  const files = await findCommandFiles(command, folder)
   return files.map(({ path, hash }) => ({ path: toShownPath(path, folder), hash }))
 }
 
@@ -67,7 +67,7 @@ interface RunFile {
  * folder; and files that define another name (`npm run`, `make`, `python -m`). Scripts of a `package.json` are followed, recipes of a
  * makefile are not.
  */
-export async function findRunFiles(
+export async function findCommandFiles(
   { command, args }: HookCommandSettings,
   folder: string,
 ): Promise<readonly RunFile[]> {
@@ -105,7 +105,7 @@ function listNamedPaths(words: readonly string[], base: string, folder: string):
   const names = [...new Set(words.flatMap(listPathNames))]
   const bases = [...listBases(names, base, folder)]
   const defining = words.flatMap((word, index) => listDefiningFiles(basename(word), words.slice(index + 1)))
-  const isRun = names.some((name) => isRunner(basename(name)))
+  const isRun = names.some((name) => isCodeRunner(basename(name)))
   const isEach = names.some((name) => RUNS_EACH.test(basename(name)))
   const short = names.filter(
     (name) => /\w$/.test(name) && !name.startsWith('-') && (isRun || name.includes('/')),
@@ -144,7 +144,7 @@ function listStartedFolders(words: readonly string[], bases: readonly string[]):
   let isStarting = false
   for (const word of words) {
     const name = basename(word.replace(/^\w+=/, ''))
-    if ((isRunner(name) && /\w/.test(word)) || PACKAGE_STARTERS.test(name)) isStarting = true
+    if ((isCodeRunner(name) && /\w/.test(word)) || PACKAGE_STARTERS.test(name)) isStarting = true
     else if (isStarting) {
       // A word that is only a variable is taken for the project's folder.
       const names = /^\$(?:\w+|\{[^}]*\})$/.test(word) ? ['.'] : listPathNames(word)
@@ -383,7 +383,7 @@ function readOption(words: readonly string[], names: readonly string[]): string 
  */
 export async function listHookFiles(hooks: HookSettings, folder: string): Promise<readonly string[]> {
   const commands = Object.values(hooks).flatMap((groups) => groups.flatMap((group) => group.hooks))
-  const files = await Promise.all(commands.map((command) => findRunFiles(command, folder)))
+  const files = await Promise.all(commands.map((command) => findCommandFiles(command, folder)))
   const paths = files.flat().map(({ realPath }) => realPath)
   return [...new Set([...paths, ...paths.flatMap(listRivals)])]
 }
@@ -408,7 +408,7 @@ export function createHookFileCheck(
     const parts = JSON.stringify(describeCommand(command))
     const trusted = items.filter((item) => JSON.stringify(item.parts.slice(1)) === parts)
     if (trusted.length === 0) return null
-    const now = JSON.stringify(await listTrustFiles(command, folder))
+    const now = JSON.stringify(await hashCommandFiles(command, folder))
     if (trusted.some(({ files = [] }) => JSON.stringify(files) === now)) return null
     return 'A file that it runs has changed since you trusted it. It can be trusted again before the next start.'
   }

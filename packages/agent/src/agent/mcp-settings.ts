@@ -4,10 +4,10 @@
  */
 import { join } from 'node:path'
 import { isObject } from '../json-value.ts'
-import { findServerProblem, type McpServerSettings, resolveServerAddress } from '../mcp/server-settings.ts'
+import { findServerProblem, type McpServerSettings, resolveServerEndpoint } from '../mcp/server-settings.ts'
 import { readWholeFile } from '../tools/file-content.ts'
 import type { TrustItem } from './folder-trust.ts'
-import { findRunFiles, listTrustFiles } from './hook-files.ts'
+import { findCommandFiles, hashCommandFiles } from './hook-files.ts'
 
 export type McpServerMap = Readonly<Record<string, McpServerSettings>>
 
@@ -47,7 +47,7 @@ interface ServerPart {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Splits servers into single servers, each with its item for trust. */
-export async function splitServers(
+export async function splitServersForTrust(
   servers: McpServerMap,
   folder: string,
   env: Environment,
@@ -70,7 +70,7 @@ async function describeServer(name: string, server: McpServerSettings, place: Pl
   const describe = (what: string, value: object | undefined): readonly string[] =>
     value === undefined || Object.keys(value).length === 0 ? [] : [`${what} ${JSON.stringify(value)}`]
   const program = findProgram(server, place)
-  const files = program === null ? [] : await listTrustFiles(program, place.folder)
+  const files = program === null ? [] : await hashCommandFiles(program, place.folder)
   return {
     setting: 'mcpServers',
     parts: [
@@ -91,7 +91,7 @@ function findProgram(
   { folder, env }: Place,
 ): { readonly command: string; readonly args: readonly string[] } | null {
   try {
-    const address = resolveServerAddress(server, { ...env, CLAUDE_PROJECT_DIR: folder })
+    const address = resolveServerEndpoint(server, { ...env, CLAUDE_PROJECT_DIR: folder })
     return 'url' in address ? null : address
   } catch {
     return null
@@ -105,7 +105,7 @@ export async function listServerFiles(
   env: Environment,
 ): Promise<readonly string[]> {
   const programs = Object.values(servers).flatMap((server) => findProgram(server, { folder, env }) ?? [])
-  const files = await Promise.all(programs.map((program) => findRunFiles(program, folder)))
+  const files = await Promise.all(programs.map((program) => findCommandFiles(program, folder)))
   return [...new Set(files.flat().map(({ realPath }) => realPath))]
 }
 
@@ -113,7 +113,7 @@ export async function listServerFiles(
  * Returns a check, made before each start of a server, whether its files are still those of the trusted `items`: null if so, otherwise a
  * sentence. A server in none of the items is the user's own and needs no check.
  */
-export function createServerCheck(
+export function createServerFileCheck(
   items: readonly TrustItem[],
   servers: McpServerMap,
   place: Place,

@@ -9,13 +9,13 @@ interface MemorySourcesOptions {
   readonly settings: AgentSettings
   readonly env: Readonly<Record<string, string | undefined>>
   readonly context: PermissionContext
-  readonly onLoaded: (file: LoadedInstructions) => void
+  readonly onLoaded: (file: LoadedMemoryFile) => void
   /** Called once for each memory file that exists but could not or must not be read. */
   readonly onUnread?: (file: { readonly path: string; readonly why: string }) => void
 }
 
 /** A memory file as the InstructionsLoaded hooks receive it. */
-export interface LoadedInstructions {
+export interface LoadedMemoryFile {
   readonly filePath: string
   readonly memoryType: 'User' | 'Project' | 'Local'
   readonly loadReason: LoadedMemory['reason']
@@ -25,7 +25,7 @@ export interface LoadedInstructions {
 type LoadedMemory = Parameters<NonNullable<Parameters<typeof memoryFiles>[0]['onRead']>>[0]['loaded'][number]
 
 /** Describes a memory file for the InstructionsLoaded hooks. */
-function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory): LoadedInstructions {
+function describeMemoryFile({ path, importedBy, origin, reason }: LoadedMemory): LoadedMemoryFile {
   const projectType = path.endsWith('.local.md') ? ('Local' as const) : ('Project' as const)
   return {
     filePath: path,
@@ -75,13 +75,13 @@ const HOOK_END_MS = 2_000
  * Returns `onMemoryLoaded`, which runs the InstructionsLoaded hooks for one file after the other, in the order of loading, and
  * `waitForHooks`, which waits a while for them, because closing the session would end them.
  */
-export function createMemoryHooks(
+export function createMemoryHookRunner(
   findSession: () => Session | null,
-  onLoaded: (file: LoadedInstructions) => void = () => {},
+  onLoaded: (file: LoadedMemoryFile) => void = () => {},
 ) {
   let running: Promise<unknown> = Promise.resolve()
   return {
-    onMemoryLoaded(file: LoadedInstructions): void {
+    onMemoryLoaded(file: LoadedMemoryFile): void {
       onLoaded(file)
       // An event of the session reports a hook that fails.
       const session = findSession()

@@ -17,7 +17,7 @@ import {
   resolveRealPath,
   type ToolAccess,
 } from '../tools/tool-access.ts'
-import { type BanVerdict, compareWithBan } from './command-bans.ts'
+import { compareWithRestriction, type RestrictionVerdict } from './command-restrictions.ts'
 import {
   type AnalyzedCommand,
   allowsCommand,
@@ -247,10 +247,10 @@ function findHidingRule(call: CheckedCall): string | undefined {
   return [...deny, ...ask].find((text) => judgeCommand(text, call) === 'hides')
 }
 
-function judgeCommand(text: string, { tool, read }: CheckedCall): BanVerdict {
+function judgeCommand(text: string, { tool, read }: CheckedCall): RestrictionVerdict {
   const rule = read === null ? null : parseRule(text)
   if (read === null || rule?.pattern == null || !coversTool(rule, tool)) return null
-  return compareWithBan(rule.pattern, read)
+  return compareWithRestriction(rule.pattern, read)
 }
 
 function isGuarded(path: string, { guardedPaths = [] }: PermissionContext): boolean {
@@ -300,7 +300,7 @@ function parseRule(text: string): ParsedRule | null {
 }
 
 /** Returns true if a deny or ask rule has a pattern for files to read, so that a search must check each file. */
-export function hasRulesOnReading({ deny, ask }: PermissionRules): boolean {
+export function hasReadRestrictions({ deny, ask }: PermissionRules): boolean {
   return [...deny, ...ask].some((text) => {
     const rule = parseRule(text)
     if (rule === null || rule.pattern === null) return false
@@ -322,7 +322,7 @@ function matchesAnyPart(text: string, call: CheckedCall): boolean {
   if (rule === null || !coversTool(rule, call.tool)) return false
   if (rule.pattern === null) return true
   const { access, context } = call
-  if (call.read !== null) return compareWithBan(rule.pattern, call.read) === 'covers'
+  if (call.read !== null) return compareWithRestriction(rule.pattern, call.read) === 'covers'
   if (access.url !== undefined) return matchesUrl(rule.pattern, access.url)
   // A deny rule for .env also matches .ENV, which is the same file on some file systems.
   const spellings = [
@@ -450,6 +450,6 @@ function suggestRules({ tool, access, context, read }: CheckedCall): readonly st
 }
 
 /** Formats rules as the option `--allowed-tools` of the command line, quoted for a shell. */
-export function formatAllowedTools(rules: readonly string[]): string {
+export function formatAllowedToolsOption(rules: readonly string[]): string {
   return `--allowed-tools ${rules.map(quoteForShell).join(' ')}`
 }

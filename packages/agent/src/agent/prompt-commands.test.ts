@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { expandArguments, parseSlashCommand, splitArguments, splitShellParts } from './prompt-commands.ts'
+import {
+  expandArguments,
+  parseSlashCommand,
+  splitAtShellCommands,
+  splitCommandArguments,
+} from './prompt-commands.ts'
 
 describe('a prompt is a slash command', () => {
   it.each([
@@ -24,7 +29,7 @@ describe('arguments', () => {
     ['--name="x y" ""', ['--name=x y', '']],
     ['  ', []],
   ])('%j are split at blanks outside quotes', (args, expected) => {
-    expect(splitArguments(args)).toEqual(expected)
+    expect(splitCommandArguments(args)).toEqual(expected)
   })
 
   it.each([
@@ -48,6 +53,6 @@ describe('shell commands in a file', () => {
     ['```!\nnever closed\n', [{ text: 'never closed\n' }]],
     ['', []],
   ])('of %j are found outside of examples', (text, expected) => {
-    expect(splitShellParts(text)).toEqual(expected)
+    expect(splitAtShellCommands(text)).toEqual(expected)
   })
 })

@@ -14,12 +14,12 @@ import {
   readPromptFiles,
   skillListingSource,
 } from 'tidemark/project'
-import type { SkillLoader } from '../tools/agent-environment.ts'
 import { startShellCommand } from '../tools/shell-process.ts'
 import { isPathWithin, resolveRealPath } from '../tools/tool-access.ts'
 import { cutText, ToolError } from '../tools/tool-definition.ts'
+import type { SkillLoader } from '../tools/tool-environment.ts'
 import type { TrustItem } from './folder-trust.ts'
-import { listTrustFiles } from './hook-files.ts'
+import { hashCommandFiles } from './hook-files.ts'
 import { decidePermission, findRuleProblem, type PermissionContext } from './permissions.ts'
 
 interface PromptCommandOptions {
@@ -169,7 +169,7 @@ async function expandFile(
   const notices: string[] = []
   let text = file.kind === 'skill' ? `The files of this skill are in ${file.folder}.\n\n` : ''
   // Commands are split off before arguments are inserted, so that no argument is ever run.
-  for (const part of splitShellParts(file.body)) {
+  for (const part of splitAtShellCommands(file.body)) {
     if ('text' in part) text += expandArguments(part.text, expansion.args)
     else {
       const why = await findShellObjection(file, part.command, expansion.options)
@@ -212,7 +212,12 @@ const OUTPUT_CHARACTERS = 30_000
 /** Runs a shell command. Its arguments are passed as `$ARGUMENTS`, `$1` and so on, whose values the shell does not parse. */
 async function runShellPart(command: string, { args, options, signal }: Expansion): Promise<string> {
   const env = { ...options.env, ARGUMENTS: args }
-  const place = { folder: options.context.folder, env, args: splitArguments(args), seconds: SHELL_SECONDS }
+  const place = {
+    folder: options.context.folder,
+    env,
+    args: splitCommandArguments(args),
+    seconds: SHELL_SECONDS,
+  }
   return (await runShellCommand(command, place, signal)).output
 }
 
@@ -277,7 +282,7 @@ export async function runShellCommand(
 const SETTING = 'commands'
 
 async function describeShellItem(name: string, command: string, folder: string): Promise<TrustItem> {
-  const files = await listTrustFiles({ command }, folder)
+  const files = await hashCommandFiles({ command }, folder)
   return { setting: SETTING, parts: [`/${name}:`, command], ...(files.length === 0 ? {} : { files }) }
 }
 
@@ -302,7 +307,7 @@ export async function listPromptTrustItems(folder: string, home: string): Promis
   const isPermitted = (path: string): boolean => isPathWithin(path, project)
   const { files } = await readPromptFiles({ home: null, project, isPermitted })
   const items = files.map(async ({ name, body, allowedTools }) => {
-    const commands = splitShellParts(body).flatMap((part) => ('command' in part ? [part.command] : []))
+    const commands = splitAtShellCommands(body).flatMap((part) => ('command' in part ? [part.command] : []))
     const shell = await Promise.all(commands.map((command) => describeShellItem(name, command, project)))
     const rules = allowedTools.filter((rule) => findRuleProblem(rule) === null)
     return [...shell, ...rules.map((rule) => describeRuleItem(name, rule))]
@@ -329,7 +334,7 @@ export function parseSlashCommand(prompt: string): TypedCommand | null {
 }
 
 /** Splits arguments at blanks, except in quotes around a word, as in `"two words" name='a b'`. These quotes are removed. */
-export function splitArguments(args: string): readonly string[] {
+export function splitCommandArguments(args: string): readonly string[] {
   const words = args.matchAll(/([^\s"']*=)?(?:"([^"]*)"|'([^']*)')(?=\s|$)|(\S+)/g)
   return [...words].map(([, name = '', double, single, plain]) => plain ?? name + (double ?? single ?? ''))
 }
@@ -339,7 +344,7 @@ export function splitArguments(args: string): readonly string[] {
  * an argument cannot insert another one.
  */
 export function expandArguments(text: string, args: string): string {
-  const words = splitArguments(args)
+  const words = splitCommandArguments(args)
   return text.replace(ARGUMENT, (_, number?: string) =>
     number === undefined ? args : (words[Number(number) - 1] ?? ''),
   )
@@ -358,7 +363,7 @@ type PromptPart = { readonly text: string } | { readonly command: string }
  * Splits a text at its shell commands: `` !`git status` `` at the start of a line or after a blank, or the lines of a fence that begins
  * with ```` ```! ````. Other fences are examples and contain no commands.
  */
-export function splitShellParts(text: string): readonly PromptPart[] {
+export function splitAtShellCommands(text: string): readonly PromptPart[] {
   const parts: PromptPart[] = []
   let fence = ''
   let script: string[] | null = null

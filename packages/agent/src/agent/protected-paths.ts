@@ -10,7 +10,7 @@ import {
   listGitConfigPaths,
   listGitFolders,
   readGitConfigFiles,
-  resolveConfigPath,
+  resolveGitConfigPath,
 } from './git-config.ts'
 
 /**
@@ -213,7 +213,7 @@ function listLinks(path: string): readonly string[] {
   if (found?.isSymbolicLink() === true) return [path]
   if (found?.isDirectory() !== true) return []
   const links: string[] = []
-  walkFolders(path, (name, at, isLink) => {
+  visitNearbyEntries(path, (name, at, isLink) => {
     if (isLink) links.push(join(at, name))
     return !DATA_FOLDERS.has(name)
   })
@@ -223,7 +223,7 @@ function listLinks(path: string): readonly string[] {
 /** Returns the protected names below the folder that are links or contain links. */
 function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string[] {
   const links: string[] = []
-  walkFolders(folder, (name, at, isLink) => {
+  visitNearbyEntries(folder, (name, at, isLink) => {
     if (!isProtected(name)) return name !== 'node_modules'
     if (isLink) links.push(join(at, name))
     else if (at !== folder) links.push(...listLinks(join(at, name)))
@@ -236,7 +236,7 @@ function listNestedLinks({ folder, isProtected }: TargetSearch): readonly string
  * Calls `visit` with each entry below a folder, nearest first. A folder is searched if `visit` returns true for it, down to
  * `MOST_DEPTH` levels and up to `MOST_ENTRIES` folders. Links are not followed.
  */
-export function walkFolders(
+export function visitNearbyEntries(
   root: string,
   visit: (name: string, at: string, isLink: boolean) => boolean,
 ): void {
@@ -292,7 +292,7 @@ export function listPathsInGitConfig(folder: string, home: string): readonly str
   for (const { file, entries } of read) {
     if (![...ofUser, ...ofRepository].includes(file)) targets.add(file)
     for (const { key, value } of entries ?? []) {
-      const hooks = key === 'core.hookspath' ? resolveConfigPath(value, root ?? folder, home) : null
+      const hooks = key === 'core.hookspath' ? resolveGitConfigPath(value, root ?? folder, home) : null
       const paths = hooks === null ? listProgramFiles(value, root) : listHookPlaces(hooks, folder)
       for (const path of paths) targets.add(path)
     }

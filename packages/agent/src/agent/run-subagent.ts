@@ -8,14 +8,14 @@ import { sessionPaths } from 'tidemark/logs'
 import { wrapInReminder } from 'tidemark/project'
 import { describeToolCall, isTextBlock, toBlocks } from 'tidemark/records'
 import { cutText } from '../tools/tool-definition.ts'
-import { readSpending, SUBAGENT_LIMITS } from './agent-limits.ts'
-import type { Agent, AgentOptions, SubagentTeam } from './agent-options.ts'
+import { DEFAULT_SUBAGENT_LIMITS, toLimitUsage } from './agent-limits.ts'
+import type { Agent, AgentOptions, SharedSubagentState } from './agent-options.ts'
 import { describeProgress } from './chat-output.ts'
 import type { SubagentEvent, SubagentRecord } from './subagent-records.ts'
 
 interface SubagentRun {
   readonly openAgent: (options: AgentOptions) => Promise<Agent>
-  readonly team: SubagentTeam
+  readonly team: SharedSubagentState
   /** The options of the subagent's session. */
   readonly child: AgentOptions
   readonly record: SubagentRecord
@@ -88,7 +88,7 @@ async function converse(
 ): Promise<RunOutcome> {
   const names = { agentId: record.id, agentType: record.type }
   const maxCalls = child.inherited?.definition.maxTurns ?? DEFAULT_CALLS
-  const limits = child.subagentLimits ?? child.settings.subagents?.limits ?? SUBAGENT_LIMITS
+  const limits = child.subagentLimits ?? child.settings.subagents?.limits ?? DEFAULT_SUBAGENT_LIMITS
   const send = (text: string): Promise<RunOutcome> => readToEnd(agent.run(text, { signal, maxCalls, limits }))
   const added = (await team.runHooks('subagentStart', names)).flatMap(({ additionalContext: text }) =>
     text === undefined || text.trim() === '' ? [] : [text],
@@ -138,7 +138,7 @@ const MAX_PATHS = 100
 function noteEvent(record: SubagentRecord, event: SessionEvent): SubagentRecord {
   if (event.type === 'compact') return { ...record, compactions: record.compactions + 1 }
   if (event.type === 'priced')
-    return { ...record, costUsd: event.totals.spent.total, used: readSpending(event.totals) }
+    return { ...record, costUsd: event.totals.spent.total, used: toLimitUsage(event.totals) }
   if (event.type === 'answered') {
     const texts = toBlocks(event.reply.message.content).filter(isTextBlock)
     const text = texts.map((block) => block.text).join('')

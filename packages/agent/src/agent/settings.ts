@@ -16,16 +16,21 @@ import { parseListedHost } from '../tools/listed-hosts.ts'
 import { quoteForShell } from '../tools/shell-process.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
 import { listAgentTrustItems } from './agent-definitions.ts'
-import { findLimitsProblem, type Limits } from './agent-limits.ts'
-import { readTrust, type TrustItem } from './folder-trust.ts'
-import { listGitPrograms } from './git-programs.ts'
-import { createHookFileCheck, type HookCommandSettings, listHookFiles, splitHooks } from './hook-files.ts'
+import { findLimitsProblem, type UsageLimits } from './agent-limits.ts'
+import { readFolderTrust, type TrustItem } from './folder-trust.ts'
+import { listGitTrustItems } from './git-programs.ts'
 import {
-  createServerCheck,
+  createHookFileCheck,
+  type HookCommandSettings,
+  listHookFiles,
+  splitHooksForTrust,
+} from './hook-files.ts'
+import {
+  createServerFileCheck,
   listServerFiles,
   type McpServerMap,
   readProjectServers,
-  splitServers,
+  splitServersForTrust,
 } from './mcp-settings.ts'
 import {
   findRuleProblem,
@@ -110,7 +115,7 @@ interface SubagentLimits {
   /** Maximum depth of subagents. 1: only the main conversation starts them; 0: there are none. Default: 2. */
   readonly maxDepth?: number
   /** Limits of one run of a subagent. Default: 500 turns. */
-  readonly limits?: Limits
+  readonly limits?: UsageLimits
 }
 
 interface SettingsFile {
@@ -156,7 +161,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
   const serverEnv = { ...env, ...user.env }
   const userHome = env.HOME ?? homedir()
   const parts = await listParts(project, folder, { serverEnv, userHome })
-  const { isTrusted, covers, coveredBefore } = await readTrust(tidemarkHome(env), folder)
+  const { isTrusted, covers, coveredBefore } = await readFolderTrust(tidemarkHome(env), folder)
   const isItemTrusted = (item: TrustItem): boolean => isInTrusted || covers(item)
   const applied = parts.filter(({ item }) => isItemTrusted(item))
   const untrusted = parts.filter((part) => !applied.includes(part)).map(({ item }) => item)
@@ -188,7 +193,7 @@ export async function readSettings(folder: string, env: Environment): Promise<Ag
       ? {}
       : {
           mcpServers,
-          findServerObjection: createServerCheck(trusted, mcpServers, { folder, env: serverEnv }),
+          findServerObjection: createServerFileCheck(trusted, mcpServers, { folder, env: serverEnv }),
         }),
     isTrusted: isInTrusted || isTrusted,
     isItemTrusted,
@@ -227,7 +232,7 @@ async function listParts(
   const files = [
     ...(await listPromptTrustItems(folder, userHome)),
     ...(await listAgentTrustItems(folder, userHome)),
-    ...listGitPrograms(folder),
+    ...listGitTrustItems(folder),
   ]
   return [
     ...(await listTrustedParts(project, folder, serverEnv)),
@@ -318,11 +323,11 @@ async function listTrustedParts(
     ...(permissions?.allow ?? []).map((rule) =>
       part('permissions.allow', rule, { permissions: { allow: [rule] } }),
     ),
-    ...(await splitHooks(hooks, folder)).map(({ item, hooks: own }) => ({
+    ...(await splitHooksForTrust(hooks, folder)).map(({ item, hooks: own }) => ({
       item,
       settings: { hooks: own },
     })),
-    ...(await splitServers(mcpServers, folder, env)).map(({ item, mcpServers: own }) => ({
+    ...(await splitServersForTrust(mcpServers, folder, env)).map(({ item, mcpServers: own }) => ({
       item,
       settings: { mcpServers: own },
     })),

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { sessionPaths } from 'tidemark/logs'
 import { writeFileAtomic } from 'tidemark/tools'
 import { isObject } from '../json-value.ts'
-import type { Spending } from './agent-limits.ts'
+import type { LimitUsage } from './agent-limits.ts'
 
 /** What is known about one subagent, also after it has ended. */
 export interface SubagentRecord {
@@ -38,7 +38,7 @@ export interface SubagentRecord {
   /** Null if a price is not known. */
   readonly costUsd: number | null
   /** What the subagent has used of its limits, including summaries; missing in records of older versions. */
-  readonly used?: Spending
+  readonly used?: LimitUsage
   /** True if the starting agent has received the result. */
   readonly isDelivered: boolean
   /** When the subagent was first started, in milliseconds since 1970. */
@@ -56,7 +56,7 @@ export interface SubagentEvent {
 /** `interrupted`: the program ended while the agent was working. */
 type SubagentStatus = 'running' | 'finished' | 'failed' | 'stopped' | 'interrupted'
 
-export interface SubagentRecords {
+export interface SubagentStore {
   /** The folder that is the Tidemark home of the subagents' sessions. */
   readonly home: string
   /** All subagents, the oldest first. */
@@ -72,7 +72,7 @@ const FILE = 'agent.json'
 /**
  * Reads the records in a folder; there may be none yet. Those that no process works on become `interrupted`. Nothing is written.
  */
-export async function openSubagentRecords(home: string): Promise<SubagentRecords> {
+export async function openSubagentStore(home: string): Promise<SubagentStore> {
   const folder = join(home, 'sessions')
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   const stored = await Promise.all(

@@ -9,13 +9,13 @@ import { sessionPaths } from 'tidemark/logs'
 import { defuseReminderTags } from 'tidemark/project'
 import { isKnownRecord, isToolResult, readToolResultText, toBlocks } from 'tidemark/records'
 import { cutText, ToolError } from '../tools/tool-definition.ts'
-import { type AgentDefinition, chooseAgentModel } from './agent-definitions.ts'
+import { type AgentDefinition, chooseSubagentModel } from './agent-definitions.ts'
 import type {
   Agent,
   AgentOptions,
   InheritedServers,
   PermissionDenial,
-  SubagentTeam,
+  SharedSubagentState,
   WorkingSubagent,
 } from './agent-options.ts'
 import { decidePermission, type PermissionContext } from './permissions.ts'
@@ -29,7 +29,7 @@ export interface SubagentsOptions {
   readonly denials: PermissionDenial[]
   readonly isOffered: (tool: string) => boolean
   readonly readServers: () => InheritedServers
-  readonly team: SubagentTeam
+  readonly team: SharedSubagentState
   readonly readDefinitions: () => Promise<readonly AgentDefinition[]>
   readonly openAgent: (options: AgentOptions) => Promise<Agent>
 }
@@ -125,7 +125,7 @@ async function startSubagent(
   const type = request.resumes === null ? request.type : findResumable(options, request.resumes).type
   const definition = await findDefinition(options, type)
   if (type !== request.type) checkTypeAllowed(type, context)
-  const model = chooseAgentModel(definition, agent.model)
+  const model = chooseSubagentModel(definition, agent.model)
   // No await from here on, so that no parallel call can also start the last allowed subagent or resume the same one.
   checkLimits(options, request)
   if (request.signal.aborted) throw new ToolError('The agent was not started, because the turn was stopped.')
@@ -322,7 +322,7 @@ const SECONDS_TO_WAIT = 86_400
 /** At the end of a turn, waits for background subagents, then lets the model continue with their results. */
 function createStopHook(
   listOwn: () => readonly SubagentRecord[],
-  working: SubagentTeam['working'],
+  working: SharedSubagentState['working'],
 ): NonNullable<SessionHooks['stop']>[number] {
   return {
     name: 'subagents',

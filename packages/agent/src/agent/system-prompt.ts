@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section, volatileSection } from 'tidemark'
 
 /** What the system prompt depends on. */
-export interface PromptFacts {
+export interface SystemPromptFacts {
   readonly folder: string
   /** True if the user has trusted the folder. Otherwise `git status` is not run, because a repository can name programs that it runs. */
   readonly isTrusted: boolean
@@ -120,7 +120,7 @@ const CLEARING_NOTICE = (historyTool: string | null): string =>
     .join('\n')
 
 /** Returns the system prompt as sections, for `createTidemark({ system })`. */
-export function createSystemPrompt(facts: PromptFacts) {
+export function createSystemPrompt(facts: SystemPromptFacts) {
   const createSection = (name: string, text: string | null) => section(name, () => text)
   return {
     sections: [
@@ -163,13 +163,17 @@ export function createSystemPrompt(facts: PromptFacts) {
 const MEMORY = `# Memory
 The conversation can go on for as long as the work needs: when it grows too long it is summarized, and files, todos and plan in use are attached again. Instructions in the project's own instruction files apply to your work there; what the person says in the conversation comes before them.`
 
-function describeSession({ isUnattended }: PromptFacts): string {
+function describeSession({ isUnattended }: SystemPromptFacts): string {
   return isUnattended
     ? '# This session\nNobody watches while you work, and nobody can answer questions. Go on until the task is done or cannot be done; state the assumptions you made. A call that needs a permission which was not given is refused: say in the end which one you would have needed.'
     : '# This session\nThe person watches and can answer. Ask when the answer changes what you do.'
 }
 
-function describeSubagent({ name, instructions, isPlanning }: NonNullable<PromptFacts['subagent']>): string {
+function describeSubagent({
+  name,
+  instructions,
+  isPlanning,
+}: NonNullable<SystemPromptFacts['subagent']>): string {
   return [
     '# This session',
     `You are the agent ${name}. Another agent gave you this task; what it asks for counts as the person's request. Nobody can answer questions: go on until the task is done or cannot be done. Your last message is your only result, and the other agent sees nothing else of your work: state in it what was asked for, with the names, figures and places that are needed.`,
@@ -180,13 +184,13 @@ function describeSubagent({ name, instructions, isPlanning }: NonNullable<Prompt
     .join('\n')
 }
 
-function describeBudget({ windowTokens }: PromptFacts): string | null {
+function describeBudget({ windowTokens }: SystemPromptFacts): string | null {
   return windowTokens === null
     ? null
     : `The context window holds ${windowTokens.toLocaleString('en-US')} tokens. Read ranges of large files, and limit long outputs.`
 }
 
-async function describeEnvironment(facts: PromptFacts): Promise<string> {
+async function describeEnvironment(facts: SystemPromptFacts): Promise<string> {
   const { folder, model, shell, today } = facts
   const git = await describeGit(facts)
   return [
@@ -205,7 +209,7 @@ const run = promisify(execFile)
 /**
  * Describes the Git repository of a folder for the system prompt: branch and, in a trusted folder, changed files. Never rejects.
  */
-async function describeGit({ folder, isTrusted, env }: PromptFacts): Promise<string> {
+async function describeGit({ folder, isTrusted, env }: SystemPromptFacts): Promise<string> {
   const git = async (...args: readonly string[]): Promise<string> => {
     const options = { cwd: folder, timeout: 2_000, env: { ...env, GIT_OPTIONAL_LOCKS: '0' } }
     return (await run('git', [...args], options)).stdout.trim()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import type { Session, ToolOutput } from 'tidemark'
-import { DEFAULT_AGENT_TYPE } from '../tools/tool-access.ts'
+import { DEFAULT_SUBAGENT_TYPE } from '../tools/tool-access.ts'
 import {
   type AgentTool,
   type AgentToolContext,
@@ -12,10 +12,10 @@ import {
   ToolError,
 } from '../tools/tool-definition.ts'
 import { type AgentDefinition, readAgentDefinitions } from './agent-definitions.ts'
-import { NOTHING_SPENT, readSpending } from './agent-limits.ts'
-import { type AgentOptions, isToolOffered, type SubagentTeam } from './agent-options.ts'
+import { NO_LIMIT_USAGE, toLimitUsage } from './agent-limits.ts'
+import { type AgentOptions, isToolOffered, type SharedSubagentState } from './agent-options.ts'
 import { createPromptFilePlaces } from './agent-permissions.ts'
-import { openSubagentRecords, type SubagentRecord } from './subagent-records.ts'
+import { openSubagentStore, type SubagentRecord } from './subagent-records.ts'
 import {
   createSubagents,
   formatSubagentResult,
@@ -28,13 +28,13 @@ interface OpenedSubagents {
   /** Null if this agent may not start subagents. */
   readonly subagents: Subagents | null
   readonly taskTools: Readonly<Record<string, AgentTool>>
-  readonly team: SubagentTeam
+  readonly team: SharedSubagentState
   /** Reads the present definitions; none if this agent may not start subagents. */
   listDefinitions(): Promise<readonly AgentDefinition[]>
 }
 
 /** Opens the subagents of an agent, with the tools that start and stop them. Reports problems in definitions to the user. */
-export async function openSubagents(
+export async function openSubagentTools(
   options: AgentOptions,
   parts: Pick<SubagentsOptions, 'context' | 'denials' | 'readServers' | 'openAgent'> & {
     /** The folder with the files of the session. */
@@ -63,14 +63,14 @@ export async function openSubagents(
   return { subagents, taskTools, team, listDefinitions }
 }
 
-async function createTeam(home: string, findSession: () => Session | null): Promise<SubagentTeam> {
-  const runHooks: SubagentTeam['runHooks'] = async (point, input) =>
+async function createTeam(home: string, findSession: () => Session | null): Promise<SharedSubagentState> {
+  const runHooks: SharedSubagentState['runHooks'] = async (point, input) =>
     (await findSession()?.runHooks(point, input)) ?? []
-  const readMainSpending: SubagentTeam['readMainSpending'] = () => {
+  const readMainSpending: SharedSubagentState['readMainSpending'] = () => {
     const session = findSession()
-    return session === null ? NOTHING_SPENT : readSpending(session.money())
+    return session === null ? NO_LIMIT_USAGE : toLimitUsage(session.money())
   }
-  return { records: await openSubagentRecords(home), working: new Map(), runHooks, readMainSpending }
+  return { records: await openSubagentStore(home), working: new Map(), runHooks, readMainSpending }
 }
 
 interface TaskToolsOptions {
@@ -105,7 +105,7 @@ function createTaskTool({ subagents, definitions, home }: TaskToolsOptions): Age
       prompt: { type: 'string', description: 'The whole task.' },
       subagent_type: {
         type: 'string',
-        description: `The type of the agent. Default: ${DEFAULT_AGENT_TYPE}.`,
+        description: `The type of the agent. Default: ${DEFAULT_SUBAGENT_TYPE}.`,
       },
       run_in_background: {
         type: 'boolean',
@@ -126,7 +126,7 @@ function createTaskTool({ subagents, definitions, home }: TaskToolsOptions): Age
         {
           description,
           prompt,
-          type: subagent_type?.trim() || DEFAULT_AGENT_TYPE,
+          type: subagent_type?.trim() || DEFAULT_SUBAGENT_TYPE,
           isBackground: run_in_background,
           resumes: resume?.trim() || null,
           signal: context.signal,

@@ -7,7 +7,7 @@ import {
   findUndoStep,
   isTurnInterrupted,
   listBranchPrompts,
-  listChangedFiles,
+  listFilesChangedSince,
 } from './branch-steps.ts'
 
 /** A session whose model edits a file for each prompt. */
@@ -67,8 +67,8 @@ describe('what can be gone back to', () => {
       { text: 'Fix it.', isCompacted: true },
       { text: 'And the test?', isCompacted: false },
     ])
-    expect(await listChangedFiles(session, prompts[0]?.uuid ?? '')).toEqual(['a.ts', 'a.test.ts'])
-    expect(await listChangedFiles(session, prompts[1]?.uuid ?? '')).toEqual(['a.test.ts'])
+    expect(await listFilesChangedSince(session, prompts[0]?.uuid ?? '')).toEqual(['a.ts', 'a.test.ts'])
+    expect(await listFilesChangedSince(session, prompts[1]?.uuid ?? '')).toEqual(['a.test.ts'])
   })
 
   it('a compaction is named with its figures, a rewind with the message that it went back to', async () => {

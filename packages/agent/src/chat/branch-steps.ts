@@ -56,7 +56,7 @@ function nameRecord(record: SessionRecord): string {
 }
 
 /** A user message before which /rewind can go back. */
-export interface ListedPrompt {
+export interface BranchPrompt {
   readonly uuid: string
   readonly text: string
   /** True if the message is before the newest compaction. Going back to it also undoes the compaction. */
@@ -64,7 +64,7 @@ export interface ListedPrompt {
 }
 
 /** Returns the user messages of the conversation that have typed text, including those before a compaction, oldest first. */
-export async function listBranchPrompts(session: Session): Promise<readonly ListedPrompt[]> {
+export async function listBranchPrompts(session: Session): Promise<readonly BranchPrompt[]> {
   const branch = await session.records()
   const compaction = session.undoPoints().inEffect.findLast(({ kind }) => kind === 'compact')?.id
   const compactedAt = branch.findIndex(({ record }) => record.uuid === compaction)
@@ -81,7 +81,7 @@ function readTypedText(record: SessionRecord): string {
 }
 
 /** Returns the files that tool calls have changed since a record. Shell commands may have changed others. */
-export async function listChangedFiles(session: Session, from: string): Promise<readonly string[]> {
+export async function listFilesChangedSince(session: Session, from: string): Promise<readonly string[]> {
   const branch = (await session.records()).map(({ record }) => record)
   const calls = branch
     .slice(branch.findIndex(({ uuid }) => uuid === from))

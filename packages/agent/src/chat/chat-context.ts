@@ -2,10 +2,10 @@
 import type { Terminal as ScreenTerminal } from '@earendil-works/pi-tui'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import type { ModelChoice } from 'tidemark'
-import type { Limits } from '../agent/agent-limits.ts'
+import type { UsageLimits } from '../agent/agent-limits.ts'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
 import { chooseModel, type ModelOptions } from '../agent/agent-sessions.ts'
-import type { LoadedInstructions } from '../agent/memory-sources.ts'
+import type { LoadedMemoryFile } from '../agent/memory-sources.ts'
 import type { PermissionMode } from '../agent/permissions.ts'
 import type { AgentSettings } from '../agent/settings.ts'
 import type { PanelContent } from '../screen/panel.ts'
@@ -25,7 +25,7 @@ export type UndoInChat = (
 ) => Promise<{ readonly ok: boolean; readonly message: string } | null>
 
 /** What `tidemark chat` was started with: options of the command line, settings, and the terminal. */
-export interface ChatStart extends ModelOptions {
+export interface ChatStartOptions extends ModelOptions {
   readonly terminal: Terminal
   readonly folder: string
   readonly home: string
@@ -36,9 +36,9 @@ export interface ChatStart extends ModelOptions {
   readonly appendSystemPrompt?: string
   readonly maxTurns?: number
   /** What the session and its subagents may use. */
-  readonly limit?: Limits
+  readonly limit?: UsageLimits
   /** What one run of a subagent may use. */
-  readonly subagentLimit?: Limits
+  readonly subagentLimit?: UsageLimits
   /** The folder given on the command line, if any. */
   readonly cwd?: string
   /** Called with a description of the running work, for the watchdog. */
@@ -69,7 +69,7 @@ interface ChatSimulation {
 }
 
 /** Returns the model of this name; without a name, the model with which the chat was started. */
-export function chooseChatModel(start: ChatStart, name?: string): ModelChoice {
+export function chooseChatModel(start: ChatStartOptions, name?: string): ModelChoice {
   const { simulation, settings, terminal } = start
   if (simulation !== undefined) return simulation.createModel(name)
   return chooseModel(name === undefined ? start : { ...start, model: name }, settings, terminal)
@@ -77,14 +77,14 @@ export function chooseChatModel(start: ChatStart, name?: string): ModelChoice {
 
 /** What a slash command can use of the running chat. */
 export interface ChatContext {
-  readonly start: ChatStart
+  readonly start: ChatStartOptions
   /** The agent of the currently open session. */
   readonly agent: Agent
   readonly screen: ChatScreen
   readonly theme: ScreenTheme
   readonly transcript: Transcript
   /** Memory files that the session has read. */
-  readonly memory: readonly LoadedInstructions[]
+  readonly memoryFiles: readonly LoadedMemoryFile[]
   /** Rules that allow calls in this session, from the command line and from the user's answers. /permissions can withdraw them. */
   readonly sessionRules: string[]
   /** True while a turn or a command that changes the session runs. */

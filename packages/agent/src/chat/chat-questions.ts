@@ -1,21 +1,21 @@
 /** Asks the user on the screen: permission questions, with the change of the file, and questions of the model. */
 
-import { formatExactly, formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { escapeForApproval, formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import type { AgentOptions } from '../agent/agent-options.ts'
 import { PLAN_TOOL } from '../agent/permissions.ts'
 import { addLocalAllowRules } from '../agent/project-rules.ts'
 import { drawChange, wrapKeepingSpaces } from '../screen/draw-items.ts'
-import { type PermissionRequest, viewPermission } from '../screen/permission-view.ts'
+import { createPermissionView, type PermissionRequest } from '../screen/permission-view.ts'
 import type { QuestionContent } from '../screen/question.ts'
 import type { ChatScreen } from '../screen/screen.ts'
 import type { ScreenTheme, Tone } from '../screen/theme.ts'
-import type { UserQuestion } from '../tools/agent-environment.ts'
-import type { ChatStart } from './chat-context.ts'
+import type { UserQuestion } from '../tools/tool-environment.ts'
+import type { ChatStartOptions } from './chat-context.ts'
 
 interface QuestionOptions {
   readonly screen: ChatScreen
   readonly theme: ScreenTheme
-  readonly start: Pick<ChatStart, 'folder' | 'home' | 'simulation'>
+  readonly start: Pick<ChatStartOptions, 'folder' | 'home' | 'simulation'>
   /** Rules that the user has allowed for this session; new ones are added. */
   readonly allowed: string[]
   /** Adds a line to the transcript. */
@@ -68,7 +68,9 @@ export function createScreenQuestions(
 async function keepRules(rules: readonly string[], { start, show }: QuestionOptions): Promise<void> {
   try {
     const path = await addLocalAllowRules(start, rules)
-    show(`Allowed in this folder from now on: ${rules.map(formatExactly).join(', ')} (${formatPath(path)}).`)
+    show(
+      `Allowed in this folder from now on: ${rules.map(escapeForApproval).join(', ')} (${formatPath(path)}).`,
+    )
   } catch (error) {
     show(`The rule counts in this session only: ${(error as Error).message}`, 'warning')
   }
@@ -109,14 +111,14 @@ function describeRules({ suggestions, input }: PermissionRequest): string {
   if (typeof command === 'string' && suggestions[0] === `Bash(${command.trim()})`)
     return 'exactly this command'
   if (suggestions[0] === 'Edit') return 'edits of files in this folder'
-  return suggestions.map(formatExactly).join(', ')
+  return suggestions.map(escapeForApproval).join(', ')
 }
 
 function createPermissionQuestion(
   request: PermissionRequest,
   { start: { folder }, theme }: QuestionOptions,
 ): QuestionContent {
-  const { title, change, text, reason, warning } = viewPermission(request, folder)
+  const { title, change, text, reason, warning } = createPermissionView(request, folder)
   const { colors } = theme
   return {
     title,
@@ -138,13 +140,13 @@ function createPermissionQuestion(
 
 function createUserQuestion({ question, options, multiSelect = false }: UserQuestion): QuestionContent {
   return {
-    title: sanitizeText(question),
+    title: toSafeLine(question),
     body: () => [],
     onEscape: 'skip',
     isMultiple: multiSelect,
     choices: [
       ...options.map(({ label, description }) => ({
-        label: sanitizeText(description === undefined ? label : `${label}: ${description}`),
+        label: toSafeLine(description === undefined ? label : `${label}: ${description}`),
       })),
       { label: 'Another answer:', asksFor: 'an answer' },
     ],

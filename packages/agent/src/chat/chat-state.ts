@@ -2,20 +2,20 @@
 
 import { formatDuration, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { Agent } from '../agent/agent-options.ts'
-import type { LoadedInstructions } from '../agent/memory-sources.ts'
+import type { LoadedMemoryFile } from '../agent/memory-sources.ts'
 import { MODE_LABELS } from '../agent/permissions.ts'
-import { type CacheClock, createCacheClock, type MeterReading } from '../screen/context-meter.ts'
-import type { ScreenState } from '../screen/input-area.ts'
+import { createMeterTracker, type MeterReading, type MeterTracker } from '../screen/context-meter.ts'
+import type { InputAreaState } from '../screen/input-area.ts'
 import { createPromptQueue, type PromptQueue } from './prompt-queue.ts'
 
 /** The state of the chat while it runs, changed in place. */
 export interface ChatState {
   agent: Agent | null
   sessionId: string
-  clock: CacheClock
+  clock: MeterTracker
   /** The model that the user has switched to. */
   model: string | null
-  memory: LoadedInstructions[]
+  memoryFiles: LoadedMemoryFile[]
   queue: PromptQueue
   /** Shell commands that the user has run since the last prompt. */
   readonly shellRuns: { readonly command: string; readonly output: string }[]
@@ -57,9 +57,9 @@ export function createChatState(sessionId: string): ChatState {
   return {
     agent: null,
     sessionId,
-    clock: createCacheClock(),
+    clock: createMeterTracker(),
     model: null,
-    memory: [],
+    memoryFiles: [],
     queue: createPromptQueue(),
     shellRuns: [],
     isClosing: false,
@@ -91,14 +91,14 @@ export function setRunningStep(running: RunningWork, text: string): void {
 /** Characters per token, to estimate the tokens received. */
 const CHARACTERS_PER_TOKEN = 4
 
-function describeRunning({ text, since, received }: RunningWork, now: number): ScreenState['status'] {
+function describeRunning({ text, since, received }: RunningWork, now: number): InputAreaState['status'] {
   const tokens = Math.round(received / CHARACTERS_PER_TOKEN)
   const arrived = tokens === 0 ? '' : ` · about ${formatTokens(tokens)} tokens`
   return { text, progress: ` · ${formatDuration(now - since)}${arrived}` }
 }
 
 /** Returns what the lines around the input show. Reads an old meter again, at most every `METER_MS`; drops an expired hint. */
-export function readScreenState(state: ChatState, now: number): ScreenState {
+export function readInputAreaState(state: ChatState, now: number): InputAreaState {
   if (state.isMeterOld && state.agent !== null && now - state.meterAt >= METER_MS) {
     state.isMeterOld = false
     state.meterAt = now

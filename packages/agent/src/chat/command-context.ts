@@ -2,13 +2,13 @@
 
 import {
   formatCount,
-  formatLimit,
+  formatTokenLimit,
   formatTokens,
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { renderBar } from '@tidemark/terminal/render/layout'
 import { chooseSymbols } from '@tidemark/terminal/render/screen'
-import { cutTextEnd, formatProjectPath, sanitizeText, toOneLinePreview } from '@tidemark/terminal/render/text'
+import { cutTextEnd, formatProjectPath, toOneLinePreview, toSafeLine } from '@tidemark/terminal/render/text'
 import type { ContextBreakdown, EventOf } from 'tidemark'
 import {
   isKnownRecord,
@@ -21,7 +21,7 @@ import {
   toBlocks,
 } from 'tidemark/records'
 import { isObject } from '../json-value.ts'
-import type { PanelResult, PanelRow } from '../screen/panel.ts'
+import type { PanelChoice, PanelRow } from '../screen/panel.ts'
 import { toScreenText } from '../screen/screen-text.ts'
 import { describeCallSubject } from '../screen/tool-views.ts'
 import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
@@ -38,9 +38,9 @@ export const contextCommand: SlashCommand = {
     for (;;) {
       const breakdown = chat.agent.session.breakdown()
       const { messages, pinned } = await readLargest(chat, breakdown)
-      const result: PanelResult | null = await chat.screen.openPanel({
+      const result: PanelChoice | null = await chat.screen.openPanel({
         title: 'Context',
-        note: sanitizeText(note),
+        note: toSafeLine(note),
         rows: (width) => [
           ...drawBreakdown(chat, breakdown, width).map((text) => ({ text })),
           ...drawMessages(chat, messages, pinned),
@@ -113,7 +113,7 @@ async function readLargest(
       call === undefined ? '' : describeCallSubject(call.name, toInput(call.input), start.folder)
     const isCleared = result !== null && cleared.has(result)
     const name =
-      call === undefined ? nameRecord(record, start.folder) : `${sanitizeText(call.name)} ${subject}`.trim()
+      call === undefined ? nameRecord(record, start.folder) : `${toSafeLine(call.name)} ${subject}`.trim()
     return { uuid, tokens, label: isCleared ? `${name}, cleared` : name, text: readRecordText(record) }
   })
   return { messages: found, pinned: findPinned(records) }
@@ -146,14 +146,14 @@ function nameRecord(record: SessionRecord, folder: string): string {
   if (record.type === 'attachment') {
     const { type = 'attachment', key, filename } = record.attachment
     if (typeof filename === 'string') return `${nameAttachment(type)} ${formatProjectPath(filename, folder)}`
-    return typeof key === 'string' ? sanitizeText(key).replace(/:$/, '') : nameAttachment(type)
+    return typeof key === 'string' ? toSafeLine(key).replace(/:$/, '') : nameAttachment(type)
   }
   if (record.type === 'user') return record.isMeta === true ? 'note to the model' : 'you'
   return 'model'
 }
 
 function nameAttachment(type: string): string {
-  return ATTACHMENT_NAMES[type] ?? sanitizeText(type).replaceAll('_', ' ')
+  return ATTACHMENT_NAMES[type] ?? toSafeLine(type).replaceAll('_', ' ')
 }
 
 const ATTACHMENT_NAMES: Readonly<Record<string, string>> = {
@@ -222,9 +222,9 @@ function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: nu
     lines === null
       ? 'The window of this model is unknown.'
       : [
-          `${formatTokens(tokens)} of ${formatLimit(lines.window)} tokens`,
-          `${colors.cyan('▲')} compacts at ${formatLimit(lines.autoCompact)}, ${percentLeft}% left until then`,
-          `${colors.red('┃')} no request from ${formatLimit(lines.blocking)} on`,
+          `${formatTokens(tokens)} of ${formatTokenLimit(lines.window)} tokens`,
+          `${colors.cyan('▲')} compacts at ${formatTokenLimit(lines.autoCompact)}, ${percentLeft}% left until then`,
+          `${colors.red('┃')} no request from ${formatTokenLimit(lines.blocking)} on`,
         ].join(' · ')
   const chart = (title: string, shares: readonly Share[]): readonly string[] =>
     drawShares(title, shares, { width, total: breakdown.total.tokens, chat })
@@ -235,7 +235,7 @@ function drawBreakdown(chat: ChatContext, breakdown: ContextBreakdown, width: nu
   return [
     ...window,
     limits,
-    ...(advice === null ? [] : [colors.yellow(sanitizeText(advice.sentence))]),
+    ...(advice === null ? [] : [colors.yellow(toSafeLine(advice.sentence))]),
     ...drawShares('By class', breakdown.classes, {
       width,
       total: breakdown.total.tokens,
@@ -332,7 +332,7 @@ function drawShares(
   const rows = sorted.slice(0, MAX_SHARES).map(({ name, tokens, count }, index) => {
     const paint = isColored ? (paints[index] ?? colors.dim) : colors.cyan
     const share = tokens / Math.max(1, total)
-    const label = cutTextEnd(sanitizeText(name), nameCells).padEnd(nameCells)
+    const label = cutTextEnd(toSafeLine(name), nameCells).padEnd(nameCells)
     const times = count === undefined ? '' : colors.dim(` ×${count}`)
     const figures = `${formatTokens(tokens).padStart(7)} ${formatWholePercent(share).padStart(4)}`
     return `  ${label}${figures} ${paint(renderBar(share, room, symbols))}${times}`

@@ -4,7 +4,7 @@
  */
 
 import { formatCount, formatDuration } from '@tidemark/terminal/render/format-numbers'
-import { sanitizeText, toOneLinePreview } from '@tidemark/terminal/render/text'
+import { toOneLinePreview, toSafeLine } from '@tidemark/terminal/render/text'
 import type { Session } from 'tidemark'
 import {
   isBranchSwitch,
@@ -36,10 +36,10 @@ export const historyCommand: SlashCommand = {
       .map((passage) => ({ passage, line: findLine(passage, text, isIn) }))
       .filter(({ line }) => line !== null)
       .toReversed()
-    if (found.length === 0) return chat.show(`Nothing found for ${sanitizeText(text)}.`)
+    if (found.length === 0) return chat.show(`Nothing found for ${toSafeLine(text)}.`)
     await showFound(
       chat,
-      `${formatCount(found.length, 'place')} with ${sanitizeText(text)}, the newest first`,
+      `${formatCount(found.length, 'place')} with ${toSafeLine(text)}, the newest first`,
       found,
     )
   },
@@ -148,7 +148,7 @@ function listParts(record: KnownRecord, folder: string): readonly PassagePart[] 
     if (!isToolUse(block)) return []
     const input = typeof block.input === 'object' && block.input !== null ? { ...block.input } : {}
     const subject = toOneLinePreview(describeCallSubject(block.name, input, folder), 32)
-    return [{ author: `${sanitizeText(block.name)} ${subject}`, text: formatInput(input), callId: block.id }]
+    return [{ author: `${toSafeLine(block.name)} ${subject}`, text: formatInput(input), callId: block.id }]
   })
 }
 

@@ -1,7 +1,7 @@
 /** The slash command /model: switches to another model, given by name or chosen from a list. */
 
-import { formatLimit, formatTokens } from '@tidemark/terminal/render/format-numbers'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { formatTokenLimit, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import { lookUpModel, type ModelEntry, modelCatalogue } from 'tidemark/catalogue'
 import { type ChatContext, chooseChatModel, type SlashCommand } from './chat-context.ts'
 
@@ -12,7 +12,7 @@ export const modelCommand: SlashCommand = {
   async run(chat, given) {
     const name = given === '' ? await pickModel(chat) : given
     if (name === null) return
-    if (name === chat.agent.session.model) return chat.show(`The model is ${sanitizeText(name)} already.`)
+    if (name === chat.agent.session.model) return chat.show(`The model is ${toSafeLine(name)} already.`)
     if (!lookUpModel(modelCatalogue, name).found && !(await confirmUnknown(chat, name))) return
     const choice = chooseChatModel(chat.start, name)
     const outcome = await chat.work(`switching to ${name}`, () => chat.agent.session.switchModel(choice))
@@ -41,7 +41,7 @@ async function pickModel(chat: ChatContext): Promise<string | null> {
   const width = Math.max(...models.map(({ id }) => id.length)) + 2
   const current = models.findIndex(({ id }) => id === model)
   const result = await chat.screen.openPanel({
-    title: `The model is ${sanitizeText(model)}. Go on with another one:`,
+    title: `The model is ${toSafeLine(model)}. Go on with another one:`,
     rows: () =>
       models.map((entry) => ({
         text: `${entry.id.padEnd(width)}${colors.dim(describeModel(entry))}`,
@@ -54,7 +54,7 @@ async function pickModel(chat: ChatContext): Promise<string | null> {
 }
 
 function describeModel(entry: ModelEntry): string {
-  const window = entry.window === null ? '' : `window ${formatLimit(entry.window)}`
+  const window = entry.window === null ? '' : `window ${formatTokenLimit(entry.window)}`
   const { input, output } = entry.prices
   const prices =
     typeof input !== 'number' || typeof output !== 'number'
@@ -65,7 +65,7 @@ function describeModel(entry: ModelEntry): string {
 
 /** Refuses a name that is not in the catalogue. If the user has set a window, the server may have the model: asks the user. */
 async function confirmUnknown(chat: ChatContext, name: string): Promise<boolean> {
-  const shown = sanitizeText(name)
+  const shown = toSafeLine(name)
   const near = listModels(chat).filter(({ id }) => id.includes(name.toLowerCase()))
   const [nearest] = near
   const hint =

@@ -3,9 +3,9 @@
  * mode. /sandbox shows what commands can reach.
  */
 import { existsSync } from 'node:fs'
-import { formatExactly, formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { escapeForApproval, formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { MODE_LABELS, type PermissionMode, PLAN_TOOL } from '../agent/permissions.ts'
-import type { Access } from '../sandbox/mount-plan.ts'
+import type { PlaceAccess } from '../sandbox/mount-plan.ts'
 import type { PanelRow } from '../screen/panel.ts'
 import { type ChatContext, type SlashCommand, showPage } from './chat-context.ts'
 
@@ -26,7 +26,8 @@ export const permissionsCommand: SlashCommand = {
       if (result === null || result.choice < 0) return
       const [withdrawn] = rules.splice(result.choice, 1)
       firstChoice = result.choice
-      if (withdrawn !== undefined) chat.show(`No longer allowed in this session: ${formatExactly(withdrawn)}`)
+      if (withdrawn !== undefined)
+        chat.show(`No longer allowed in this session: ${escapeForApproval(withdrawn)}`)
     }
   },
 }
@@ -42,9 +43,9 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
   const mode = agent.readMode()
   const { deny, ask, allow } = start.settings.permissions
   const settings = [
-    ...deny.map((rule) => `${colors.red('deny')}   ${formatExactly(rule)}`),
-    ...ask.map((rule) => `${colors.yellow('ask')}    ${formatExactly(rule)}`),
-    ...allow.map((rule) => `${colors.green('allow')}  ${formatExactly(rule)}`),
+    ...deny.map((rule) => `${colors.red('deny')}   ${escapeForApproval(rule)}`),
+    ...ask.map((rule) => `${colors.yellow('ask')}    ${escapeForApproval(rule)}`),
+    ...allow.map((rule) => `${colors.green('allow')}  ${escapeForApproval(rule)}`),
   ]
   const none = { text: colors.dim('  none') }
   return [
@@ -53,7 +54,7 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
     { text: '' },
     { text: colors.bold('Allowed in this session') },
     ...(sessionRules.length === 0 ? [none] : []),
-    ...sessionRules.map((rule) => ({ text: formatExactly(rule), isChoice: true })),
+    ...sessionRules.map((rule) => ({ text: escapeForApproval(rule), isChoice: true })),
     { text: '' },
     { text: `${colors.bold('Rules of the settings')}  ${colors.dim('as they were at the start')}` },
     ...(settings.length === 0 ? [none] : settings.map((text) => ({ text: `  ${text}` }))),
@@ -61,7 +62,7 @@ function listRows({ agent, sessionRules, start, theme: { colors } }: ChatContext
 }
 
 /** Switches to the next permission mode. `allow-all` is among the modes only if the chat was started in it. */
-export async function switchToNextMode({ agent, start }: ChatContext): Promise<void> {
+export async function switchToNextPermissionMode({ agent, start }: ChatContext): Promise<void> {
   const isStartMode = (mode: PermissionMode): boolean =>
     (start.permissionMode ?? start.settings.permissionMode) === mode
   const modes: readonly PermissionMode[] = [
@@ -87,9 +88,9 @@ const NOT_REACHED = 'no sockets of services, no other processes'
 function formatSandbox({ agent: { sandbox }, start, theme: { colors } }: ChatContext): string {
   if (sandbox === null)
     return 'Off: commands are not confined, and asked about.\nTo turn it on: "sandbox": true in your settings.'
-  if (!sandbox.ok) return `It cannot be used, so that commands are asked about: ${sanitizeText(sandbox.why)}`
+  if (!sandbox.ok) return `It cannot be used, so that commands are asked about: ${toSafeLine(sandbox.why)}`
   const { places, hasNetwork, listedHosts } = sandbox.sandbox
-  const list = (access: Access): readonly string[] => {
+  const list = (access: PlaceAccess): readonly string[] => {
     const paths = [...places].filter(([path, each]) => each === access && existsSync(path))
     return paths.map(([path]) => `  ${formatPath(path)}`)
   }
@@ -109,7 +110,7 @@ function formatSandbox({ agent: { sandbox }, start, theme: { colors } }: ChatCon
       ? [`${colors.bold('reach')} ${hasNetwork ? 'the network' : 'no network'}, ${NOT_REACHED}`]
       : [
           `${colors.bold('reach')} these hosts, through a proxy; ${NOT_REACHED}`,
-          ...listedHosts.map((host) => `  ${sanitizeText(host)}`),
+          ...listedHosts.map((host) => `  ${toSafeLine(host)}`),
         ]),
     '',
     'A call with outside: true is asked about in every mode.',

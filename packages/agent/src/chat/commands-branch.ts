@@ -1,17 +1,17 @@
 /** Slash commands that go back and forth in the conversation: /undo, /redo, and /rewind to a message. */
 import { wrapTextWithAnsi } from '@earendil-works/pi-tui'
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
-import { sanitizeText, toOneLinePreview } from '@tidemark/terminal/render/text'
+import { toOneLinePreview, toSafeLine } from '@tidemark/terminal/render/text'
 import {
+  type BranchPrompt,
   findRedoStep,
   findUndoStep,
-  type ListedPrompt,
   listBranchPrompts,
-  listChangedFiles,
+  listFilesChangedSince,
   type UndoStep,
 } from './branch-steps.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
-import { compactWithPreview } from './commands-rewrite.ts'
+import { compactWithPreview } from './command-compact.ts'
 
 export const undoCommand: SlashCommand = {
   name: 'undo',
@@ -123,8 +123,8 @@ function compactsNext(chat: ChatContext): boolean {
 
 async function confirm(chat: ChatContext, title: string, reasons: readonly string[]): Promise<boolean> {
   const answer = await chat.screen.ask({
-    title: sanitizeText(title),
-    body: (width) => reasons.flatMap((reason) => wrapTextWithAnsi(sanitizeText(reason), width)),
+    title: toSafeLine(title),
+    body: (width) => reasons.flatMap((reason) => wrapTextWithAnsi(toSafeLine(reason), width)),
     choices: [{ label: 'Yes' }, { label: 'No, leave it as it is' }],
   })
   return answer?.chosen[0] === 0
@@ -160,7 +160,7 @@ export const rewindCommand: SlashCommand = {
     const chosen = result === null ? undefined : prompts[result.choice]
     if (result === null || chosen === undefined) return
     if (result.key === 'enter')
-      return await rewindTo(chat, chosen, await listChangedFiles(session, chosen.uuid))
+      return await rewindTo(chat, chosen, await listFilesChangedSince(session, chosen.uuid))
     if (chosen.isCompacted)
       return chat.show(
         'It was compacted already: enter goes back to before it, /undo takes the compaction back.',
@@ -169,14 +169,14 @@ export const rewindCommand: SlashCommand = {
   },
 }
 
-function describePrompt({ text, isCompacted }: ListedPrompt, dim: (text: string) => string): string {
+function describePrompt({ text, isCompacted }: BranchPrompt, dim: (text: string) => string): string {
   const preview = toOneLinePreview(text, PREVIEW_CHARACTERS)
   return isCompacted ? `${preview} ${dim('(before the compaction)')}` : preview
 }
 
 async function rewindTo(
   chat: ChatContext,
-  { uuid, text }: ListedPrompt,
+  { uuid, text }: BranchPrompt,
   changed: readonly string[],
 ): Promise<void> {
   const outcome = await chat.work('going back', (signal) => chat.agent.session.rewind(uuid, { signal }))
@@ -186,7 +186,7 @@ async function rewindTo(
   const files =
     changed.length === 0
       ? ''
-      : ` Files are not changed back: ${changed.slice(0, MAX_FILES).map(sanitizeText).join(', ')}${changed.length > MAX_FILES ? ` and ${changed.length - MAX_FILES} more` : ''}.`
+      : ` Files are not changed back: ${changed.slice(0, MAX_FILES).map(toSafeLine).join(', ')}${changed.length > MAX_FILES ? ` and ${changed.length - MAX_FILES} more` : ''}.`
   chat.show(
     `Went back to before “${toOneLinePreview(text, 60)}”. What followed stays in the log: /undo returns to it.${files}`,
   )

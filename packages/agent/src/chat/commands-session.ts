@@ -3,7 +3,7 @@
 import { formatDuration } from '@tidemark/terminal/render/format-numbers'
 import { cutTextEnd, toOneLinePreview } from '@tidemark/terminal/render/text'
 import { createSessionId, listFolderSessions } from '../agent/agent-sessions.ts'
-import { NEW_CONVERSATION } from '../screen/event-lines.ts'
+import { NEW_CONVERSATION_TEXT } from '../screen/event-lines.ts'
 import { isTurnInterrupted } from './branch-steps.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
 import { dimLeftItems } from './commands-branch.ts'
@@ -98,7 +98,7 @@ export const clearCommand: SlashCommand = {
     if (outcome === null) return
     if (!outcome.ok) return chat.show(outcome.message, 'warning')
     await dimLeftItems(chat)
-    chat.show(NEW_CONVERSATION)
+    chat.show(NEW_CONVERSATION_TEXT)
   },
 }
 

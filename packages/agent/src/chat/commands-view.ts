@@ -10,7 +10,7 @@ import {
   formatTokens,
 } from '@tidemark/terminal/render/format-numbers'
 import { createScreen } from '@tidemark/terminal/render/screen'
-import { formatPath, formatProjectPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, formatProjectPath, toSafeLine } from '@tidemark/terminal/render/text'
 import type { Session } from 'tidemark'
 import { exportLogToFile, sessionPaths } from 'tidemark/logs'
 import { formatSubagentFigures } from '../screen/event-lines.ts'
@@ -57,7 +57,7 @@ function formatMoney({ agent, theme: { colors } }: ChatContext, inherited: Inher
 /** Describes the cost of a fork's copied part. It was paid in the other session, so it is not part of this session's total. */
 function formatInherited({ from, totals: { spent, calls } }: InheritedCost): string {
   const cost = formatCost(spent.total, spent.priced)
-  return `${cost} in ${formatCount(calls, 'call')} inherited from ${sanitizeText(from)}, counted there`
+  return `${cost} in ${formatCount(calls, 'call')} inherited from ${toSafeLine(from)}, counted there`
 }
 
 export const exportCommand: SlashCommand = {
@@ -97,7 +97,7 @@ export const memoryCommand: SlashCommand = {
   args: '',
   description: 'the memory files that the model was given',
   async run(chat) {
-    const { memory, start, theme } = chat
+    const { memoryFiles: memory, start, theme } = chat
     if (memory.length === 0)
       return chat.show('No memory file was read so far: CLAUDE.md and others are read with a request.')
     // A file that was read again after a compaction or change is listed once, with the newest reason.
@@ -120,7 +120,7 @@ export const hooksCommand: SlashCommand = {
     const { colors } = chat.theme
     const rows = hooks.flatMap(([event, groups]) => [
       colors.bold(event),
-      ...(groups ?? []).map((group) => `  ${sanitizeText(JSON.stringify(group))}`),
+      ...(groups ?? []).map((group) => `  ${toSafeLine(JSON.stringify(group))}`),
     ])
     const { offered = [] } = chat.start.settings.trust ?? {}
     const note =
@@ -145,8 +145,8 @@ export const mcpCommand: SlashCommand = {
       const own = tools.filter((tool) => tool.startsWith(`mcp__${server.replaceAll(/[^\w-]/g, '_')}__`))
       const count = own.length === 0 ? none : formatCount(own.length, 'tool')
       return [
-        `${colors.bold(sanitizeText(server))}  ${colors.dim(count)}`,
-        ...own.map((tool) => `  ${sanitizeText(tool)}`),
+        `${colors.bold(toSafeLine(server))}  ${colors.dim(count)}`,
+        ...own.map((tool) => `  ${toSafeLine(tool)}`),
       ]
     })
     await showPage(chat, 'MCP servers', rows.length === 0 ? 'No MCP servers are set.' : rows.join('\n'))
@@ -161,8 +161,8 @@ export const skillsCommand: SlashCommand = {
     const { colors } = chat.theme
     const files = await chat.agent.listPromptFiles()
     const rows = files.map(({ name, kind, origin, description }) => {
-      const title = `${kind === 'skill' ? '' : '/'}${sanitizeText(name)}`
-      return `${colors.bold(title)}  ${colors.dim(`${kind}, ${origin}`)}\n  ${sanitizeText(description)}`
+      const title = `${kind === 'skill' ? '' : '/'}${toSafeLine(name)}`
+      return `${colors.bold(title)}  ${colors.dim(`${kind}, ${origin}`)}\n  ${toSafeLine(description)}`
     })
     const none = 'There are none. Skills are .claude/skills/NAME/SKILL.md, commands .claude/commands/NAME.md.'
     await showPage(chat, 'Skills and commands', rows.length === 0 ? none : rows.join('\n'))
@@ -179,11 +179,11 @@ export const agentsCommand: SlashCommand = {
     const started = agent.subagents().map((record) => {
       const { id, type, status, description } = record
       const state = status === 'running' ? colors.yellow(status) : colors.dim(status)
-      return `${colors.bold(sanitizeText(type))} ${id}  ${state}\n  ${sanitizeText(description)}, ${formatSubagentFigures(record)}`
+      return `${colors.bold(toSafeLine(type))} ${id}  ${state}\n  ${toSafeLine(description)}, ${formatSubagentFigures(record)}`
     })
     const definitions = (await agent.listDefinitions()).map(
       ({ name, description }) =>
-        `${colors.bold(sanitizeText(name))}  ${colors.dim('definition')}\n  ${sanitizeText(description)}`,
+        `${colors.bold(toSafeLine(name))}  ${colors.dim('definition')}\n  ${toSafeLine(description)}`,
     )
     const rows = [...started, ...definitions]
     await showPage(chat, 'Subagents', rows.length === 0 ? 'There are no subagents.' : rows.join('\n'))

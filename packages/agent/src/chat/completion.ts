@@ -5,7 +5,7 @@ import {
   type AutocompleteSuggestions,
   fuzzyFilter,
 } from '@earendil-works/pi-tui'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import { runSearchInThread } from '../tools/search-thread.ts'
 import type { WalkedFile } from '../tools/walk-files.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
@@ -72,7 +72,7 @@ function createFileListing(folder: string): (signal: AbortSignal) => Promise<rea
 function suggestFiles(files: readonly string[], typed: string): AutocompleteSuggestions | null {
   const found = typed === '' ? files : fuzzyFilter([...files], typed, (file) => file)
   const items = found.slice(0, MAX_SHOWN).map((file): AutocompleteItem => {
-    const label = sanitizeText(file)
+    const label = toSafeLine(file)
     return { value: /\s/.test(file) ? `@"${file}"` : `@${file}`, label }
   })
   return items.length === 0 ? null : { items, prefix: `@${typed}` }
@@ -87,7 +87,7 @@ async function suggestCommand(
   if (argument === undefined && !typed.endsWith(' ')) return suggestNames(chat, commands, name)
   const command = commands.find((one) => one.name === name)
   const values = (await command?.complete?.(chat, argument ?? '')) ?? []
-  const items = values.map((value) => ({ value, label: sanitizeText(value) }))
+  const items = values.map((value) => ({ value, label: toSafeLine(value) }))
   // No list if the argument is already complete, because the list would catch the Enter key that sends the prompt.
   return items.length === 0 || values.includes(argument ?? '') ? null : { items, prefix: argument ?? '' }
 }
@@ -113,8 +113,8 @@ async function suggestNames(
   )
   const items = [...begin, ...(typed.length > 1 ? others : [])].map(({ name, args, description }) => ({
     value: `/${name}`,
-    label: sanitizeText(`/${name}${args === '' ? '' : ` ${args}`}`),
-    description: sanitizeText(description),
+    label: toSafeLine(`/${name}${args === '' ? '' : ` ${args}`}`),
+    description: toSafeLine(description),
   }))
   return items.length === 0 ? null : { items, prefix: `/${typed}` }
 }

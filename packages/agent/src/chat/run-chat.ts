@@ -6,50 +6,50 @@
 import { join } from 'node:path'
 import { ProcessTerminal } from '@earendil-works/pi-tui'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import type { EventOf, SessionEvent } from 'tidemark'
 import { findSessionWriter, sessionPaths } from 'tidemark/logs'
 import { listConversation } from 'tidemark/records'
 import { openAgent } from '../agent/agent.ts'
-import { formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts'
+import { formatResumeCommand, storeWorkingFolder } from '../agent/agent-sessions.ts'
 import { describeProgress } from '../agent/chat-output.ts'
 import type { SubagentEvent } from '../agent/subagent-records.ts'
-import { createCacheClock } from '../screen/context-meter.ts'
+import { createMeterTracker } from '../screen/context-meter.ts'
 import { createSubagentLine } from '../screen/event-lines.ts'
 import { type ChatScreen, createChatScreen } from '../screen/screen.ts'
 import { guardTerminal } from '../screen/terminal-guard.ts'
 import { createTheme, type Tone } from '../screen/theme.ts'
-import { viewChange } from '../screen/tool-views.ts'
+import { computeCallChange } from '../screen/tool-views.ts'
 import { createTranscript } from '../screen/transcript.ts'
 import { isTurnInterrupted } from './branch-steps.ts'
-import { type ChatContext, type ChatStart, chooseChatModel } from './chat-context.ts'
+import { type ChatContext, type ChatStartOptions, chooseChatModel } from './chat-context.ts'
 import { createScreenQuestions } from './chat-questions.ts'
 import {
   type ChatState,
   createChatState,
   EXIT_CONFIRM_MS,
   type RunningWork,
-  readScreenState,
+  readInputAreaState,
   setRunningStep,
   startRunningWork,
 } from './chat-state.ts'
-import { switchToNextMode } from './command-permissions.ts'
+import { switchToNextPermissionMode } from './command-permissions.ts'
 import { undoFromPage } from './commands-branch.ts'
 import { createAutocomplete } from './completion.ts'
-import { showOpenableLines } from './open-lines.ts'
+import { showOpenableItems } from './openable-items.ts'
 import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
 import { readSessionNotes, readSessionRecords } from './session-files.ts'
 import { listScreenCommands } from './slash-commands.ts'
 import {
-  moveQueuedToInput,
+  moveNewestQueuedToInput,
   openPromptQueue,
   runPrompt,
-  sendNextQueued,
-  submitPrompt,
-} from './submit-prompt.ts'
+  sendNextQueuedPrompt,
+  submitInput,
+} from './submit-input.ts'
 
 /** Runs the chat until the user exits. Returns the exit code. Throws before the screen opens if the model cannot be used. */
-export async function runChat(start: ChatStart): Promise<number> {
+export async function runChat(start: ChatStartOptions): Promise<number> {
   // A missing key is reported before the screen opens.
   chooseChatModel(start)
   const chat = createChat(start)
@@ -80,14 +80,15 @@ interface Chat {
   /** Returns the id of the session; null if it has no messages. */
   findSession(): string | null
   /** Returns the model that the user has switched to, as an option of the command line. */
-  findModel(): Pick<ChatStart, 'model'>
+  findModel(): Pick<ChatStartOptions, 'model'>
   close(): Promise<void>
 }
 
-function createChat(start: ChatStart): Chat {
-  const theme = createTheme(start.terminal)
-  const { folder } = start
-  const transcript = createTranscript((name, input) => viewChange(name, input, { folder, withFile: true }))
+function createChat(start: ChatStartOptions): Chat {
+  const { folder, terminal } = start
+  const theme = createTheme(terminal)
+  const viewOptions = { folder, withFile: true }
+  const transcript = createTranscript((name, input) => computeCallChange(name, input, viewOptions))
   const allowed = [...(start.allowedTools ?? [])]
   const { promise: ended, resolve: leave } = Promise.withResolvers<void>()
   const state = createChatState(start.sessionId)
@@ -98,23 +99,23 @@ function createChat(start: ChatStart): Chat {
     transcript,
     folder,
     now: Date.now,
-    readState: (now) => readScreenState(state, now),
+    readState: (now) => readInputAreaState(state, now),
     actions: {
       submit(text, isPrivate) {
         if (!isPrivate && text !== '') {
           screen.input.remember(text)
           history.add(text)
         }
-        submitPrompt(chat, state, text, isPrivate)
+        submitInput(chat, state, text, isPrivate)
       },
       interrupt: (key) => interrupt(chat, state, key),
       exit: leave,
-      openLines: () => void showOpenableLines(chat),
+      openLines: () => void showOpenableItems(chat),
       switchMode: () => void goToNextMode(chat, state),
-      editQueued: () => moveQueuedToInput(chat, state),
+      editQueued: () => moveNewestQueuedToInput(chat, state),
     },
   })
-  start.terminal.interrupted?.addEventListener('abort', () => leave(), { once: true })
+  terminal.interrupted?.addEventListener('abort', () => leave(), { once: true })
   for (const text of history.prompts) screen.input.remember(text)
   const chat = createContext({ start, state, screen, theme, transcript, leave, allowed, history })
   return {
@@ -130,7 +131,7 @@ function createChat(start: ChatStart): Chat {
       if (simulation !== undefined) chat.show(simulation.greeting, 'good')
       state.running = null
       screen.setCompletion(createAutocomplete(chat, listScreenCommands()))
-      sendNextQueued(chat, state, false)
+      sendNextQueuedPrompt(chat, state, false)
     },
     findSession: () => (transcript.items.some(({ kind }) => kind === 'prompt') ? state.sessionId : null),
     findModel: () => (state.model === null ? {} : { model: state.model }),
@@ -145,7 +146,7 @@ function createChat(start: ChatStart): Chat {
 }
 
 interface ContextParts {
-  readonly start: ChatStart
+  readonly start: ChatStartOptions
   readonly state: ChatState
   readonly screen: ChatScreen
   readonly theme: ReturnType<typeof createTheme>
@@ -156,7 +157,7 @@ interface ContextParts {
 }
 
 /** Opens the prompts of the folder's earlier sessions; none for the session of the tour, or if the settings turn them off. */
-function openHistory({ simulation, settings, home, folder }: ChatStart): PromptHistory {
+function openHistory({ simulation, settings, home, folder }: ChatStartOptions): PromptHistory {
   if (simulation === undefined && settings.promptHistory !== false) return openPromptHistory(home, folder)
   return { prompts: [], add() {} }
 }
@@ -165,7 +166,7 @@ function createContext(parts: ContextParts): ChatContext {
   const { start, state, screen, theme, transcript, leave } = parts
   const show = (text: string, tone: Tone = 'quiet'): void => {
     const mark = tone === 'warning' || tone === 'error' ? '!' : '·'
-    transcript.addLine({ tone, mark, text: sanitizeText(text), detail: null })
+    transcript.addLine({ tone, mark, text: toSafeLine(text), detail: null })
     screen.update()
   }
   const chat: ChatContext = {
@@ -179,8 +180,8 @@ function createContext(parts: ContextParts): ChatContext {
       if (state.agent === null) throw new Error('The session is not open.')
       return state.agent
     },
-    get memory() {
-      return state.memory
+    get memoryFiles() {
+      return state.memoryFiles
     },
     sessionRules: parts.allowed,
     get isBusy() {
@@ -220,9 +221,9 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
   const records = await readSessionRecords(home, id)
   // Branches that /rewind, /undo or /clear left stay in the log but are not shown.
   transcript.replay(listConversation(records))
-  state.clock = createCacheClock((await readSessionNotes(home, id)) !== null)
+  state.clock = createMeterTracker((await readSessionNotes(home, id)) !== null)
   state.clock.replay(records)
-  state.memory = []
+  state.memoryFiles = []
   state.shellRuns.length = 0
   const writer = records.length === 0 ? null : await findSessionWriter(home, id)
   const interruptTurn = (): void => state.running?.stop.abort()
@@ -243,13 +244,13 @@ async function openSession(chat: ChatContext, parts: ContextParts, id: string): 
     ...createScreenQuestions({ screen, theme, start, allowed, interrupt: interruptTurn, show: chat.show }),
     onUnread: (kind, { path, why }) => chat.show(`The ${kind} ${path} was not read: ${why}.`, 'warning'),
     onNotice: (message) => chat.show(message, 'warning'),
-    onMemoryLoaded: (file) => void state.memory.push(file),
+    onMemoryLoaded: (file) => void state.memoryFiles.push(file),
     // The user can give the next prompt while subagents work in the background.
     waitsForSubagents: false,
     onSubagent: (event) => receiveFromSubagent(event, parts),
     onEvent: (event) => receive(event, parts),
   })
-  await writeAgentFacts(home, id, folder)
+  await storeWorkingFolder(home, id, folder)
   state.agent = agent
   state.sessionId = id
   state.isMeterOld = true
@@ -303,14 +304,14 @@ function receiveFromSubagent(event: SubagentEvent, { state, transcript, screen }
   const line = createSubagentLine(event)
   if (line !== null) transcript.addLine(line)
   else if (state.running !== null && event.text !== undefined)
-    setRunningStep(state.running, sanitizeText(`${event.agent.type}: ${event.text}`))
+    setRunningStep(state.running, toSafeLine(`${event.agent.type}: ${event.text}`))
   screen.update()
 }
 
 /** Switches to the next permission mode. The meter shows it at once, because storing it may take a while on a busy disk. */
 async function goToNextMode(chat: ChatContext, state: ChatState): Promise<void> {
   if (state.agent === null) return
-  const stored = switchToNextMode(chat)
+  const stored = switchToNextPermissionMode(chat)
   state.isMeterOld = true
   chat.screen.update()
   await stored

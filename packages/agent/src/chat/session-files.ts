@@ -2,7 +2,7 @@
 
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sanitizeLines } from '@tidemark/terminal/render/text'
+import { removeControlCharacters } from '@tidemark/terminal/render/text'
 import { findLogs, inspectFiles, readLog, type SessionReport, sessionPaths } from 'tidemark/logs'
 import type { SessionRecord } from 'tidemark/records'
 
@@ -22,14 +22,14 @@ export async function inspectSession(home: string, id: string): Promise<SessionR
 /** Returns the stored notes of a session; null if there are none yet. */
 export async function readSessionNotes(home: string, id: string): Promise<string | null> {
   const path = join(sessionPaths(home, id).folder, 'session-memory', 'summary.md')
-  return await readFile(path, 'utf8').then(sanitizeLines, () => null)
+  return await readFile(path, 'utf8').then(removeControlCharacters, () => null)
 }
 
 /** Milliseconds by which the record of a cache break may differ from the time in the name of its diff file. */
 const DIFF_TOLERANCE_MS = 5_000
 
 /** Returns the text of the diff file of the cache break at this time, in milliseconds since 1970; null if there is none. */
-export async function readBreakDiff(home: string, id: string, at: number): Promise<string | null> {
+export async function readCacheBreakDiff(home: string, id: string, at: number): Promise<string | null> {
   const { folder } = sessionPaths(home, id)
   const names = await readdir(folder).catch(() => [])
   const distances = names.flatMap((name) => {
@@ -39,5 +39,5 @@ export async function readBreakDiff(home: string, id: string, at: number): Promi
   })
   const [nearest] = distances.toSorted((one, other) => one.distance - other.distance)
   if (nearest === undefined) return null
-  return await readFile(join(folder, nearest.name), 'utf8').then(sanitizeLines, () => null)
+  return await readFile(join(folder, nearest.name), 'utf8').then(removeControlCharacters, () => null)
 }

@@ -3,12 +3,12 @@
 import { wrapText } from '@tidemark/terminal/render/text'
 import { toPageRows } from '../screen/panel.ts'
 import type { ChatContext, SlashCommand } from './chat-context.ts'
+import { compactCommand } from './command-compact.ts'
 import { contextCommand } from './command-context.ts'
 import { historyCommand } from './command-history.ts'
 import { modelCommand } from './command-model.ts'
 import { permissionsCommand, sandboxCommand } from './command-permissions.ts'
 import { redoCommand, rewindCommand, undoCommand } from './commands-branch.ts'
-import { compactCommand } from './commands-rewrite.ts'
 import { clearCommand, exitCommand, forkCommand, resumeCommand, retryCommand } from './commands-session.ts'
 import {
   agentsCommand,
@@ -20,7 +20,7 @@ import {
   notesCommand,
   skillsCommand,
 } from './commands-view.ts'
-import { showOpenableLines } from './open-lines.ts'
+import { showOpenableItems } from './openable-items.ts'
 
 const helpCommand: SlashCommand = {
   name: 'help',
@@ -36,7 +36,7 @@ const openCommand: SlashCommand = {
   name: 'open',
   args: '',
   description: 'open a compaction, a clearing, a cache break or a tool call (Ctrl-T)',
-  run: showOpenableLines,
+  run: showOpenableItems,
 }
 
 const COMMANDS: readonly SlashCommand[] = [

@@ -6,15 +6,20 @@ import type { Readable } from 'node:stream'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { createProgressLine } from '@tidemark/terminal/render/progress-line'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { EXIT_CODES } from '@tidemark/terminal/terminal'
 import { type RunOutcome, type SessionEvent, TidemarkError } from 'tidemark'
 import { tidemarkHome } from 'tidemark/logs'
 import { openAgent } from '../agent/agent.ts'
-import type { Limits } from '../agent/agent-limits.ts'
+import type { UsageLimits } from '../agent/agent-limits.ts'
 import type { Agent, AgentOptions } from '../agent/agent-options.ts'
-import { chooseModel, chooseSession, formatResumeCommand, writeAgentFacts } from '../agent/agent-sessions.ts'
+import {
+  chooseModel,
+  chooseSessionId,
+  formatResumeCommand,
+  storeWorkingFolder,
+} from '../agent/agent-sessions.ts'
 import {
   type ChatOutput,
   createChatOutput,
@@ -37,9 +42,9 @@ export interface ChatCommandOptions {
   readonly continue?: boolean
   readonly maxTurns?: number
   /** What the session and its subagents may use. */
-  readonly limit?: Limits
+  readonly limit?: UsageLimits
   /** What one run of a subagent may use. */
-  readonly subagentLimit?: Limits
+  readonly subagentLimit?: UsageLimits
   readonly model?: string
   readonly baseUrl?: string
   readonly window?: number
@@ -47,7 +52,7 @@ export interface ChatCommandOptions {
   readonly permissionMode?: PermissionMode
   readonly appendSystemPrompt?: string
   readonly cwd?: string
-  /** What the screen draws to, as in `ChatStart`. */
+  /** What the screen draws to, as in `ChatStartOptions`. */
   readonly device?: ScreenDevice
   /** Called with this chat's undo function, for the page that is served beside it. */
   readonly onUndo?: (undo: UndoInChat) => void
@@ -76,12 +81,12 @@ export async function runChatCommand(
   const found = await readSettings(folder, terminal.env)
   const settings = canAskUser(choices, terminal) ? await offerTrust(folder, found, terminal) : found
   if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
-  for (const notice of settings.notices) terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
+  for (const notice of settings.notices) terminal.warn(`tidemark: ${toSafeLine(notice)}\n`)
   const home = tidemarkHome(terminal.env)
-  const chosen = await chooseSession(choices, home, folder)
+  const chosen = await chooseSessionId(choices, home, folder)
   if ('problem' in chosen)
     return printError(await explainMissingSession(choices, chosen.problem, home), terminal)
-  if (chosen.notice !== null) terminal.warn(`tidemark: ${sanitizeText(chosen.notice)}\n`)
+  if (chosen.notice !== null) terminal.warn(`tidemark: ${toSafeLine(chosen.notice)}\n`)
   const { id: sessionId } = chosen
   const resumeCommand = formatResumeCommand(sessionId, choices, terminal)
   const watchdog = terminal.isProcess === true ? startWatchdog({ resumeCommand, isOnScreen }) : null
@@ -116,8 +121,8 @@ async function explainMissingSession(
   home: string,
 ): Promise<string> {
   if (resume !== 'tour') return problem
-  const { findKeptProject } = await import('../tour/tour-project.ts')
-  return (await findKeptProject(home)) === null
+  const { findKeptTourProject } = await import('../tour/tour-project.ts')
+  return (await findKeptTourProject(home)) === null
     ? problem
     : 'the session of the tour, with its simulated model, is opened by: tidemark tour --resume'
 }
@@ -164,10 +169,10 @@ async function converse(talk: Conversation): Promise<number> {
     ...toAgentChoices(choices),
     ...createQuestions(talk, progress, () => unanswered.abort()),
     onUnread: (kind, { path, why }) =>
-      terminal.warn(`tidemark: ${sanitizeText(`The ${kind} ${path} was not read: ${why}.`)}\n`),
-    onNotice: (message) => terminal.warn(`tidemark: ${sanitizeText(message)}\n`),
+      terminal.warn(`tidemark: ${toSafeLine(`The ${kind} ${path} was not read: ${why}.`)}\n`),
+    onNotice: (message) => terminal.warn(`tidemark: ${toSafeLine(message)}\n`),
     onSubagent(event) {
-      if (event.text !== undefined) progress.show(sanitizeText(`${event.agent.type}: ${event.text}`))
+      if (event.text !== undefined) progress.show(toSafeLine(`${event.agent.type}: ${event.text}`))
       output.subagent(event, sessionId)
     },
     onEvent(event) {
@@ -184,7 +189,7 @@ async function converse(talk: Conversation): Promise<number> {
   })
   choices.onUndo?.(createUndo(agent, sessionId))
   try {
-    await writeAgentFacts(home, sessionId, folder)
+    await storeWorkingFolder(home, sessionId, folder)
     output.begin(agent, folder)
     for (const event of eventsOfOpening) output.event(event, agent)
     let code: number = EXIT_CODES.done
@@ -251,16 +256,16 @@ function createQuestions(
     async askPermission(request) {
       const isPlan = request.tool === PLAN_TOOL
       const keys = `[y/N, or ${isPlan ? 'what to change' : 'why not'}] `
-      const { formatPermission } = await import('../screen/permission-view.ts')
-      const said = await askLine(formatPermission(request, folder), keys, request.signal)
+      const { formatPermissionQuestion } = await import('../screen/permission-view.ts')
+      const said = await askLine(formatPermissionQuestion(request, folder), keys, request.signal)
       if (/^y(es)?$/i.test(said)) return { isAllowed: true }
       return /^(no?)?$/i.test(said) ? { isAllowed: false } : { isAllowed: false, reason: said }
     },
     askUser: async (questions, signal) => {
       const answers: string[][] = []
       for (const { question, options } of questions) {
-        const rows = options.map(({ label }, index) => `\n  ${index + 1}. ${sanitizeText(label)}`).join('')
-        const said = await askLine(`${sanitizeText(question)}${rows}`, '> ', signal)
+        const rows = options.map(({ label }, index) => `\n  ${index + 1}. ${toSafeLine(label)}`).join('')
+        const said = await askLine(`${toSafeLine(question)}${rows}`, '> ', signal)
         const chosen = options[Number(said) - 1]?.label
         answers.push(said === '' ? [] : [chosen ?? said])
       }
@@ -286,7 +291,7 @@ async function runPrompt(
   const attached = (expanded?.attached ?? []).map((label) => `attached ${label}`)
   if (unknown !== undefined) attached.push(`There is no command /${unknown}: the text was sent as a prompt.`)
   for (const notice of [...attached, ...(expanded?.notices ?? [])])
-    terminal.warn(`tidemark: ${sanitizeText(notice)}\n`)
+    terminal.warn(`tidemark: ${toSafeLine(notice)}\n`)
   const run = agent.run(expanded?.prompt ?? null, {
     signal: stopped,
     ...(maxTurns === undefined ? {} : { maxCalls: maxTurns }),

@@ -6,14 +6,14 @@
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { EXIT_CODES } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/logs'
 import { NO_RULES } from '../agent/permissions.ts'
 import { reopenTourSession, type TourSession } from '../tour/tidemark-run.ts'
 import { playTour, type TourTrial } from '../tour/tour.ts'
-import { findKeptProject } from '../tour/tour-project.ts'
+import { findKeptTourProject } from '../tour/tour-project.ts'
 import { renderTourStep, type TourStep } from '../tour/tour-steps.ts'
 
 export interface TourCommandOptions {
@@ -40,7 +40,7 @@ export async function runTourCommand(options: TourCommandOptions, terminal: Term
   const trial: TourTrial = {
     dataHome: tidemarkHome(terminal.env),
     async run(session, keep) {
-      const earlier = await findKeptProject(trial.dataHome)
+      const earlier = await findKeptTourProject(trial.dataHome)
       const question = earlier === null ? TRY_QUESTION : TRY_QUESTION_AGAIN
       if (!printer.isSkipped()) lastAnswer = await waitForUser(terminal, question)
       if (lastAnswer !== 'next' && lastAnswer !== 'skip') return
@@ -85,7 +85,7 @@ async function resumeTour(isJson: boolean, terminal: Terminal): Promise<number> 
       '--resume opens the session of the tour on a screen, which needs a terminal.',
       terminal,
     )
-  const kept = await findKeptProject(tidemarkHome(terminal.env))
+  const kept = await findKeptTourProject(tidemarkHome(terminal.env))
   if (kept === null)
     return printError(
       'there is no session of a tour. tidemark tour runs one; at its end its session can be tried.',
@@ -119,7 +119,7 @@ async function openOnScreen({ session, root, greeting }: OpenedTour, terminal: T
   terminal.write(
     root === null
       ? 'The files of the tour are removed: they could not be kept in the data folder.\n'
-      : `To go on with this session: ${RESUME_COMMAND}\nDelete its folder when you no longer need it: ${sanitizeText(root)}\n`,
+      : `To go on with this session: ${RESUME_COMMAND}\nDelete its folder when you no longer need it: ${toSafeLine(root)}\n`,
   )
 }
 

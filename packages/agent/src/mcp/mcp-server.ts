@@ -4,7 +4,7 @@
  */
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { ServerConnection } from './server-connection.ts'
-import { type McpServerSettings, resolveServerAddress } from './server-settings.ts'
+import { type McpServerSettings, resolveServerEndpoint } from './server-settings.ts'
 import type { ServerListing } from './tool-catalogue.ts'
 import type { ServerResult } from './tool-results.ts'
 
@@ -125,7 +125,7 @@ async function startServer(
     const { connectServer } = await import('./server-connection.ts')
     const connection = await connectServer({
       ...options,
-      address: resolveServerAddress(settings, { ...env, CLAUDE_PROJECT_DIR: folder }),
+      address: resolveServerEndpoint(settings, { ...env, CLAUDE_PROJECT_DIR: folder }),
       onEnded: options.onEnded,
       onProblems,
     })

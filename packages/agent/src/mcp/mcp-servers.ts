@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from '../json-value.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { type AgentTool, type AgentToolContext, defineTool } from '../tools/tool-definition.ts'
 import { createMcpServer, type McpServer, type NotifyUser } from './mcp-server.ts'
-import type { ServerCall, ServerConnection } from './server-connection.ts'
+import type { ServerCallOptions, ServerConnection } from './server-connection.ts'
 import type { McpServerSettings } from './server-settings.ts'
 import {
   createToolCatalogue,
@@ -19,9 +19,9 @@ import {
   type ServerListings,
   type ToolCatalogue,
   toServerName,
-  updateOffer,
   withListing,
   withNewPrefix,
+  withUpdatedOffer,
 } from './tool-catalogue.ts'
 import { type ServerResult, toToolOutput } from './tool-results.ts'
 
@@ -115,7 +115,7 @@ export async function openMcpServers(options: McpOptions): Promise<McpServers> {
       await firstStart
       const before = catalogue
       const isSettled = ![...servers.values()].some((server) => server.isStarting())
-      catalogue = updateOffer(catalogue, { isSettled, addsForFree })
+      catalogue = withUpdatedOffer(catalogue, { isSettled, addsForFree })
       if (catalogue.offered !== before.offered) await writeState(stateFile, catalogue)
       if (isSettled) notifyOfHeldTools(catalogue, notify)
       return formatServerInstructions(catalogue.offered)
@@ -225,7 +225,7 @@ function createTools(
   const call = async (
     server: string,
     context: AgentToolContext,
-    work: (connection: ServerConnection, call: ServerCall) => Promise<ServerResult>,
+    work: (connection: ServerConnection, call: ServerCallOptions) => Promise<ServerResult>,
   ): Promise<ToolOutput> => {
     const { signal, progress } = context
     try {
@@ -284,7 +284,7 @@ function createResourceTools(
   call: (
     server: string,
     context: AgentToolContext,
-    work: (connection: ServerConnection, call: ServerCall) => Promise<ServerResult>,
+    work: (connection: ServerConnection, call: ServerCallOptions) => Promise<ServerResult>,
   ) => Promise<ToolOutput>,
 ): readonly (readonly [string, AgentTool])[] {
   const list = defineTool({

@@ -25,7 +25,7 @@ import {
 import manifest from '../../package.json' with { type: 'json' }
 import type { JsonObject } from '../json-value.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { ServerAddress } from './server-settings.ts'
+import type { ServerEndpoint } from './server-settings.ts'
 import { cutServerText, type McpTool, type ServerListing } from './tool-catalogue.ts'
 import type { ServerResult } from './tool-results.ts'
 
@@ -36,13 +36,13 @@ export interface ServerConnection {
   /** Tools that were left out, as sentences for the user. */
   readonly problems: readonly string[]
   isOpen(): boolean
-  callTool(name: string, input: JsonObject, call: ServerCall): Promise<ServerResult>
-  listResources(call: ServerCall): Promise<ServerResult>
-  readResource(uri: string, call: ServerCall): Promise<ServerResult>
+  callTool(name: string, input: JsonObject, call: ServerCallOptions): Promise<ServerResult>
+  listResources(call: ServerCallOptions): Promise<ServerResult>
+  readResource(uri: string, call: ServerCallOptions): Promise<ServerResult>
   close(): Promise<void>
 }
 
-export interface ServerCall {
+export interface ServerCallOptions {
   readonly signal: AbortSignal
   /** Milliseconds without a sign of progress after which a call fails. */
   readonly timeout: number
@@ -50,7 +50,7 @@ export interface ServerCall {
 }
 
 interface ConnectionOptions {
-  readonly address: ServerAddress
+  readonly address: ServerEndpoint
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   /** Milliseconds for the start, including the first list of tools. */
@@ -290,7 +290,7 @@ function watchTools(
 }
 
 function createCalls(client: Client): Pick<ServerConnection, 'callTool' | 'listResources' | 'readResource'> {
-  const toOptions = ({ signal, timeout, progress }: ServerCall): RequestOptions => ({
+  const toOptions = ({ signal, timeout, progress }: ServerCallOptions): RequestOptions => ({
     signal,
     timeout,
     resetTimeoutOnProgress: true,

@@ -18,7 +18,7 @@ export interface McpServerSettings {
 }
 
 /** How to reach a server: a process to start, or an address. Variables are already replaced. */
-export type ServerAddress =
+export type ServerEndpoint =
   | {
       readonly command: string
       readonly args: readonly string[]
@@ -60,10 +60,10 @@ export function findServersProblem(value: unknown): string | null {
  * Returns where a server is, with `${NAME}` and `${NAME:-default}` replaced by environment variables. Throws if a variable is not set or
  * the address is invalid.
  */
-export function resolveServerAddress(
+export function resolveServerEndpoint(
   { type, command, args = [], env = {}, url, headers = {} }: McpServerSettings,
   variables: Readonly<Record<string, string | undefined>>,
-): ServerAddress {
+): ServerEndpoint {
   const fill = (text: string): string => fillVariables(text, variables)
   const fillAll = (texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]))

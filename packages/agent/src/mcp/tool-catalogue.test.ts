@@ -8,9 +8,9 @@ import {
   type McpTool,
   type ToolCatalogue,
   toServerName,
-  updateOffer,
   withListing,
   withNewPrefix,
+  withUpdatedOffer,
 } from './tool-catalogue.ts'
 
 const createTool = (name: string, fields: Readonly<Record<string, object>> = {}): McpTool => ({
@@ -40,7 +40,7 @@ const namesOf = ({ offered }: ToolCatalogue): string =>
 
 describe('when the offer changes', () => {
   it('the first request offers what is there, even while other servers start', () => {
-    const first = updateOffer(list(createToolCatalogue(null), 'a', 'x'), {
+    const first = withUpdatedOffer(list(createToolCatalogue(null), 'a', 'x'), {
       isSettled: false,
       addsForFree: false,
     })
@@ -48,66 +48,69 @@ describe('when the offer changes', () => {
   })
 
   it('later servers come together, once, when none is starting any more', () => {
-    const first = updateOffer(createToolCatalogue(null), SETTLED)
+    const first = withUpdatedOffer(createToolCatalogue(null), SETTLED)
     const one = list(first, 'a', 'x')
-    expect(namesOf(updateOffer(one, { isSettled: false, addsForFree: false }))).toBe('')
-    const both = updateOffer(list(one, 'b', 'y'), SETTLED)
+    expect(namesOf(withUpdatedOffer(one, { isSettled: false, addsForFree: false }))).toBe('')
+    const both = withUpdatedOffer(list(one, 'b', 'y'), SETTLED)
     expect(namesOf(both)).toBe('a__x b__y')
-    const third = updateOffer(list(both, 'c', 'z'), SETTLED)
+    const third = withUpdatedOffer(list(both, 'c', 'z'), SETTLED)
     expect(namesOf(third)).toBe('a__x b__y')
     expect(listServersWithNews(third)).toEqual(['c'])
-    expect(namesOf(updateOffer(withNewPrefix(third), SETTLED))).toBe('a__x b__y c__z')
+    expect(namesOf(withUpdatedOffer(withNewPrefix(third), SETTLED))).toBe('a__x b__y c__z')
   })
 
   it('a tool that is listed no more stays until the next compaction', () => {
-    const first = updateOffer(list(createToolCatalogue(null), 'a', 'x', 'y'), SETTLED)
-    const less = updateOffer(list(first, 'a', 'y'), SETTLED)
+    const first = withUpdatedOffer(list(createToolCatalogue(null), 'a', 'x', 'y'), SETTLED)
+    const less = withUpdatedOffer(list(first, 'a', 'y'), SETTLED)
     expect(less.offered).toBe(first.offered)
-    expect(namesOf(updateOffer(withNewPrefix(less), SETTLED))).toBe('a__y')
+    expect(namesOf(withUpdatedOffer(withNewPrefix(less), SETTLED))).toBe('a__y')
   })
 
   it('another order of tools or of fields is no change', () => {
     const fields = { one: { type: 'string' }, two: { type: 'number', minimum: 1 } }
     const turned = { two: { minimum: 1, type: 'number' }, one: { type: 'string' } }
-    const first = updateOffer(list(createToolCatalogue(null), 'a', createTool('x', fields), 'y'), SETTLED)
+    const first = withUpdatedOffer(
+      list(createToolCatalogue(null), 'a', createTool('x', fields), 'y'),
+      SETTLED,
+    )
     const again = list(first, 'a', 'y', createTool('x', turned))
-    expect(updateOffer(again, SETTLED).offered).toBe(first.offered)
-    const renewed = updateOffer(withNewPrefix(again), SETTLED)
+    expect(withUpdatedOffer(again, SETTLED).offered).toBe(first.offered)
+    const renewed = withUpdatedOffer(withNewPrefix(again), SETTLED)
     expect(JSON.stringify(listNamedTools(renewed.offered))).toBe(
       JSON.stringify(listNamedTools(first.offered)),
     )
   })
 
   it('other inputs of a tool are announced once, another description waits', () => {
-    const first = updateOffer(list(createToolCatalogue(null), 'a', 'x'), SETTLED)
-    const described = updateOffer(list(first, 'a', { ...createTool('x'), description: 'New.' }), SETTLED)
+    const first = withUpdatedOffer(list(createToolCatalogue(null), 'a', 'x'), SETTLED)
+    const described = withUpdatedOffer(list(first, 'a', { ...createTool('x'), description: 'New.' }), SETTLED)
     expect(described.offered).toBe(first.offered)
-    const changed = updateOffer(list(first, 'a', createTool('x', { one: {} })), SETTLED)
+    const changed = withUpdatedOffer(list(first, 'a', createTool('x', { one: {} })), SETTLED)
     expect(listNamedTools(changed.offered)[0]?.tool.inputSchema.properties).toEqual({ one: {} })
-    const twice = updateOffer(list(changed, 'a', createTool('x', { two: {} })), SETTLED)
+    const twice = withUpdatedOffer(list(changed, 'a', createTool('x', { two: {} })), SETTLED)
     expect(twice.offered).toBe(changed.offered)
   })
 
   it('where the provider adds tools for free, they come at once', () => {
     const free = { isSettled: false, addsForFree: true }
-    const first = updateOffer(createToolCatalogue(null), free)
-    const second = updateOffer(list(first, 'a', 'x'), free)
-    const third = updateOffer(list(second, 'b', 'y'), free)
+    const first = withUpdatedOffer(createToolCatalogue(null), free)
+    const second = withUpdatedOffer(list(first, 'a', 'x'), free)
+    const third = withUpdatedOffer(list(second, 'b', 'y'), free)
     expect(namesOf(third)).toBe('a__x b__y')
     // Changed inputs would be announced in a message each time, so after the first change they wait for a compaction.
-    const redefined = updateOffer(list(third, 'a', createTool('x', { one: {} }), 'z'), free)
+    const redefined = withUpdatedOffer(list(third, 'a', createTool('x', { one: {} }), 'z'), free)
     expect(namesOf(redefined)).toBe('a__x a__z b__y')
     expect(listNamedTools(redefined.offered)[0]?.tool).toBe(listNamedTools(third.offered)[0]?.tool)
   })
 
   it('a server may have any name', () => {
-    const first = updateOffer(createToolCatalogue(null), SETTLED)
-    expect(namesOf(updateOffer(list(first, 'constructor', 'x'), SETTLED))).toBe('constructor__x')
+    const first = withUpdatedOffer(createToolCatalogue(null), SETTLED)
+    expect(namesOf(withUpdatedOffer(list(first, 'constructor', 'x'), SETTLED))).toBe('constructor__x')
   })
 
   it('a resumed session offers what it offered before, whether or not the server runs', () => {
-    const { offered } = updateOffer(list(createToolCatalogue(null), 'a', 'x'), SETTLED)
-    expect(namesOf(updateOffer(createToolCatalogue(offered), SETTLED))).toBe('a__x')
+    const { offered } = withUpdatedOffer(list(createToolCatalogue(null), 'a', 'x'), SETTLED)
+    expect(namesOf(withUpdatedOffer(createToolCatalogue(offered), SETTLED))).toBe('a__x')
   })
 })
 

@@ -46,7 +46,7 @@ export function createToolCatalogue(earlier: ServerListings | null): ToolCatalog
   }
 }
 
-/** Returns the catalogue with the newest listing of a server. What the model is offered does not change before `updateOffer`. */
+/** Returns the catalogue with the newest listing of a server. What the model is offered does not change before `withUpdatedOffer`. */
 export function withListing(catalogue: ToolCatalogue, server: string, listing: ServerListing): ToolCatalogue {
   const kept = findListing(catalogue.latest, server)
   const latest = { ...catalogue.latest, [server]: kept === undefined ? listing : reuseTools(kept, listing) }
@@ -72,7 +72,7 @@ function reuseTools(known: ServerListing, listing: ServerListing): ServerListing
  * Returns the catalogue for the next request. `isSettled`: no server is still starting. `addsForFree`: the provider adds
  * tools in mid-conversation without a cache break.
  */
-export function updateOffer(
+export function withUpdatedOffer(
   catalogue: ToolCatalogue,
   { isSettled, addsForFree }: { readonly isSettled: boolean; readonly addsForFree: boolean },
 ): ToolCatalogue {

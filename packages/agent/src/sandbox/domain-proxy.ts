@@ -7,7 +7,7 @@ import { connect, isIP, type LookupFunction } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 
 /** Decides whether a host may be reached. Returns the addresses to connect to, or a part of a sentence why it is refused. */
-export type CheckHost = (host: string, port: number) => Promise<CheckedHost>
+export type HostCheck = (host: string, port: number) => Promise<CheckedHost>
 
 type CheckedHost =
   | { readonly ok: true; readonly addresses: readonly string[] }
@@ -24,7 +24,7 @@ export interface DomainProxy {
 const MAX_REFUSALS = 20
 
 /** Creates the proxy of one command. It does not listen yet. */
-export function createDomainProxy(checkHost: CheckHost): DomainProxy {
+export function createDomainProxy(checkHost: HostCheck): DomainProxy {
   const refusals = new Set<string>()
   const check = async (target: URL | null): Promise<CheckedHost & { readonly port: number }> => {
     const port = Number(target?.port || 80)
@@ -71,7 +71,7 @@ function forward(
     // The checked host, whatever the client has written in this header.
     headers: { ...Object.fromEntries(headers), host: target.host },
     agent: false,
-    lookup: createLookup(addresses),
+    lookup: createFixedLookup(addresses),
   })
   sent.on('response', (message) => {
     response.writeHead(message.statusCode ?? 502, message.headersDistinct)
@@ -101,7 +101,7 @@ function openTunnel(
   head: Buffer,
   { addresses, port }: { readonly addresses: readonly string[]; readonly port: number },
 ): void {
-  const host = connect({ host: 'checked', port, lookup: createLookup(addresses) })
+  const host = connect({ host: 'checked', port, lookup: createFixedLookup(addresses) })
   const fail = (error: Error): void => endTunnel(client, '502 Bad Gateway', describeError(error))
   host.on('error', fail).on('connect', () => {
     host.off('error', fail)
@@ -123,7 +123,7 @@ function describeError(error: Error): string {
 }
 
 /** Returns a resolver that gives these addresses for every host, so that a connection goes to what was checked. */
-export function createLookup(addresses: readonly string[]): LookupFunction {
+export function createFixedLookup(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_host, options, callback) => {
     const [first = { address: '', family: 0 }] = known

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type Access, createBwrapArguments, createSeatbeltProfile, withPinnedFolders } from './mount-plan.ts'
+import {
+  createBwrapArguments,
+  createSeatbeltProfile,
+  type PlaceAccess,
+  withPinnedFolders,
+} from './mount-plan.ts'
 
-const PLACES = new Map<string, Access>([
+const PLACES = new Map<string, PlaceAccess>([
   ['/usr/share/doc', 'none'],
   ['/usr', 'write'],
   ['/usr/bin', 'read'],

@@ -4,13 +4,13 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { dirname, sep } from 'node:path'
-import { BRIDGE_FOLDER, createProxyVariables, type ProxyEntrance } from './proxy-entrance.ts'
+import { BRIDGE_FOLDER, createProxyEnvironment, type ProxyEntrance } from './proxy-entrance.ts'
 
 /** `write`: also reading. `none`: hidden. */
-export type Access = 'write' | 'read' | 'none'
+export type PlaceAccess = 'write' | 'read' | 'none'
 
 /** Places by absolute path, without symbolic links. Everything else is readable but not writable. */
-type Places = ReadonlyMap<string, Access>
+type Places = ReadonlyMap<string, PlaceAccess>
 
 /** What one sandboxed command can access. */
 export interface ConfinementPlan {
@@ -70,7 +70,7 @@ export function createBwrapArguments({
     ...(entrance?.folder ? ['--ro-bind', entrance.folder, BRIDGE_FOLDER] : []),
     // The bridge runs on this Node, which may be installed in a folder that is hidden by the command's `/tmp`.
     ...(entrance?.folder ? ['--ro-bind', process.execPath, process.execPath] : []),
-    ...Object.entries(createSandboxVariables('/tmp', entrance)).flatMap(([name, value]) => [
+    ...Object.entries(createSandboxEnvironment('/tmp', entrance)).flatMap(([name, value]) => [
       '--setenv',
       name,
       value,
@@ -80,14 +80,14 @@ export function createBwrapArguments({
 }
 
 /** Returns the environment variables that sandboxed commands get in addition. */
-export function createSandboxVariables(
+export function createSandboxEnvironment(
   tempFolder: string,
   entrance: ConfinementPlan['entrance'],
 ): Readonly<Record<string, string>> {
-  return { TMPDIR: tempFolder, ...(entrance === undefined ? {} : createProxyVariables(entrance.port)) }
+  return { TMPDIR: tempFolder, ...(entrance === undefined ? {} : createProxyEnvironment(entrance.port)) }
 }
 
-function mountPlace(path: string, access: Access): readonly string[] {
+function mountPlace(path: string, access: PlaceAccess): readonly string[] {
   if (access === 'write') return ['--bind-try', path, path]
   if (access === 'read') return ['--ro-bind-try', path, path]
   return statSync(path).isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path]

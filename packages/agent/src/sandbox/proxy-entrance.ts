@@ -99,7 +99,7 @@ export async function openProxyPort({ server }: DomainProxy): Promise<ProxyEntra
 }
 
 /** Returns the environment variables by which programs find the proxy on this port. */
-export function createProxyVariables(port: number): Readonly<Record<string, string>> {
+export function createProxyEnvironment(port: number): Readonly<Record<string, string>> {
   const address = `http://127.0.0.1:${port}`
   const own = 'localhost,127.0.0.1,::1'
   const names = ['http_proxy', 'https_proxy', 'all_proxy']

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type CheckHost, createDomainProxy } from './domain-proxy.ts'
+import { createDomainProxy, type HostCheck } from './domain-proxy.ts'
 import {
   findGuardedFiles,
   type GuardedFiles,
@@ -15,11 +15,11 @@ import {
   renameNewGuardedFiles,
 } from './guarded-files.ts'
 import {
-  type Access,
   type ConfinementPlan,
   createBwrapArguments,
-  createSandboxVariables,
+  createSandboxEnvironment,
   createSeatbeltProfile,
+  type PlaceAccess,
 } from './mount-plan.ts'
 import { createBridgeCommand, openProxyBridge, openProxyPort, type ProxyEntrance } from './proxy-entrance.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
@@ -30,11 +30,11 @@ interface SandboxOptions {
   /** A folder of the session that commands cannot access. */
   readonly ownFolder: string
   /** Access to places outside the working directory. The longest path that contains a file decides. */
-  readonly places: ReadonlyMap<string, Access>
+  readonly places: ReadonlyMap<string, PlaceAccess>
   readonly guards: GuardRules
   readonly hasNetwork: boolean
   /** Hosts that commands reach through a proxy if they have no other network. If omitted, there are none. */
-  readonly hosts?: { readonly listed: readonly string[]; readonly check: CheckHost }
+  readonly hosts?: { readonly listed: readonly string[]; readonly check: HostCheck }
   /** Default: the platform of this process. */
   readonly platform?: NodeJS.Platform
   /** Folders that are searched for the confining program. Default: folders of the system. */
@@ -48,7 +48,7 @@ type Call = readonly [program: string, args: readonly string[]]
 export interface Sandbox {
   /** The folder that commands see as `/tmp`. */
   readonly tempFolder: string
-  readonly places: ReadonlyMap<string, Access>
+  readonly places: ReadonlyMap<string, PlaceAccess>
   readonly hasNetwork: boolean
   /** Hosts that commands without other network can reach, as listed by the user. */
   readonly listedHosts: readonly string[]
@@ -74,19 +74,19 @@ export interface PreventedActions {
   readonly refusals: readonly string[]
 }
 
-export type OpenedSandbox =
+export type OpenSandboxResult =
   | { readonly ok: true; readonly sandbox: Sandbox }
   /** `why`: a sentence for the user. */
   | { readonly ok: false; readonly why: string }
 
 /** Opens the sandbox and runs its trial command. Not `ok` if no program can confine commands here, or if the trial failed. */
-export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbox> {
+export async function openSandbox(options: SandboxOptions): Promise<OpenSandboxResult> {
   const { folder, ownFolder, guards, hasNetwork, platform = process.platform } = options
   const confiner = findConfiner(platform, options.programFolders ?? SYSTEM_FOLDERS)
   if (typeof confiner === 'string') return { ok: false, why: confiner }
   const tempFolder = join(ownFolder, 'sandbox-tmp')
   await mkdir(tempFolder, { recursive: true, mode: 0o700 })
-  const places = new Map<string, Access>([
+  const places = new Map<string, PlaceAccess>([
     ...(await resolvePlaces(options.places)),
     [await realpath(ownFolder), 'none'],
     [await realpath(tempFolder), 'write'],
@@ -116,7 +116,7 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
       const targets = await Promise.all(
         [...found.links.keys()].map((link) => realpath(link).catch(() => link)),
       )
-      const all = new Map<string, Access>([
+      const all = new Map<string, PlaceAccess>([
         ...places,
         ...[...found.readOnly, ...targets].map((path) => [path, 'read'] as const),
         ...found.hidden.map((path) => [path, 'none'] as const),
@@ -139,7 +139,9 @@ export async function openSandbox(options: SandboxOptions): Promise<OpenedSandbo
 }
 
 /** Resolves symbolic links, because mounts need real paths. */
-function resolvePlaces(places: ReadonlyMap<string, Access>): Promise<readonly (readonly [string, Access])[]> {
+function resolvePlaces(
+  places: ReadonlyMap<string, PlaceAccess>,
+): Promise<readonly (readonly [string, PlaceAccess])[]> {
   return Promise.all(
     [...places].map(async ([path, access]) => [await realpath(path).catch(() => path), access] as const),
   )
@@ -180,7 +182,7 @@ function findConfiner(platform: NodeJS.Platform, folders: readonly string[]): Co
       advice: 'The profile for macOS was never run before; please report this.',
       needsBridge: false,
       wrap(plan, _, [program, args]) {
-        const variables = Object.entries(createSandboxVariables(plan.tempFolder, plan.entrance))
+        const variables = Object.entries(createSandboxEnvironment(plan.tempFolder, plan.entrance))
         const assignments = variables.map(([name, value]) => `${name}=${value}`)
         const confined = ['-p', createSeatbeltProfile(plan), '/usr/bin/env', ...assignments, program, ...args]
         return ['/usr/bin/sandbox-exec', confined]

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { describeAttempts, describeLostError, formatFigures, shortenFact } from './compaction-text.ts'
+import {
+  describeLostError,
+  describeSummaryAttempts,
+  formatCompactionFigures,
+  shortenFact,
+} from './compaction-text.ts'
 
 describe('a compaction in words', () => {
   it('says why it was made, and why not with the usual summary', () => {
     const figures = { trigger: 'auto', cause: 'threshold', summarizer: 'local', durationMs: 2_000 } as const
-    expect(formatFigures({ ...figures, fallbackReason: 'api_error: 529 overloaded' })).toEqual([
+    expect(formatCompactionFigures({ ...figures, fallbackReason: 'api_error: 529 overloaded' })).toEqual([
       'Why: the context was nearly full',
       'Summary: a summary made from the log, without a model',
       'Why not the usual one: the call for the summary failed: 529 overloaded',
@@ -15,8 +20,8 @@ describe('a compaction in words', () => {
   it('lists different attempts once each, and none if there was one', () => {
     const step = (kind: string, outcome: string) => ({ rung: 1, kind, outcome, reason: '', message: 'So.' })
     const accepted = step('direct', 'accepted')
-    expect(describeAttempts([accepted, accepted] as never)).toEqual([])
-    expect(describeAttempts([step('fork', 'refused'), accepted, accepted] as never)).toEqual([
+    expect(describeSummaryAttempts([accepted, accepted] as never)).toEqual([])
+    expect(describeSummaryAttempts([step('fork', 'refused'), accepted, accepted] as never)).toEqual([
       '',
       'Attempts (2)',
       '  at the end of the cached conversation: refused. So.',

@@ -1,13 +1,13 @@
 /** The text of an opened compaction line: why and how it was made, what left the context, what was attached again. */
 
-import { SUMMARY_NAMES } from '@tidemark/terminal/render/describe-event'
+import { SUMMARY_LABELS } from '@tidemark/terminal/render/describe-event'
 import {
   formatCount,
   formatDuration,
   formatInteger,
   formatTokens,
 } from '@tidemark/terminal/render/format-numbers'
-import { sanitizeText, toOneLinePreview } from '@tidemark/terminal/render/text'
+import { toOneLinePreview, toSafeLine } from '@tidemark/terminal/render/text'
 import type { EventOf, Receipt } from 'tidemark'
 
 /** Returns the receipt of a compaction: what left the context, and what was attached again. */
@@ -36,12 +36,12 @@ interface ListedFigures extends Pick<Compaction, 'trigger' | 'summarizer' | 'fal
 }
 
 /** Returns lines about a compaction: why it was made, who wrote the summary, why not as usual, and how long it took. */
-export function formatFigures(figures: ListedFigures): readonly string[] {
+export function formatCompactionFigures(figures: ListedFigures): readonly string[] {
   const { trigger, cause, summarizer, fallbackReason, durationMs } = figures
   const why = cause === undefined ? TRIGGERS[trigger] : COMPACT_CAUSES[cause]
   return [
     `Why: ${why}`,
-    `Summary: ${SUMMARY_NAMES[summarizer]}`,
+    `Summary: ${SUMMARY_LABELS[summarizer]}`,
     ...(fallbackReason === null ? [] : [`Why not the usual one: ${describeFallback(fallbackReason)}`]),
     ...(durationMs === undefined ? [] : [`Took: ${formatDuration(durationMs)}`]),
   ]
@@ -72,8 +72,8 @@ const FALLBACKS: Readonly<Record<string, string>> = {
 function describeFallback(reason: string): string {
   const [, name = '', rest = ''] = /^(\w+)(?::\s*(.*))?$/s.exec(reason) ?? []
   const why = FALLBACKS[name]
-  if (why === undefined) return sanitizeText(reason)
-  return rest === '' ? why : `${why}: ${sanitizeText(rest)}`
+  if (why === undefined) return toSafeLine(reason)
+  return rest === '' ? why : `${why}: ${toSafeLine(rest)}`
 }
 
 /** Returns the calls that wrote the summary, with their tokens. */
@@ -99,7 +99,7 @@ const ATTEMPT_NAMES: Readonly<Record<string, string>> = {
 }
 
 /** Returns the attempts at a summary as a list; empty if there was only one. */
-export function describeAttempts(steps: Compaction['steps']): readonly string[] {
+export function describeSummaryAttempts(steps: Compaction['steps']): readonly string[] {
   const texts = steps.map(
     ({ kind, outcome, message }) => `${ATTEMPT_NAMES[kind] ?? kind}: ${outcome}. ${message}`,
   )
@@ -153,7 +153,7 @@ export function formatListSection<Item>(
     `${title} (${formatInteger(items.length)})`,
     ...items
       .slice(0, MAX_LISTED)
-      .map((item) => `  ${toOneLinePreview(sanitizeText(format(item)), MAX_CHARACTERS)}`),
+      .map((item) => `  ${toOneLinePreview(toSafeLine(format(item)), MAX_CHARACTERS)}`),
     ...(more > 0 ? [`  and ${formatInteger(more)} more`] : []),
   ]
 }

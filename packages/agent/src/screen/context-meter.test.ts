@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import { describe, expect, it } from 'vitest'
-import { chooseMeterTone, createCacheClock, drawMeter, type MeterReading } from './context-meter.ts'
+import { chooseMeterTone, createMeterTracker, drawMeter, type MeterReading } from './context-meter.ts'
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
@@ -92,7 +92,7 @@ describe('the countdown of the cache', () => {
   const HOUR = 3_600_000
 
   it('begins when a request is sent that is answered, and is renewed by the next one', () => {
-    const clock = createCacheClock()
+    const clock = createMeterTracker()
     clock.apply(send('5m'), 1_000)
     expect(clock.expiresAt).toBeNull()
     clock.apply({ type: 'answered', reply: {} } as never, 9_000)
@@ -102,7 +102,7 @@ describe('the countdown of the cache', () => {
   })
 
   it('has the lifetime of what the newest request has written', () => {
-    const clock = createCacheClock()
+    const clock = createMeterTracker()
     clock.apply(send('1h'), 0)
     clock.apply(answer(0, 900), 1_000)
     expect(clock.expiresAt).toBe(HOUR)
@@ -115,7 +115,7 @@ describe('the countdown of the cache', () => {
   })
 
   it('is the half hour or the twelve hours of a model of OpenAI, also when its session is resumed', () => {
-    const clock = createCacheClock()
+    const clock = createMeterTracker()
     clock.apply(send('30m'), 0)
     clock.apply(answer(900, 0), 1_000)
     expect(clock.expiresAt).toBe(HOUR / 2)
@@ -130,7 +130,7 @@ describe('the countdown of the cache', () => {
 
   it('is cold after a compaction and after a switch of the model, until the next answer', () => {
     for (const type of ['compact', 'model-switched']) {
-      const clock = createCacheClock()
+      const clock = createMeterTracker()
       clock.apply(send('1h'), 0)
       clock.apply(answer(0, 900), 1_000)
       clock.apply({ type } as never, 2_000)
@@ -142,7 +142,7 @@ describe('the countdown of the cache', () => {
   })
 
   it('goes on where it was when a session is resumed', () => {
-    const clock = createCacheClock()
+    const clock = createMeterTracker()
     const base = { uuid: 'u', parentUuid: null, sessionId: 's', timestamp: '2026-01-01T00:00:00.000Z' }
     const epoch = { ...base, type: 'system', subtype: 'epoch', epoch: { ttl: { name: '1h', because: 'x' } } }
     clock.replay([epoch, { ...base, type: 'assistant', message: {} }] as never)

@@ -7,7 +7,7 @@ import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import {
   formatCost,
   formatDollars,
-  formatLimit,
+  formatTokenLimit,
   formatTokens,
 } from '@tidemark/terminal/render/format-numbers'
 import type { ContextRemaining, CostTotals, Session, SessionEvent } from 'tidemark'
@@ -15,7 +15,7 @@ import { isCompactBoundary, isKnownRecord, readCacheLifetime, type SessionRecord
 import { paintTone, type ScreenTheme, type Tone } from './theme.ts'
 
 /** Follows the events of a session for two values of the meter: when the prompt cache expires, and the state of the notes. */
-export interface CacheClock {
+export interface MeterTracker {
   apply(event: SessionEvent, now: number): void
   /** Sets expiry and lifetime of the cache from the records of an existing log. */
   replay(records: readonly SessionRecord[]): void
@@ -39,11 +39,11 @@ const TTL_MS: Readonly<Record<string, number>> = {
 const COLD = 0
 
 /** `hasNotes`: true if the session has stored notes already. */
-export function createCacheClock(hasNotes = false): CacheClock {
+export function createMeterTracker(hasNotes = false): MeterTracker {
   let ttl: string | null = null
   let sentAt = 0
   let expiresAt: number | null = null
-  let notes: CacheClock['notes'] = hasNotes ? 'ready' : 'none'
+  let notes: MeterTracker['notes'] = hasNotes ? 'ready' : 'none'
   const renew = (at: number, usage: Parameters<typeof readCacheLifetime>[0]): void => {
     const written = readCacheLifetime(usage)
     const own = Object.values(OPENAI_TTLS).includes(ttl ?? '') ? OPENAI_TTLS : ANTHROPIC_TTLS
@@ -102,7 +102,7 @@ export interface MeterReading {
   readonly remaining: ContextRemaining
   readonly money: CostTotals
   readonly prepared: ReturnType<Session['status']>['preparedSummary']
-  readonly notes: CacheClock['notes']
+  readonly notes: MeterTracker['notes']
   readonly expiresAt: number | null
   readonly model: string
   /** The permission mode, if it is not the default. */
@@ -159,7 +159,7 @@ function drawWindow(
   const filled = Math.max(used, tokens > 0 ? 1 : 0)
   const bar = `${paint('█'.repeat(filled))}${colors.dim('░'.repeat(cells - filled))}${colors.cyan('▲')}`
   const isCompacted = lines.limit === lines.autoCompact
-  const limit = formatLimit(lines.limit)
+  const limit = formatTokenLimit(lines.limit)
   const left = paint(`${percentLeft}% left`)
   if (isFull && isCompacted) return `${bar} ${left} ${formatTokens(tokens)}, over ${limit}: compacts next`
   // Automatic compaction is decided by an upper bound of the size, not by the shown size.

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { drawItem, splitMarkdownBlocks, wrapKeepingSpaces } from './draw-items.ts'
+import { drawTranscriptItem, splitMarkdownBlocks, wrapKeepingSpaces } from './draw-items.ts'
 import { highlightCode } from './highlight-code.ts'
 import { diffLines } from './line-diff.ts'
 import { toScreenText } from './screen-text.ts'
@@ -48,7 +48,7 @@ describe('drawn items', () => {
   it('fit the width of the screen, and have no control sequence but colours', () => {
     fc.assert(
       fc.property(item, fc.integer({ min: 20, max: 120 }), fc.boolean(), (given, width, isFolded) => {
-        const drawn = drawItem({ id: 0, version: 0, ...given } as TranscriptItem, width, {
+        const drawn = drawTranscriptItem({ id: 0, version: 0, ...given } as TranscriptItem, width, {
           theme,
           folder: '/project',
           isFolded,
@@ -69,16 +69,18 @@ describe('drawn items', () => {
       ...{ input: { command: 'npm test' }, state: 'failed', result: `Exit code: 1\nOutput:\n${output}` },
     } as TranscriptItem
     const options = { theme, folder: '/project', isFolded: true }
-    const lines = drawItem(call, 80, options).map(stripVTControlCharacters)
+    const lines = drawTranscriptItem(call, 80, options).map(stripVTControlCharacters)
     expect(lines.slice(0, 2)).toEqual(['● Bash npm test · exit code 1', '  … 34 lines (ctrl+o)'])
     expect(lines.at(-1)).toBe('  line 39')
     expect(lines).toHaveLength(8)
     // A long command does not push the exit code out of its title.
     const long = { ...call, input: { command: 'x'.repeat(200) } } as TranscriptItem
-    expect(stripVTControlCharacters(drawItem(long, 60, options)[0] ?? '')).toMatch(/\.\.\. · exit code 1$/)
+    expect(stripVTControlCharacters(drawTranscriptItem(long, 60, options)[0] ?? '')).toMatch(
+      /\.\.\. · exit code 1$/,
+    )
     // So does one that the user has run; its output ends with the exit code.
     const own = { ...call, name: '!', result: `${output}\n[exit code 1]` } as TranscriptItem
-    expect(drawItem(own, 80, options).map(stripVTControlCharacters).at(-1)).toBe('  [exit code 1]')
+    expect(drawTranscriptItem(own, 80, options).map(stripVTControlCharacters).at(-1)).toBe('  [exit code 1]')
   })
 
   it('a long paste is folded to its beginning and its end until ctrl+o', () => {
@@ -86,7 +88,7 @@ describe('drawn items', () => {
     const text = [...lines, 'What is this?'].join('\n')
     const prompt = { id: 0, version: 0, kind: 'prompt', text, uuid: 'u' } as TranscriptItem
     const draw = (isFolded: boolean): readonly string[] =>
-      drawItem(prompt, 80, { theme, folder: '/project', isFolded }).map(stripVTControlCharacters)
+      drawTranscriptItem(prompt, 80, { theme, folder: '/project', isFolded }).map(stripVTControlCharacters)
     expect(draw(true)).toHaveLength(13)
     expect(draw(true).slice(8)).toEqual([
       '  pasted 7',
@@ -99,7 +101,7 @@ describe('drawn items', () => {
   it('one line is not called lines, and a long path keeps its end', () => {
     const options = { theme, folder: '/project', isFolded: true }
     const draw = (item: object): string =>
-      drawItem({ id: 0, version: 0, ...item } as TranscriptItem, 40, options)
+      drawTranscriptItem({ id: 0, version: 0, ...item } as TranscriptItem, 40, options)
         .map(stripVTControlCharacters)
         .join('\n')
     expect(draw({ kind: 'thinking', text: 'Hm.', isStreaming: false })).toContain('Thought (1 line, ctrl+o)')
@@ -122,7 +124,7 @@ describe('drawn items', () => {
       ...{ state: 'done', progress: '', result: 'one\ntwo\nthree', change: null },
     } as TranscriptItem
     const draw = (isFolded: boolean): readonly string[] =>
-      drawItem(call, 80, { theme, folder: '/project', isFolded }).map((line) =>
+      drawTranscriptItem(call, 80, { theme, folder: '/project', isFolded }).map((line) =>
         stripVTControlCharacters(line),
       )
     expect(draw(true)).toEqual(['● Read a.ts', '  … 3 lines (ctrl+o)'])

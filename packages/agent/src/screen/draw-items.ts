@@ -2,19 +2,19 @@
 import { stripVTControlCharacters } from 'node:util'
 import { Markdown, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import { cutTextStart, sanitizeText } from '@tidemark/terminal/render/text'
+import { cutTextStart, toSafeLine } from '@tidemark/terminal/render/text'
 import { type DiffLine, formatLinePrefixes } from './line-diff.ts'
 import { paintTone, type ScreenTheme } from './theme.ts'
 import {
+  computeCallChange,
+  createResultView,
   describeCallSubject,
   formatExitCode,
-  formatRefusal,
+  formatRefusalReason,
   formatTodos,
   isShellCall,
-  viewChange,
-  viewResult,
 } from './tool-views.ts'
-import type { AnswerItem, CallItem, LineItem, PromptItem, TranscriptItem } from './transcript.ts'
+import type { EventLineItem, ModelTextItem, PromptItem, ToolCallItem, TranscriptItem } from './transcript.ts'
 
 export interface DrawOptions {
   readonly theme: ScreenTheme
@@ -24,7 +24,11 @@ export interface DrawOptions {
 }
 
 /** Draws one item, with an empty line before it where that helps. Items that left the conversation are dimmed. */
-export function drawItem(item: TranscriptItem, width: number, options: DrawOptions): readonly string[] {
+export function drawTranscriptItem(
+  item: TranscriptItem,
+  width: number,
+  options: DrawOptions,
+): readonly string[] {
   const lines = drawInColor(item, width, options)
   const { dim } = options.theme.colors
   return item.isLeft === true ? lines.map((line) => dim(stripVTControlCharacters(line))) : lines
@@ -63,14 +67,14 @@ function drawPrompt(
 }
 
 /** The drawn blocks of each answer, so that a growing answer is not drawn again from its beginning. */
-const drawnBlocks = new WeakMap<AnswerItem, { readonly width: number; readonly blocks: DrawnBlock[] }>()
+const drawnBlocks = new WeakMap<ModelTextItem, { readonly width: number; readonly blocks: DrawnBlock[] }>()
 
 interface DrawnBlock {
   readonly text: string
   readonly lines: readonly string[]
 }
 
-function drawMarkdown(item: AnswerItem, width: number, { theme }: DrawOptions): readonly string[] {
+function drawMarkdown(item: ModelTextItem, width: number, { theme }: DrawOptions): readonly string[] {
   const known = drawnBlocks.get(item)
   const before = known?.width === width ? known.blocks : []
   const blocks = splitMarkdownBlocks(item.text).map((text, index): DrawnBlock => {
@@ -109,7 +113,7 @@ export function splitMarkdownBlocks(text: string): readonly string[] {
 
 const THINKING_LINES = 3
 
-function drawThinking(item: AnswerItem, width: number, options: DrawOptions): readonly string[] {
+function drawThinking(item: ModelTextItem, width: number, options: DrawOptions): readonly string[] {
   const { colors } = options.theme
   const text = item.text.trim()
   if (text === '') return []
@@ -123,7 +127,7 @@ function drawThinking(item: AnswerItem, width: number, options: DrawOptions): re
   ]
 }
 
-const CALL_MARKS: Readonly<Record<CallItem['state'], string>> = {
+const CALL_MARKS: Readonly<Record<ToolCallItem['state'], string>> = {
   writing: '○',
   waiting: '○',
   running: '◐',
@@ -133,13 +137,13 @@ const CALL_MARKS: Readonly<Record<CallItem['state'], string>> = {
   interrupted: '◌',
 }
 
-function drawCall(item: CallItem, width: number, options: DrawOptions): readonly string[] {
+function drawCall(item: ToolCallItem, width: number, options: DrawOptions): readonly string[] {
   const { theme, folder } = options
   const { colors } = theme
   const paintMark =
     item.state === 'done' ? colors.green : item.state === 'failed' ? colors.red : colors.yellow
   const subject = describeCallSubject(item.name, item.input, folder)
-  const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(sanitizeText(item.name))}`
+  const mark = `${paintMark(CALL_MARKS[item.state])} ${colors.bold(toSafeLine(item.name))}`
   const end = formatExitCode(item)
   const room = Math.max(1, width - visibleWidth(mark) - visibleWidth(end) - 1)
   // The end of a path is more informative than its beginning.
@@ -149,7 +153,7 @@ function drawCall(item: CallItem, width: number, options: DrawOptions): readonly
   // For a call that has not run yet, the permission question shows the change.
   const change =
     item.state === 'done' || item.state === 'interrupted'
-      ? (item.change ?? viewChange(item.name, item.input, { folder, withFile: false }))
+      ? (item.change ?? computeCallChange(item.name, item.input, { folder, withFile: false }))
       : null
   const body =
     item.name === 'TodoWrite' && item.state !== 'failed' && item.state !== 'refused'
@@ -163,13 +167,13 @@ function drawCall(item: CallItem, width: number, options: DrawOptions): readonly
 
 const FOLDED_CHANGE = 12
 
-function drawResult(item: CallItem, width: number, { theme, isFolded }: DrawOptions): readonly string[] {
+function drawResult(item: ToolCallItem, width: number, { theme, isFolded }: DrawOptions): readonly string[] {
   const { colors } = theme
   if (item.state === 'refused')
-    return wrapTextWithAnsi(`refused${formatRefusal(item)}`, Math.max(1, width - 2)).map(
+    return wrapTextWithAnsi(`refused${formatRefusalReason(item)}`, Math.max(1, width - 2)).map(
       (line) => `  ${colors.yellow(line)}`,
     )
-  const { lines, more } = viewResult(item, isFolded)
+  const { lines, more } = createResultView(item, isFolded)
   const paint = item.state === 'failed' ? colors.red : colors.dim
   const rest = truncateToWidth(`  … ${more}${isFolded ? ' (ctrl+o)' : ''}`, width)
   const note = more === '' ? [] : [colors.dim(rest)]
@@ -224,7 +228,7 @@ export function wrapKeepingSpaces(text: string, width: number): readonly string[
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-function drawEventLine({ line }: LineItem, width: number, { theme }: DrawOptions): readonly string[] {
+function drawEventLine({ line }: EventLineItem, width: number, { theme }: DrawOptions): readonly string[] {
   const { colors } = theme
   const hint = line.detail === null ? '' : ' (ctrl+t opens it)'
   const room = Math.max(1, width - 2)

@@ -11,7 +11,7 @@ import {
   formatUndo,
 } from '@tidemark/terminal/render/describe-event'
 import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
-import { sanitizeLines, sanitizeText } from '@tidemark/terminal/render/text'
+import { removeControlCharacters, toSafeLine } from '@tidemark/terminal/render/text'
 import type { EventOf, SessionEvent } from 'tidemark'
 import {
   describeCause,
@@ -22,9 +22,9 @@ import {
 } from 'tidemark/records'
 import type { SubagentEvent, SubagentRecord } from '../agent/subagent-records.ts'
 import {
-  describeAttempts,
+  describeSummaryAttempts,
   describeSummaryCalls,
-  formatFigures,
+  formatCompactionFigures,
   formatListSection,
   formatReceipt,
 } from './compaction-text.ts'
@@ -36,11 +36,11 @@ export interface EventLine {
   readonly mark: string
   readonly text: string
   /** Details for the opened line; null if the line shows everything. */
-  readonly detail: LineDetail | null
+  readonly detail: EventLineDetail | null
 }
 
 /** What is shown when a line is opened. */
-export interface LineDetail {
+export interface EventLineDetail {
   readonly title: string
   readonly text: string
   /** Time of a cache break. Its diff file in the session's folder has this time in its name, or one close to it. */
@@ -68,13 +68,13 @@ const EVENT_MARKS: Readonly<Partial<Record<SessionEvent['type'], string>>> = {
   'answer-continued': '…',
 }
 
-function describeDetail(event: SessionEvent, title: string): LineDetail | null {
+function describeDetail(event: SessionEvent, title: string): EventLineDetail | null {
   if (event.type === 'microcompact') return { title, text: formatClearingFigures(event) }
   return event.type === 'cache-break' ? describeBreak(event) : null
 }
 
 const WENT_BACK = 'Went back. What followed stays in the log: /undo returns to it.'
-export const NEW_CONVERSATION = 'A new conversation begins. /undo returns to the old one.'
+export const NEW_CONVERSATION_TEXT = 'A new conversation begins. /undo returns to the old one.'
 
 /** Returns the line of a record in an existing log; null for a record without a line. */
 export function createRecordLine(record: KnownRecord): EventLine | null {
@@ -86,7 +86,7 @@ export function createRecordLine(record: KnownRecord): EventLine | null {
   if (record.subtype === 'clear_undone') return quietLine('↶', formatUndo('clear'))
   // After an undo or redo, the restored branch shows the result, so no line is needed.
   if (!isBranchSwitch(record) || record.of !== undefined) return null
-  return quietLine('↶', record.parentUuid === null ? NEW_CONVERSATION : WENT_BACK)
+  return quietLine('↶', record.parentUuid === null ? NEW_CONVERSATION_TEXT : WENT_BACK)
 }
 
 function describeLoggedCompaction(
@@ -96,7 +96,7 @@ function describeLoggedCompaction(
   const { preTokens, postTokens, summarizer = 'model', cause, trigger, durationMs, fallbackReason } = metadata
   const text = formatCompaction({ tokensBefore: preTokens, tokensAfter: postTokens, summarizer, cause })
   const figures = { trigger, cause, summarizer, durationMs, fallbackReason: fallbackReason ?? null }
-  const detail = formatFigures(figures).join('\n')
+  const detail = formatCompactionFigures(figures).join('\n')
   return {
     ...quietLine('▲', text),
     detail: { title: text, text: detail, compaction: { id: uuid, hasReceipt: false } },
@@ -107,7 +107,7 @@ function describeLoggedClearing(metadata: NonNullable<SystemRecord['microcompact
   const { tokensSaved, preTokens, trigger, way } = metadata
   const text = formatClearing(metadata, tokensSaved)
   const lines = [
-    `Why: ${sanitizeText(trigger)}`,
+    `Why: ${toSafeLine(trigger)}`,
     ...(way === undefined ? [] : [`How: ${CLEAR_WAYS[way]}`]),
     `Context: ${formatTokens(preTokens)} → ${formatTokens(Math.max(0, preTokens - tokensSaved))} tokens`,
     '',
@@ -121,9 +121,9 @@ function describeLoss(
   { timestamp }: SystemRecord,
   { kind, sentence, tokens, usd }: NonNullable<SystemRecord['cacheLoss']>,
 ): EventLine {
-  if (kind === 'act') return quietLine('$', sanitizeText(sentence))
+  if (kind === 'act') return quietLine('$', toSafeLine(sentence))
   const text = [
-    sanitizeText(sentence),
+    toSafeLine(sentence),
     '',
     `Processed again: ${formatTokens(tokens)} tokens`,
     ...(usd === null ? [] : [`Cost: ${formatDollars(usd)} more than reading them from the cache`]),
@@ -132,7 +132,7 @@ function describeLoss(
   return { ...warningLine(sentence), detail }
 }
 
-export function createModelLine(model: string): EventLine {
+export function createModelSwitchLine(model: string): EventLine {
   return quietLine('→', formatModelSwitch(model))
 }
 
@@ -141,7 +141,7 @@ function quietLine(mark: string, text: string): EventLine {
 }
 
 function warningLine(text: string): EventLine {
-  return { tone: 'warning', mark: '!', text: sanitizeText(text), detail: null }
+  return { tone: 'warning', mark: '!', text: toSafeLine(text), detail: null }
 }
 
 function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
@@ -151,10 +151,10 @@ function describeCompaction({ compaction }: EventOf<'compact'>): EventLine {
   const missing = lost === 0 ? '' : `; ${formatCount(lost, 'fact')} no longer in view`
   const text = formatCompaction(compaction)
   const lines = [
-    ...formatFigures(compaction),
+    ...formatCompactionFigures(compaction),
     ...describeSummaryCalls(compaction.usage),
-    ...notes.map(sanitizeText),
-    ...describeAttempts(steps),
+    ...notes.map(toSafeLine),
+    ...describeSummaryAttempts(steps),
     '',
     formatReceipt(receipt),
   ]
@@ -174,7 +174,7 @@ function formatClearingFigures({
 }: EventOf<'microcompact'>): string {
   const { rewrittenTokens, cost, breakEvenCalls, why, released } = clearing
   return [
-    `Why: ${sanitizeText(why)}`,
+    `Why: ${toSafeLine(why)}`,
     `How: ${CLEAR_WAYS[way]}`,
     `Context: ${formatTokens(tokensBefore)} → ${formatTokens(tokensAfter)} tokens`,
     `Cached again: ${formatTokens(rewrittenTokens)} tokens${cost === null ? '' : `, ${formatDollars(cost)} more than reading them from the cache`}`,
@@ -198,19 +198,19 @@ const CLEAR_WAYS: Readonly<Record<EventOf<'microcompact'>['way'] | 'size', strin
   native: 'by the provider',
 }
 
-function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): LineDetail {
+function describeBreak({ event, diffProblem }: EventOf<'cache-break'>): EventLineDetail {
   const { at, sentence, expected, read, moneyLost, also, provider, ours } = event
   return {
     title: 'Cache break',
     diffAt: at,
     text: [
-      sanitizeText(sentence),
+      toSafeLine(sentence),
       '',
       `Read from the cache: ${formatTokens(read)} of ${formatTokens(expected)} tokens expected`,
       ...(moneyLost === null ? [] : [`Cost: ${formatDollars(moneyLost)} more than reading them`]),
-      ...(ours === null ? [] : [`Intended change: ${sanitizeText(ours.act)}`]),
+      ...(ours === null ? [] : [`Intended change: ${toSafeLine(ours.act)}`]),
       ...(provider === null ? [] : [`The provider reports: ${describeReport(provider)}`]),
-      ...(diffProblem === null ? [] : [`The diff could not be written: ${sanitizeText(diffProblem)}`]),
+      ...(diffProblem === null ? [] : [`The diff could not be written: ${toSafeLine(diffProblem)}`]),
       ...formatListSection('Also changed', also, describeCause),
     ].join('\n'),
   }
@@ -221,23 +221,23 @@ function describeReport({
   missedTokens,
 }: NonNullable<EventOf<'cache-break'>['event']['provider']>): string {
   const size = missedTokens === null ? '' : `, ${formatTokens(missedTokens)} tokens missed`
-  return `${sanitizeText(said).replaceAll('_', ' ')}${size}`
+  return `${toSafeLine(said).replaceAll('_', ' ')}${size}`
 }
 
 /** Returns the line of a subagent that has started or ended; null for other events. */
 export function createSubagentLine({ type, agent }: SubagentEvent): EventLine | null {
   const { id, status, isBackground, text, problem } = agent
-  const name = sanitizeText(`${agent.type} ${id}`)
+  const name = toSafeLine(`${agent.type} ${id}`)
   if (type === 'subagent-progress') return null
   if (type === 'subagent-started') {
     const where = isBackground ? ' in the background' : ''
-    return quietLine('◇', `The agent ${name} works${where}: ${sanitizeText(agent.description)}`)
+    return quietLine('◇', `The agent ${name} works${where}: ${toSafeLine(agent.description)}`)
   }
-  const why = problem === null ? '' : ` (${sanitizeText(problem.message)})`
+  const why = problem === null ? '' : ` (${toSafeLine(problem.message)})`
   const figures = formatSubagentFigures(agent)
   // The result alone starts no turn: the model gets it with the next request.
   const next = isBackground && !agent.isDelivered ? ' The model gets its result with the next request.' : ''
-  const detail = text === null ? null : { title: `The agent ${name}`, text: sanitizeLines(text) }
+  const detail = text === null ? null : { title: `The agent ${name}`, text: removeControlCharacters(text) }
   const isDone = status === 'finished'
   return {
     tone: isDone ? 'quiet' : 'warning',

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { visibleWidth } from '@earendil-works/pi-tui'
 import { expect, it } from 'vitest'
-import { drawInput, drawStatus, PLACEHOLDER } from './input-area.ts'
+import { decorateInputLines, drawStatus, INPUT_PLACEHOLDER } from './input-area.ts'
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
@@ -27,10 +27,10 @@ it('while a question is open the status says so, and what runs when it is answer
 
 it('the input has a prompt sign, and before the first prompt a placeholder', () => {
   const lines = ['──', `  [cursor]${' '.repeat(60)}`, '──']
-  const input = { isEmpty: true, isAsking: false, hint: PLACEHOLDER, theme }
-  expect(drawInput(lines, input)[1]).toBe(`❯ [cursor]${PLACEHOLDER}`)
-  expect(drawInput(lines, { ...input, isEmpty: false })[1]).toMatch(/^❯ \[cursor\] +$/)
-  expect(drawInput(lines, { ...input, isAsking: true })).toEqual(lines)
+  const input = { isEmpty: true, isAsking: false, hint: INPUT_PLACEHOLDER, theme }
+  expect(decorateInputLines(lines, input)[1]).toBe(`❯ [cursor]${INPUT_PLACEHOLDER}`)
+  expect(decorateInputLines(lines, { ...input, isEmpty: false })[1]).toMatch(/^❯ \[cursor\] +$/)
+  expect(decorateInputLines(lines, { ...input, isAsking: true })).toEqual(lines)
   // A screen that is too narrow for the placeholder shows none.
-  expect(drawInput(['─', '  x ', '─'], input)[1]).toBe('❯ x ')
+  expect(decorateInputLines(['─', '  x ', '─'], input)[1]).toBe('❯ x ')
 })

@@ -1,12 +1,12 @@
 /** The lines around the input: running work, the queue, the prompt sign, the meter and a hint. */
 import { truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import { drawMeter, type MeterReading } from './context-meter.ts'
 import type { ScreenTheme } from './theme.ts'
 
 /** The content of the lines around the input. */
-export interface ScreenState {
+export interface InputAreaState {
   /** The running work and its duration; null if nothing runs. */
   readonly status: { readonly text: string; readonly progress: string } | null
   readonly queue: readonly string[]
@@ -21,7 +21,7 @@ export const SPIN_MS = 120
 
 /** Draws running work and queued prompts. The seconds stay visible, even if the text must be cut. */
 export function drawStatus(
-  { status, queue }: ScreenState,
+  { status, queue }: InputAreaState,
   at: {
     readonly width: number
     readonly theme: ScreenTheme
@@ -42,16 +42,16 @@ export function drawStatus(
   const queued = queue.map((text) => {
     const [first = '', ...others] = text.trim().split('\n')
     const more = others.length === 0 ? '' : ` (+${formatCount(others.length, 'line')})`
-    return colors.dim(`${truncateToWidth(`  queued: ${sanitizeText(first)}`, width - more.length)}${more}`)
+    return colors.dim(`${truncateToWidth(`  queued: ${toSafeLine(first)}`, width - more.length)}${more}`)
   })
   return ['', ...(line === '' ? [] : [truncateToWidth(line, width)]), ...queued]
 }
 
 /** Shown in the empty input before the first prompt. */
-export const PLACEHOLDER = 'Type a task, / for commands, @ for files'
+export const INPUT_PLACEHOLDER = 'Type a task, / for commands, @ for files'
 
 /** Adds the prompt sign before the first line of the drawn input, and `hint` to an empty input. A question is left as it is. */
-export function drawInput(
+export function decorateInputLines(
   lines: readonly string[],
   at: {
     readonly isEmpty: boolean
@@ -72,8 +72,8 @@ export function drawInput(
 }
 
 /** Draws the meter and the hint below the input. */
-export function drawFoot(
-  state: ScreenState,
+export function drawMeterAndHint(
+  state: InputAreaState,
   width: number,
   theme: ScreenTheme,
   now: number,

@@ -1,13 +1,13 @@
 import { stripVTControlCharacters } from 'node:util'
 import { expect, it } from 'vitest'
-import { createPanel, type PanelResult, type PanelRow } from './panel.ts'
+import { createPanel, type PanelChoice, type PanelRow } from './panel.ts'
 import { createTheme } from './theme.ts'
 
 const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, columns: 80 })
 const KEYS = { home: '\u001b[H', end: '\u001b[F', down: '\u001b[B', pageDown: '\u001b[6~' }
 
 function openPanel(rows: readonly PanelRow[], actions: readonly { key: string; label: string }[]) {
-  const results: (PanelResult | null)[] = []
+  const results: (PanelChoice | null)[] = []
   const panel = createPanel(
     { title: 'Title', rows: () => rows, actions },
     { theme, readRows: () => 14, onKey: (result) => results.push(result) },
@@ -70,7 +70,7 @@ it('something is done only to a row that is visible, also after Home twice', () 
 })
 
 it('keys typed before the panel is visible do nothing, except to close it', () => {
-  const results: (PanelResult | null)[] = []
+  const results: (PanelChoice | null)[] = []
   const panel = createPanel(
     {
       title: 'Title',

@@ -36,7 +36,7 @@ export interface PanelContent {
 }
 
 /** What the user did in a panel. */
-export interface PanelResult {
+export interface PanelChoice {
   /** The key of the action. */
   readonly key: string
   /** Index of the row among those that can be chosen; -1 if there are none. */
@@ -61,7 +61,7 @@ export function createPanel(
   options: {
     readonly theme: ScreenTheme
     readonly readRows: () => number
-    readonly onKey: (result: PanelResult | null) => void
+    readonly onKey: (result: PanelChoice | null) => void
   },
 ): Component {
   const { theme, readRows, onKey } = options

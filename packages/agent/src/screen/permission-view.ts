@@ -4,12 +4,12 @@
  */
 import { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
-import { formatExactLines, formatExactly, hasHiddenCharacter } from '@tidemark/terminal/render/text'
+import { escapeForApproval, escapeLinesForApproval, hasHiddenCharacter } from '@tidemark/terminal/render/text'
 import type { AskPermission } from '../agent/agent-options.ts'
 import { isReasonInQuestion, PLAN_TOOL } from '../agent/permissions.ts'
 import { isPathWithin } from '../tools/tool-access.ts'
 import { type DiffLine, formatLinePrefixes } from './line-diff.ts'
-import { viewChange } from './tool-views.ts'
+import { computeCallChange } from './tool-views.ts'
 
 export type PermissionRequest = Parameters<AskPermission>[0]
 
@@ -27,27 +27,28 @@ interface PermissionView {
 }
 
 /** Returns the parts of the permission question. For an edit, the file is read to show the lines around the change. */
-export function viewPermission(request: PermissionRequest, folder: string): PermissionView {
+export function createPermissionView(request: PermissionRequest, folder: string): PermissionView {
   const { tool, reason, agent } = request
   const input = request.input as Readonly<Record<string, unknown>>
   const isPlan = tool === PLAN_TOOL && typeof input.plan === 'string'
-  const change = viewChange(tool, input, { folder, withFile: true })
-  const asker = agent === undefined ? '' : `The agent ${formatExactly(agent)} asks: `
+  const change = computeCallChange(tool, input, { folder, withFile: true })
+  const asker = agent === undefined ? '' : `The agent ${escapeForApproval(agent)} asks: `
   // Changes are compared by lines, so line ends do not count as hidden characters.
   const isHiding = (text: string): boolean =>
     hasHiddenCharacter(change === null ? text : text.replaceAll('\r\n', '\n'))
   return {
     title: `${asker}${describeQuestion(request, folder)}`,
     change,
-    text: change !== null ? '' : isPlan ? formatExactLines(String(input.plan)) : formatInput(tool, input),
-    reason: isPlan || isReasonInQuestion(reason) ? '' : formatExactly(reason),
+    text:
+      change !== null ? '' : isPlan ? escapeLinesForApproval(String(input.plan)) : formatInput(tool, input),
+    reason: isPlan || isReasonInQuestion(reason) ? '' : escapeForApproval(reason),
     warning: listTexts(input).some(isHiding) ? HIDDEN_WARNING : '',
   }
 }
 
 /** Formats the question as uncoloured lines for a plain terminal, which wraps long ones. */
-export function formatPermission(request: PermissionRequest, folder: string): string {
-  const { title, change, text, reason, warning } = viewPermission(request, folder)
+export function formatPermissionQuestion(request: PermissionRequest, folder: string): string {
+  const { title, change, text, reason, warning } = createPermissionView(request, folder)
   const starts = formatLinePrefixes(change ?? [])
   const diff = (change ?? []).map((line, index) => `${starts[index] ?? ''}${line.text}`)
   const body = change === null ? text.split('\n').map((line) => `  ${line}`) : diff
@@ -93,8 +94,8 @@ function describeQuestion({ tool, input: given, folder: place }: PermissionReque
     default: {
       const [, server, name] = /^mcp__(.+?)__(.+)$/.exec(tool) ?? []
       return server === undefined
-        ? `Call ${formatExactly(tool)}?`
-        : `Call ${formatExactly(name ?? '')} of the MCP server ${formatExactly(server)}?`
+        ? `Call ${escapeForApproval(tool)}?`
+        : `Call ${escapeForApproval(name ?? '')} of the MCP server ${escapeForApproval(server)}?`
     }
   }
 }
@@ -102,16 +103,16 @@ function describeQuestion({ tool, input: given, folder: place }: PermissionReque
 /** Shows a path relative to the folder, with every character visible. */
 function showPath(path: string, folder: string): string {
   const absolute = resolve(folder, path)
-  return formatExactly(isPathWithin(absolute, folder) ? relative(folder, absolute) || '.' : path)
+  return escapeForApproval(isPathWithin(absolute, folder) ? relative(folder, absolute) || '.' : path)
 }
 
 /** Shows a command exactly as it will run, with its line ends. Other inputs are shown as fields, with later lines indented. */
 function formatInput(tool: string, input: Readonly<Record<string, unknown>>): string {
-  if (tool === 'Bash' && typeof input.command === 'string') return formatExactLines(input.command)
+  if (tool === 'Bash' && typeof input.command === 'string') return escapeLinesForApproval(input.command)
   return Object.entries(input)
     .map(([name, value]) => {
-      const text = formatExactLines(typeof value === 'string' ? value : JSON.stringify(value))
-      return `${formatExactly(name)}: ${text.replaceAll('\n', '\n    ')}`
+      const text = escapeLinesForApproval(typeof value === 'string' ? value : JSON.stringify(value))
+      return `${escapeForApproval(name)}: ${text.replaceAll('\n', '\n    ')}`
     })
     .join('\n')
 }

@@ -54,7 +54,7 @@ interface QuestionOptions {
   readonly onEarlyKey?: (data: string) => void
 }
 
-/** Creates the component of a question. It accepts no keys for `GUARD_MS`. */
+/** Creates the component of a question. It accepts no keys for `KEY_GUARD_MS`. */
 export function createQuestion(content: QuestionContent, options: QuestionOptions): Component & Focusable {
   const { choices, isMultiple = false } = content
   const shown = { ...content, body: rememberBody(content) }
@@ -175,10 +175,10 @@ const ROWS_AROUND = 10
 /**
  * Milliseconds after which a question accepts keys and shows which ones: earlier keys were typed before the user could read it.
  */
-export const GUARD_MS = 300
+export const KEY_GUARD_MS = 300
 
 function isTakingKeys({ openedAt }: QuestionState): boolean {
-  return performance.now() - openedAt >= GUARD_MS
+  return performance.now() - openedAt >= KEY_GUARD_MS
 }
 
 function tick(ticked: Set<number>, index: number): void {

@@ -1,11 +1,11 @@
 /** Text of the model, of tools and of files for the screen, without control sequences, even if it arrives in pieces. */
-import { sanitizeLines } from '@tidemark/terminal/render/text'
+import { removeControlCharacters } from '@tidemark/terminal/render/text'
 
 /**
  * Makes text of the model, a tool or a file safe to print on several lines, and replaces tabs by four spaces. Secrets stay in it.
  */
 export function toScreenText(text: string): string {
-  return sanitizeLines(text.replaceAll(COMMAND_STRING, '')).replaceAll('\t', '    ')
+  return removeControlCharacters(text.replaceAll(COMMAND_STRING, '')).replaceAll('\t', '    ')
 }
 
 /** A title, a clipboard or another command to the terminal, with its text. */

@@ -10,11 +10,18 @@ import {
   matchesKey,
   type Terminal as ScreenTerminal,
 } from '@earendil-works/pi-tui'
-import { ChatTui } from './chat-tui.ts'
 import { layOutFrame } from './frame-layout.ts'
-import { drawFoot, drawInput, drawStatus, PLACEHOLDER, type ScreenState, SPIN_MS } from './input-area.ts'
-import { createPanel, type PanelContent, type PanelResult } from './panel.ts'
-import { createQuestion, GUARD_MS, type QuestionAnswer, type QuestionContent } from './question.ts'
+import {
+  decorateInputLines,
+  drawMeterAndHint,
+  drawStatus,
+  INPUT_PLACEHOLDER,
+  type InputAreaState,
+  SPIN_MS,
+} from './input-area.ts'
+import { createPanel, type PanelChoice, type PanelContent } from './panel.ts'
+import { createQuestion, KEY_GUARD_MS, type QuestionAnswer, type QuestionContent } from './question.ts'
+import { ScrollSafeTui } from './scroll-safe-tui.ts'
 import type { ScreenTheme } from './theme.ts'
 import type { Transcript } from './transcript.ts'
 import { createTranscriptView } from './transcript-view.ts'
@@ -49,7 +56,7 @@ export interface ChatScreen {
   /** Asks in place of the input. When `signal` is aborted, the question closes without an answer. */
   ask(question: QuestionContent, signal?: AbortSignal): Promise<QuestionAnswer>
   /** Shows a panel until an action or Escape. */
-  openPanel(content: PanelContent): Promise<PanelResult | null>
+  openPanel(content: PanelContent): Promise<PanelChoice | null>
   /** Gives the terminal to another program, such as an editor, while `work` runs. */
   suspend<Result>(work: () => Promise<Result>): Promise<Result>
   /** How often the whole screen had to be drawn again; for tests. */
@@ -62,7 +69,7 @@ interface ScreenOptions {
   readonly transcript: Transcript
   readonly folder: string
   readonly actions: ScreenActions
-  readState(now: number): ScreenState
+  readState(now: number): InputAreaState
   readonly now: () => number
 }
 
@@ -128,7 +135,7 @@ export function createChatScreen(options: ScreenOptions): ChatScreen {
 }
 
 interface ScreenParts {
-  readonly tui: ChatTui
+  readonly tui: ScrollSafeTui
   readonly editor: Editor
   /** Contains the input, or a question that replaces it. */
   readonly bottom: Container
@@ -145,7 +152,7 @@ interface ScreenParts {
 
 function createParts(options: ScreenOptions): ScreenParts {
   const { terminal, theme, actions } = options
-  const tui = new ChatTui(createOutput(terminal, theme))
+  const tui = new ScrollSafeTui(createOutput(terminal, theme))
   const editor = new Editor(tui, theme.editor, { paddingX: 2, autocompleteMaxVisible: 8 })
   // The editor returns the text without surrounding spaces, so the typed text is kept here.
   let typed = ''
@@ -189,10 +196,10 @@ function createDocument(
         settled,
         pending,
         above: drawStatus(state, { width, theme, now: now(), isAsking }),
-        input: drawInput(bottom.render(width), {
-          ...{ isEmpty: editor.getText() === '', isAsking, hint: isNew ? PLACEHOLDER : '', theme },
+        input: decorateInputLines(bottom.render(width), {
+          ...{ isEmpty: editor.getText() === '', isAsking, hint: isNew ? INPUT_PLACEHOLDER : '', theme },
         }),
-        below: drawFoot({ ...state, hint }, width, theme, now()),
+        below: drawMeterAndHint({ ...state, hint }, width, theme, now()),
         rows,
         rowsToFill: view.hasLeftLines() ? rows - tui.topRow : null,
       })
@@ -294,7 +301,7 @@ function askInPlace(
       },
     })
     signal?.addEventListener('abort', giveUp, { once: true })
-    setTimeout(() => tui.requestRender(), GUARD_MS + 1)
+    setTimeout(() => tui.requestRender(), KEY_GUARD_MS + 1)
     parts.isFrozen = true
     bottom.removeChild(editor)
     bottom.addChild(component)
@@ -305,16 +312,16 @@ function askInPlace(
 
 function createPanels(parts: ScreenParts, theme: ScreenTheme) {
   const { tui } = parts
-  let leave: ((result: PanelResult | null) => void) | null = null
+  let leave: ((result: PanelChoice | null) => void) | null = null
   let current: Promise<unknown> | null = null
   const waitForEnd = async (): Promise<void> => {
     while (current !== null) await current
   }
-  const openNow = (content: PanelContent): Promise<PanelResult | null> => {
+  const openNow = (content: PanelContent): Promise<PanelChoice | null> => {
     const { children } = tui
     const focused = tui.getFocusedComponent()
     const leaveScreen = tui.enterSecondScreen()
-    const { promise, resolve } = Promise.withResolvers<PanelResult | null>()
+    const { promise, resolve } = Promise.withResolvers<PanelChoice | null>()
     leave = (result) => {
       leave = null
       current = null
@@ -325,7 +332,7 @@ function createPanels(parts: ScreenParts, theme: ScreenTheme) {
       tui.requestRender()
       resolve(result)
     }
-    const onKey = (result: PanelResult | null): void => leave?.(result)
+    const onKey = (result: PanelChoice | null): void => leave?.(result)
     const panel = createPanel(content, { theme, readRows: () => tui.terminal.rows, onKey })
     parts.isFrozen = true
     tui.children = [panel]
@@ -338,7 +345,7 @@ function createPanels(parts: ScreenParts, theme: ScreenTheme) {
     /** Closes an open panel, for example when the program ends. */
     close: () => leave?.(null),
     waitForEnd,
-    async open(content: PanelContent): Promise<PanelResult | null> {
+    async open(content: PanelContent): Promise<PanelChoice | null> {
       await waitForEnd()
       return await openNow(content)
     },

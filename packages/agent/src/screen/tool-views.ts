@@ -3,13 +3,13 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import { formatExactLines, formatProjectPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { escapeLinesForApproval, formatProjectPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { REFUSED_CALL_TEXT, readRefusalText } from 'tidemark/records'
 import { REFUSED_BY_USER } from '../agent/permissions.ts'
 import { decodeFileText } from '../tools/file-content.ts'
 import { applyEdits, hasCrlfLines, type TextEdit, toCrlf } from '../tools/text-edits.ts'
 import { type DiffLine, diffLines } from './line-diff.ts'
-import type { CallItem } from './transcript.ts'
+import type { ToolCallItem } from './transcript.ts'
 
 type ToolInput = Readonly<Record<string, unknown>>
 
@@ -20,10 +20,10 @@ export function describeCallSubject(name: string, input: ToolInput, folder: stri
   switch (name) {
     case 'Bash':
     case '!':
-      return sanitizeText(text('command'))
+      return toSafeLine(text('command'))
     case 'Grep':
     case 'Glob':
-      return sanitizeText(`${text('pattern')}${path === '' ? '' : ` in ${formatProjectPath(path, folder)}`}`)
+      return toSafeLine(`${text('pattern')}${path === '' ? '' : ` in ${formatProjectPath(path, folder)}`}`)
     case 'TodoWrite':
       return describeTodos(input.todos)
     case 'AskUser':
@@ -31,7 +31,7 @@ export function describeCallSubject(name: string, input: ToolInput, folder: stri
     default: {
       if (path !== '') return formatProjectPath(path, folder)
       const first = Object.values(input).find((value) => typeof value === 'string')
-      return sanitizeText(typeof first === 'string' ? first : '')
+      return toSafeLine(typeof first === 'string' ? first : '')
     }
   }
 }
@@ -52,7 +52,10 @@ interface ResultView {
 }
 
 /** Returns the lines of a result. Folded: the end of a command's output, the beginning of an error, else only how much it is. */
-export function viewResult({ name, result, state, progress }: CallItem, isFolded: boolean): ResultView {
+export function createResultView(
+  { name, result, state, progress }: ToolCallItem,
+  isFolded: boolean,
+): ResultView {
   if (result === null) {
     const last = progress.trimEnd().split('\n').slice(-PROGRESS_LINES)
     return { lines: progress === '' ? [] : last, more: '' }
@@ -67,7 +70,7 @@ export function viewResult({ name, result, state, progress }: CallItem, isFolded
 }
 
 /** Returns why a call was refused, after a colon: the user's text, or the rule. Empty if there is no reason to show. */
-export function formatRefusal({ result }: CallItem): string {
+export function formatRefusalReason({ result }: ToolCallItem): string {
   const words = readRefusalText(result ?? '', true) ?? ''
   const reason = (result ?? '').replace(REFUSED_CALL_TEXT, '').replace(REFUSED_BY_USER, '')
   const text = (words === '' ? reason : words).trim()
@@ -78,7 +81,7 @@ export function formatRefusal({ result }: CallItem): string {
 const COMMANDS: ReadonlySet<string> = new Set(['Bash', 'BashOutput', '!'])
 
 /** Returns true for calls whose result is the output of a command. */
-export function isShellCall({ name }: Pick<CallItem, 'name'>): boolean {
+export function isShellCall({ name }: Pick<ToolCallItem, 'name'>): boolean {
   return COMMANDS.has(name)
 }
 
@@ -86,7 +89,7 @@ export function isShellCall({ name }: Pick<CallItem, 'name'>): boolean {
 const FAILED_COMMAND = /^Exit code: (\d+)\nOutput:\n?/
 
 /** Returns the exit code of a command for the title of its call; empty if it is 0, and for other calls. */
-export function formatExitCode({ name, result }: Pick<CallItem, 'name' | 'result'>): string {
+export function formatExitCode({ name, result }: Pick<ToolCallItem, 'name' | 'result'>): string {
   const code = COMMANDS.has(name) ? FAILED_COMMAND.exec(result ?? '')?.[1] : undefined
   return code === undefined ? '' : ` · exit code ${code}`
 }
@@ -110,7 +113,7 @@ export function formatTodos(input: ToolInput): readonly string[] {
   return input.todos.map((todo) => {
     const { content, status } = todo as { readonly content?: unknown; readonly status?: unknown }
     const mark = status === 'completed' ? '✓' : status === 'in_progress' ? '▸' : '·'
-    return `${mark} ${sanitizeText(String(content ?? ''))}`
+    return `${mark} ${toSafeLine(String(content ?? ''))}`
   })
 }
 
@@ -121,7 +124,7 @@ const MAX_FILE_BYTES = 1_000_000
  * Returns the change that a call makes or would make to a file; null for other tools. `withFile`: the file on disk has not been changed
  * yet, so that lines around the change can be shown.
  */
-export function viewChange(
+export function computeCallChange(
   name: string,
   input: ToolInput,
   { folder, withFile }: { readonly folder: string; readonly withFile: boolean },
@@ -161,5 +164,5 @@ function readCurrentText(path: string): string | null {
 }
 
 function toSafeLines(lines: readonly DiffLine[]): readonly DiffLine[] {
-  return lines.map((line) => ({ ...line, text: formatExactLines(line.text) }))
+  return lines.map((line) => ({ ...line, text: escapeLinesForApproval(line.text) }))
 }

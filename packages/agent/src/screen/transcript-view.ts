@@ -6,7 +6,7 @@
 
 import { stripVTControlCharacters } from 'node:util'
 import { sliceByColumn, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
-import { type DrawOptions, drawItem } from './draw-items.ts'
+import { type DrawOptions, drawTranscriptItem } from './draw-items.ts'
 import type { Transcript, TranscriptItem } from './transcript.ts'
 
 interface TranscriptView {
@@ -112,7 +112,9 @@ function drawOne(
   const { isFolded } = options
   if (known?.version === version && known.width === width && known.isFolded === isFolded) return known.lines
   // The library ends the program if a line is too wide, so every line is cut, in case a character's width was misjudged.
-  const lines = drawItem(item, width, options).map((line) => dropPadding(truncateToWidth(line, width)))
+  const lines = drawTranscriptItem(item, width, options).map((line) =>
+    dropPadding(truncateToWidth(line, width)),
+  )
   drawn.set(item, { version, width, isFolded, lines })
   return lines
 }

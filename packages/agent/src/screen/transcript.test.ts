@@ -1,7 +1,7 @@
 import type { SessionEvent } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { toScreenText } from './screen-text.ts'
-import { formatRefusal } from './tool-views.ts'
+import { formatRefusalReason } from './tool-views.ts'
 import { createTranscript } from './transcript.ts'
 
 const reply = (event: object): SessionEvent => ({ type: 'reply', event }) as never
@@ -61,7 +61,7 @@ describe('the transcript', () => {
       const [item] = transcript.items
       if (item?.kind !== 'call') throw new Error('no call')
       expect(item.state).toBe('refused')
-      return formatRefusal(item)
+      return formatRefusalReason(item)
     }
     expect(refuse("The user refused it. The user said: don't touch it, fix it")).toBe(
       ": don't touch it, fix it",

@@ -20,12 +20,12 @@ import {
   type SessionRecord,
   toBlocks,
 } from 'tidemark/records'
-import { listAttachedLabels } from '../agent/prompt-files.ts'
-import { createEventLine, createModelLine, createRecordLine, type EventLine } from './event-lines.ts'
+import { listAttachedLabels } from '../agent/attached-files.ts'
+import { createEventLine, createModelSwitchLine, createRecordLine, type EventLine } from './event-lines.ts'
 import type { DiffLine } from './line-diff.ts'
 import { appendScreenText, toScreenText } from './screen-text.ts'
 
-export type TranscriptItem = PromptItem | AnswerItem | CallItem | LineItem
+export type TranscriptItem = PromptItem | ModelTextItem | ToolCallItem | EventLineItem
 
 interface ItemCore {
   readonly id: number
@@ -43,7 +43,7 @@ export interface PromptItem extends ItemCore {
 }
 
 /** A text or the thinking of the model. */
-export interface AnswerItem extends ItemCore {
+export interface ModelTextItem extends ItemCore {
   readonly kind: 'answer' | 'thinking'
   text: string
   /** The end of the text so far, if it may be the beginning of a control sequence. */
@@ -52,7 +52,7 @@ export interface AnswerItem extends ItemCore {
 }
 
 /** A tool call with its result, or a shell command of the user. */
-export interface CallItem extends ItemCore {
+export interface ToolCallItem extends ItemCore {
   readonly kind: 'call'
   readonly callId: string
   readonly name: string
@@ -66,7 +66,7 @@ export interface CallItem extends ItemCore {
 }
 
 /** A line about something that was done to the context, or a notice. */
-export interface LineItem extends ItemCore {
+export interface EventLineItem extends ItemCore {
   readonly kind: 'line'
   readonly line: EventLine
 }
@@ -98,9 +98,9 @@ const MAX_ITEMS = 5_000
 
 type NewItem =
   | Omit<PromptItem, 'id' | 'version'>
-  | Omit<AnswerItem, 'id' | 'version'>
-  | Omit<CallItem, 'id' | 'version'>
-  | Omit<LineItem, 'id' | 'version'>
+  | Omit<ModelTextItem, 'id' | 'version'>
+  | Omit<ToolCallItem, 'id' | 'version'>
+  | Omit<EventLineItem, 'id' | 'version'>
 
 /** `readChange` returns the change that a call will make to a file. Called before the call runs. */
 export function createTranscript(readChange: ReadChange = () => null): Transcript {
@@ -145,7 +145,7 @@ function markLeftItems(items: readonly TranscriptItem[], prompts: ReadonlySet<st
   }
 }
 
-type ReadChange = (name: string, input: CallItem['input']) => CallItem['change']
+type ReadChange = (name: string, input: ToolCallItem['input']) => ToolCallItem['change']
 
 /** Maximum items of an existing log that are shown when its session is opened. */
 const MAX_REPLAYED = 300
@@ -164,7 +164,7 @@ interface Items {
   readonly readChange: ReadChange
   readonly items: TranscriptItem[]
   /** Calls by id that have no result yet. */
-  readonly calls: Map<string, CallItem>
+  readonly calls: Map<string, ToolCallItem>
   /** Items of the arriving reply, by the index of their block. */
   readonly streaming: Map<number, TranscriptItem>
   /** The line with the expected cost of a request whose cache has expired, until the cache break is reported or the turn ends. */
@@ -178,7 +178,7 @@ interface Items {
 
 function createItems(readChange: ReadChange): Items {
   const items: TranscriptItem[] = []
-  const calls = new Map<string, CallItem>()
+  const calls = new Map<string, ToolCallItem>()
   const streaming = new Map<number, TranscriptItem>()
   let nextId = 0
   return {
@@ -332,7 +332,7 @@ function toInput(input: unknown): Readonly<Record<string, unknown>> {
 function changeCall(
   state: Items,
   { id }: EventOf<'tool-started'>['call'],
-  change: (call: CallItem) => void,
+  change: (call: ToolCallItem) => void,
 ): boolean {
   const call = state.calls.get(id)
   if (call === undefined) return false
@@ -341,7 +341,7 @@ function changeCall(
   return true
 }
 
-function endCall(state: Items, call: CallItem, content: unknown, isError: boolean): void {
+function endCall(state: Items, call: ToolCallItem, content: unknown, isError: boolean): void {
   call.result = toScreenText(readToolResultText(content))
   const isRefused = isError && call.result.startsWith(REFUSED_CALL_TEXT)
   call.state = isRefused ? 'refused' : isError ? 'failed' : 'done'
@@ -349,7 +349,7 @@ function endCall(state: Items, call: CallItem, content: unknown, isError: boolea
   state.calls.delete(call.callId)
 }
 
-function settleCall(call: CallItem, end: 'interrupted'): void {
+function settleCall(call: ToolCallItem, end: 'interrupted'): void {
   if (call.result !== null || call.state === end) return
   call.state = end
   call.version += 1
@@ -394,5 +394,5 @@ function describeModelChange(state: Items, record: KnownRecord): EventLine | nul
   const before = state.replayedModel
   if (model === undefined) return null
   state.replayedModel = model
-  return before === null || before === model ? null : createModelLine(model)
+  return before === null || before === model ? null : createModelSwitchLine(model)
 }

@@ -3,7 +3,7 @@ import { createSimulator, type Script, withSummaries } from '@tidemark/simulator
 import { anthropic, createTidemark } from 'tidemark'
 import { expect, it } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
-import { createAgentTools, createToolOptions } from './agent-tools.ts'
+import { createAgentTools, createToolSessionOptions } from './agent-tools.ts'
 
 type Call = readonly [
   name: string,
@@ -28,7 +28,7 @@ async function openSession() {
     }),
     memory: true,
     env: {},
-    ...createToolOptions(environment),
+    ...createToolSessionOptions(environment),
   })
   const session = await tide.open('work')
   const tools = createAgentTools(environment)

@@ -3,20 +3,20 @@
  * agents. Permissions are not checked here: see `describeToolAccess` for what a call would access.
  */
 import { type ContextSource, hostSource, type TidemarkOptions } from 'tidemark'
-import type { AgentEnvironment } from './agent-environment.ts'
 import { createBashTools } from './bash-tools.ts'
 import { createConversationTools } from './conversation-tools.ts'
 import { createReadTool } from './read-tool.ts'
 import { createSearchTools } from './search-tools.ts'
 import type { AgentTool } from './tool-definition.ts'
+import type { ToolEnvironment } from './tool-environment.ts'
 import { createWebFetchTool } from './web-fetch-tool.ts'
 import { createWriteTools } from './write-tools.ts'
 
 /**
- * Creates the tools, keyed by name. The session needs the options of `createToolOptions` as well, and
+ * Creates the tools, keyed by name. The session needs the options of `createToolSessionOptions` as well, and
  * `environment.shells.close()` must be called at its end.
  */
-export function createAgentTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
+export function createAgentTools(environment: ToolEnvironment): Readonly<Record<string, AgentTool>> {
   return {
     Read: createReadTool(environment),
     ...createWriteTools(environment),
@@ -37,11 +37,11 @@ interface ToolOptions extends Required<Pick<TidemarkOptions, 'policy' | 'cleanup
  * must be told of every rewrite. It limits its results itself, so they must not be spilled. The state of the shell is attached again after
  * a compaction.
  */
-export function createToolOptions({
-  readState,
+export function createToolSessionOptions({
+  seenFiles,
   shells,
   scope = 'main',
-}: Pick<AgentEnvironment, 'readState' | 'shells'> & {
+}: Pick<ToolEnvironment, 'seenFiles' | 'shells'> & {
   /** Whose context it is: `main`, or the source label of a subagent. */
   readonly scope?: string
 }): ToolOptions {
@@ -52,7 +52,7 @@ export function createToolOptions({
   return {
     policy: { spill: { exceptTools: ['Read'] } },
     cleanups: [
-      { name: 'files read', scope, forget: (rewritten) => readState.forget(rewritten) },
+      { name: 'files read', scope, forget: (rewritten) => seenFiles.forget(rewritten) },
       { name: 'directory of the shell', scope, forget: leaveFolder },
     ],
     carriers: [

@@ -7,12 +7,12 @@ import { formatInteger } from '@tidemark/terminal/render/format-numbers'
 import type { ToolOutput } from 'tidemark'
 import type { ProcessEnd } from 'tidemark/tools'
 import type { ConfinedRun, PreventedActions, Sandbox } from '../sandbox/sandbox.ts'
-import type { AgentEnvironment } from './agent-environment.ts'
-import { createLineFilter } from './guarded-search.ts'
 import { createOutputBuffer, MAX_OUTPUT_CHARACTERS } from './shell-output.ts'
 import { type BackgroundShell, type ShellProcess, startShellCommand } from './shell-process.ts'
+import { createLineFilter } from './time-limited-search.ts'
 import { isPathWithin, resolveRealPath } from './tool-access.ts'
 import { type AgentTool, type AgentToolContext, defineTool, ToolError } from './tool-definition.ts'
+import type { ToolEnvironment } from './tool-environment.ts'
 
 interface BashInput {
   readonly command: string
@@ -25,7 +25,7 @@ interface BashInput {
 const DEFAULT_TIMEOUT_MS = 120_000
 const MAX_TIMEOUT_MS = 600_000
 
-export function createBashTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
+export function createBashTools(environment: ToolEnvironment): Readonly<Record<string, AgentTool>> {
   const folder = createShellFolder(environment)
   return {
     Bash: createBashTool(environment, folder),
@@ -34,7 +34,7 @@ export function createBashTools(environment: AgentEnvironment): Readonly<Record<
   }
 }
 
-function createBashTool(environment: AgentEnvironment, folder: ShellFolder): AgentTool {
+function createBashTool(environment: ToolEnvironment, folder: ShellFolder): AgentTool {
   return defineTool<BashInput>({
     description: `Runs a shell command. Each call starts a new shell in the directory where the last command ended, so cd carries over; variables and functions do not. Standard input is empty: commands cannot ask questions. Output and errors come together, in order; over ${formatInteger(MAX_OUTPUT_CHARACTERS)} characters you see the beginning and the end, and the whole is in a file that you can read. The exit code is stated unless it is 0. A command that takes too long is ended with all its processes. For files, prefer Read, Write, Edit, Grep and Glob.${environment.sandbox === undefined ? '' : describeSandbox(environment.sandbox)}`,
     fields: {
@@ -84,7 +84,7 @@ interface StartedCommand {
 async function startCommand(
   { command, run_in_background, outside }: BashInput,
   tools: {
-    readonly environment: AgentEnvironment
+    readonly environment: ToolEnvironment
     readonly folder: ShellFolder
     readonly context: AgentToolContext
   },
@@ -137,7 +137,7 @@ function createProgressReporter({ progress }: AgentToolContext, now: () => numbe
 function runInBackground(
   { command }: BashInput,
   { process, output, cwdFile, confined }: StartedCommand,
-  { shells }: AgentEnvironment,
+  { shells }: ToolEnvironment,
 ): ToolOutput {
   let end: ProcessEnd | null = null
   const recordEnd = (ended: ProcessEnd): void => {
@@ -280,7 +280,7 @@ interface ShellFolder {
   recordEnd(cwdFile: string): Promise<string | null>
 }
 
-function createShellFolder({ cwd, mayEnterFolder, shells }: AgentEnvironment): ShellFolder {
+function createShellFolder({ cwd, mayEnterFolder, shells }: ToolEnvironment): ShellFolder {
   const mayEnter = mayEnterFolder ?? ((folder) => isPathWithin(folder, resolveRealPath(cwd)))
   return {
     async findStart() {
@@ -315,7 +315,7 @@ async function readOwnFile(path: string): Promise<string> {
   }
 }
 
-function createBashOutputTool({ shells }: AgentEnvironment): AgentTool {
+function createBashOutputTool({ shells }: ToolEnvironment): AgentTool {
   return defineTool<{ bash_id: string; filter?: string }>({
     description:
       'Returns the output of a background command since the last call of BashOutput for it, and whether it still runs.',
@@ -339,7 +339,7 @@ function createBashOutputTool({ shells }: AgentEnvironment): AgentTool {
   })
 }
 
-function createKillShellTool({ shells }: AgentEnvironment): AgentTool {
+function createKillShellTool({ shells }: ToolEnvironment): AgentTool {
   return defineTool<{ shell_id: string }>({
     description: 'Ends a background command with all processes that it started.',
     fields: { shell_id: { type: 'string', description: 'The id that Bash returned.' } },
@@ -353,7 +353,7 @@ function createKillShellTool({ shells }: AgentEnvironment): AgentTool {
   })
 }
 
-function findShell(id: string, shells: AgentEnvironment['shells']): BackgroundShell {
+function findShell(id: string, shells: ToolEnvironment['shells']): BackgroundShell {
   const shell = shells.find(id)
   if (shell !== null) return shell
   const ids = shells.listIds()

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
-import type { AgentEnvironment } from './agent-environment.ts'
 import { createConversationTools } from './conversation-tools.ts'
 import type { AgentTool } from './tool-definition.ts'
+import type { ToolEnvironment } from './tool-environment.ts'
 
-function open(given: Partial<AgentEnvironment> = {}) {
+function open(given: Partial<ToolEnvironment> = {}) {
   const folder = createAgentFolder(given)
   const tools = createConversationTools(folder.environment) as Record<'TodoWrite' | 'AskUser', AgentTool>
   return { folder, tools }

@@ -1,15 +1,9 @@
 /** The tools TodoWrite, AskUser, Skill and ExitPlanMode. */
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import type {
-  AgentEnvironment,
-  SkillLoader,
-  TodoItem,
-  UserAnswer,
-  UserQuestion,
-} from './agent-environment.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
+import type { SkillLoader, TodoItem, ToolEnvironment, UserAnswer, UserQuestion } from './tool-environment.ts'
 
-export function createConversationTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
+export function createConversationTools(environment: ToolEnvironment): Readonly<Record<string, AgentTool>> {
   const { skills, endPlanMode } = environment
   return {
     TodoWrite: createTodoWriteTool(environment),
@@ -19,7 +13,7 @@ export function createConversationTools(environment: AgentEnvironment): Readonly
   }
 }
 
-function createTodoWriteTool({ onTodos }: AgentEnvironment): AgentTool {
+function createTodoWriteTool({ onTodos }: ToolEnvironment): AgentTool {
   return defineTool<{ todos: readonly TodoItem[] }>({
     description:
       'Replaces your todo list. Use it for work of three or more steps: have one item in progress at a time, and mark each as completed as soon as it is done. Always give the whole list.',
@@ -54,7 +48,7 @@ function createTodoWriteTool({ onTodos }: AgentEnvironment): AgentTool {
 
 const MAX_QUESTIONS = 4
 
-function createAskUserTool({ askUser }: AgentEnvironment): AgentTool {
+function createAskUserTool({ askUser }: ToolEnvironment): AgentTool {
   return defineTool<{ questions: readonly UserQuestion[] }>({
     description: `Asks the user up to ${MAX_QUESTIONS} questions with options to choose from; the user may also type another answer. Ask only what you cannot find out yourself and what changes the work.`,
     fields: {

@@ -5,7 +5,7 @@ import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { formatBytes } from '@tidemark/terminal/render/format-numbers'
 import { isObject } from '../json-value.ts'
-import type { FileVersion } from './read-state.ts'
+import type { FileVersion } from './seen-files.ts'
 import { resolveRealPath, resolveToolPath } from './tool-access.ts'
 import { ToolError } from './tool-definition.ts'
 

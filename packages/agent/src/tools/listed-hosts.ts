@@ -3,8 +3,8 @@
  * name below it), `localhost:3000`, `10.1.2.3:8080`. Without a port, 80 and 443 are meant.
  */
 import { isIP } from 'node:net'
-import type { CheckHost } from '../sandbox/domain-proxy.ts'
-import { isPrivateAddress, type ResolveHost } from './network-address.ts'
+import type { HostCheck } from '../sandbox/domain-proxy.ts'
+import { type HostResolver, isNonPublicAddress } from './network-address.ts'
 
 interface ListedHost {
   readonly host: string
@@ -36,7 +36,7 @@ function toName(hostname: string): string {
  * Returns a check of hosts against the list. Addresses of this machine and of local networks are refused, even behind a listed name, unless
  * the address itself is listed. `localhost` in the list allows the addresses of this machine.
  */
-export function createHostCheck(entries: readonly string[], resolveHost: ResolveHost): CheckHost {
+export function createHostCheck(entries: readonly string[], resolveHost: HostResolver): HostCheck {
   const listed = entries.flatMap((entry) => parseListedHost(entry) ?? [])
   return async (hostname, port) => {
     const host = toName(hostname).slice(0, MAX_NAME)
@@ -50,7 +50,7 @@ export function createHostCheck(entries: readonly string[], resolveHost: Resolve
     const addresses = isIP(host) === 0 ? await resolveHost(host).catch(() => []) : [host]
     if (addresses.length === 0) return { ok: false, why: `the address of ${host} was not found` }
     const refused = addresses.find(
-      (each) => isPrivateAddress(each) && host !== 'localhost' && !isListed(each),
+      (each) => isNonPublicAddress(each) && host !== 'localhost' && !isListed(each),
     )
     if (refused === undefined) return { ok: true, addresses }
     const why = `host ${shown} has the address ${refused} of a local network, which is not in sandbox.domains`

@@ -50,7 +50,7 @@ function createList(networks: readonly Network[], family: 'ipv4' | 'ipv6'): Bloc
  * Returns true for addresses that are not on the public internet: loopback, private, link-local, multicast and the like. An IPv4 address
  * that is written as IPv6 counts as the IPv4 address. A text that is not an address counts as not public.
  */
-export function isPrivateAddress(address: string): boolean {
+export function isNonPublicAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 4) return privateIpv4.check(address, 'ipv4')
   // An address with a zone, as in `fe80::1%eth0`, is local to one network.
@@ -61,14 +61,14 @@ export function isPrivateAddress(address: string): boolean {
 }
 
 /** Returns the IP addresses of a host name. Rejects if there are none. */
-export type ResolveHost = (host: string) => Promise<readonly string[]>
+export type HostResolver = (host: string) => Promise<readonly string[]>
 
-export async function resolveBySystem(host: string): Promise<readonly string[]> {
+export async function resolveHostBySystem(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address)
 }
 
 /** Returns the IP addresses of the host of a URL, public or not. Throws a `ToolError` if it has none. */
-export async function resolveAnyHost(url: URL, resolveHost: ResolveHost): Promise<readonly string[]> {
+export async function resolveAnyHost(url: URL, resolveHost: HostResolver): Promise<readonly string[]> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) !== 0) return [host]
   try {
@@ -81,10 +81,10 @@ export async function resolveAnyHost(url: URL, resolveHost: ResolveHost): Promis
 }
 
 /** Like `resolveAnyHost`, but throws a `ToolError` if an address belongs to this machine or a local network. */
-export async function resolvePublicHost(url: URL, resolveHost: ResolveHost): Promise<readonly string[]> {
+export async function resolvePublicHost(url: URL, resolveHost: HostResolver): Promise<readonly string[]> {
   const isLocalName = /(?:^|\.)(?:localhost|local|internal)\.?$/i.test(url.hostname)
   const addresses = isLocalName ? [] : await resolveAnyHost(url, resolveHost)
-  if (addresses.length > 0 && !addresses.some(isPrivateAddress)) return addresses
+  if (addresses.length > 0 && !addresses.some(isNonPublicAddress)) return addresses
   throw new ToolError(
     `${url.hostname.replace(/^\[|\]$/g, '')} is an address of this machine or of a local network, which is not fetched.`,
   )

@@ -127,9 +127,9 @@ describe('an unchanged file', () => {
   it('is shown again once its text has left the context', async () => {
     const opened = open()
     await readTwice(opened)
-    opened.folder.environment.readState.forget({ kind: 'clear', toolUseIds: ['call_1'], filePaths: [] })
+    opened.folder.environment.seenFiles.forget({ kind: 'clear', toolUseIds: ['call_1'], filePaths: [] })
     expect((await opened.read({ file_path: 'a.txt' })).text).toBe('     1\tone\n     2\ttwo')
-    opened.folder.environment.readState.forget({ kind: 'compact', toolUseIds: [], filePaths: [] })
+    opened.folder.environment.seenFiles.forget({ kind: 'compact', toolUseIds: [], filePaths: [] })
     expect((await opened.read({ file_path: 'a.txt' })).text).toBe('     1\tone\n     2\ttwo')
   })
 })

@@ -3,7 +3,6 @@ import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { formatBytes, formatCount, formatInteger } from '@tidemark/terminal/render/format-numbers'
 import type { ToolOutput } from 'tidemark'
-import type { AgentEnvironment } from './agent-environment.ts'
 import {
   decodeFileText,
   MAX_WHOLE_FILE_BYTES,
@@ -14,8 +13,9 @@ import {
   withRegularFile,
 } from './file-content.ts'
 import { renderNotebook } from './notebook.ts'
-import type { FileVersion } from './read-state.ts'
+import type { FileVersion } from './seen-files.ts'
 import { type AgentTool, type AgentToolContext, cutText, defineTool, ToolError } from './tool-definition.ts'
+import type { ToolEnvironment } from './tool-environment.ts'
 
 interface ReadInput {
   readonly file_path: string
@@ -30,7 +30,7 @@ const MAX_LINE_CHARACTERS = 2_000
 const MAX_IMAGE_BYTES = 3_000_000
 const MAX_DOCUMENT_BYTES = 10_000_000
 
-export function createReadTool(environment: AgentEnvironment): AgentTool {
+export function createReadTool(environment: ToolEnvironment): AgentTool {
   return defineTool<ReadInput>({
     description: `Reads a file. Text comes with line numbers (as from cat -n), at most ${formatInteger(DEFAULT_LINES)} lines at a time; what is left out is stated, and offset and limit read on. Lines over ${formatInteger(MAX_LINE_CHARACTERS)} characters are cut. PNG, JPEG, GIF and WebP pictures and PDF documents are shown to you as such; a notebook (.ipynb) is shown as cells with outputs. Directories cannot be read: use Glob. If the file is unchanged and its text is still in this conversation, the answer says so instead of repeating it. Several calls can run at once.`,
     fields: {
@@ -46,7 +46,7 @@ export function createReadTool(environment: AgentEnvironment): AgentTool {
 
 async function readForModel(
   input: ReadInput,
-  { cwd, readState, readLimitBytes = DEFAULT_LIMIT_BYTES }: AgentEnvironment,
+  { cwd, seenFiles, readLimitBytes = DEFAULT_LIMIT_BYTES }: ToolEnvironment,
   { id, signal }: AgentToolContext,
 ): Promise<ToolOutput> {
   const path = resolveFilePathInput(input.file_path, cwd)
@@ -57,13 +57,13 @@ async function readForModel(
       ? readLargeFile(file, facts, { ...range, limitBytes: readLimitBytes })
       : readSmallFile(file, { ...range, path, limitBytes: readLimitBytes }),
   )
-  const shown = readState.findShownText(path, rangeName, version)
+  const shown = seenFiles.findShownText(path, rangeName, version)
   if (shown !== null)
     return shown.toolUseId === null
       ? 'File unchanged since the user attached it to a prompt, earlier in this conversation. Its text is there.'
       : `File unchanged since you last read it. Its text is in the result of that call, earlier in this conversation (call ${shown.toolUseId}).`
   const output = render()
-  if (!signal.aborted) readState.noteRead(path, rangeName, { version, toolUseId: id })
+  if (!signal.aborted) seenFiles.noteRead(path, rangeName, { version, toolUseId: id })
   return output
 }
 

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { decodeFileText } from './file-content.ts'
 import { compilePathFilter, toFileGlob } from './glob-pattern.ts'
-import { createGuardedSearch, type GuardedSearch } from './guarded-search.ts'
+import { createTimeLimitedSearch, type TimeLimitedSearch } from './time-limited-search.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { type WalkedFile, walkFiles } from './walk-files.ts'
 
@@ -40,10 +40,10 @@ export interface FileMatches {
 }
 
 /** Longer lines of matches are cut. */
-export const MAX_LINE_CHARACTERS = 500
+export const MAX_MATCH_LINE_CHARACTERS = 500
 
 /** Runs a task in this thread. Yields a `WalkedFile` for each file of a list, or `FileMatches` for each file with matches. */
-export function runSearch(task: SearchTask): AsyncGenerator<WalkedFile | FileMatches> {
+export function runSearchTask(task: SearchTask): AsyncGenerator<WalkedFile | FileMatches> {
   return task.kind === 'list' ? listFiles(task) : searchText(task)
 }
 
@@ -54,7 +54,7 @@ async function* listFiles({ root, glob }: FileListTask): AsyncGenerator<WalkedFi
 
 async function* searchText(task: TextSearchTask): AsyncGenerator<FileMatches> {
   const flags = `${task.ignoreCase ? 'i' : ''}${task.multiline ? 'ms' : ''}`
-  const search = createGuardedSearch(task.pattern, flags)
+  const search = createTimeLimitedSearch(task.pattern, flags)
   const isWanted = createFileFilter(task)
   for await (const file of listSearchedFiles(task)) {
     if (file.isLink || !isWanted(file.relativePath)) continue
@@ -114,7 +114,7 @@ const MAX_SEARCHED_BYTES = 20_000_000
 async function searchFile(
   { path, relativePath }: WalkedFile,
   task: TextSearchTask,
-  search: GuardedSearch,
+  search: TimeLimitedSearch,
 ): Promise<readonly string[]> {
   const facts = await stat(path).catch(() => null)
   if (facts === null || !facts.isFile() || facts.size > MAX_SEARCHED_BYTES) return []
@@ -153,7 +153,9 @@ function renderMatches(
     const mark = matching.has(index) ? ':' : '-'
     const line = lines[index] ?? ''
     const text =
-      line.length > MAX_LINE_CHARACTERS ? `${cutText(line, MAX_LINE_CHARACTERS)} … [line cut]` : line
+      line.length > MAX_MATCH_LINE_CHARACTERS
+        ? `${cutText(line, MAX_MATCH_LINE_CHARACTERS)} … [line cut]`
+        : line
     rows.push(`${path}${mark}${lineNumbers ? `${index + 1}${mark}` : ''}${text}`)
   }
   return rows

@@ -2,12 +2,12 @@
 import { lstat, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatInteger } from '@tidemark/terminal/render/format-numbers'
-import type { AgentEnvironment } from './agent-environment.ts'
 import { splitGlob, toFileGlob } from './glob-pattern.ts'
 import { runSearchInThread } from './search-thread.ts'
-import { type SearchQuery, searchFiles } from './text-search.ts'
+import { type SearchQuery, searchFileTexts } from './text-search.ts'
 import { resolveRealPath, resolveToolPath, toShownPath } from './tool-access.ts'
 import { type AgentTool, cutText, defineTool, ToolError } from './tool-definition.ts'
+import type { ToolEnvironment } from './tool-environment.ts'
 import type { WalkedFile } from './walk-files.ts'
 
 interface GrepInput {
@@ -61,7 +61,7 @@ const GREP_FIELDS = {
   },
 }
 
-export function createSearchTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
+export function createSearchTools(environment: ToolEnvironment): Readonly<Record<string, AgentTool>> {
   return {
     Grep: defineTool<GrepInput>({
       description:
@@ -84,7 +84,7 @@ export function createSearchTools(environment: AgentEnvironment): Readonly<Recor
   }
 }
 
-async function grep(input: GrepInput, environment: AgentEnvironment, signal: AbortSignal): Promise<string> {
+async function grep(input: GrepInput, environment: ToolEnvironment, signal: AbortSignal): Promise<string> {
   const { cwd, env, now, isHidden } = environment
   const root = resolveRealPath(resolveToolPath(input.path ?? '.', cwd))
   const isFolder = await checkIsFolder(root)
@@ -102,7 +102,7 @@ async function grep(input: GrepInput, environment: AgentEnvironment, signal: Abo
     deadline: now() + SEARCH_TIMEOUT_MS,
     isHidden: isHidden === undefined ? null : (path) => isHidden('Grep', path, root),
   }
-  const { lines, isCut } = await searchFiles(query, env)
+  const { lines, isCut } = await searchFileTexts(query, env)
   // ripgrep and our own search return paths relative to the searched folder, such as `./a/b.ts`.
   const shownRoot = toShownPath(isFolder ? root : join(root, '..'), resolveRealPath(cwd))
   const shown = lines.map((line) => line.replace(/^\.\//, shownRoot === '.' ? '' : `${shownRoot}/`))
@@ -157,7 +157,7 @@ const MAX_FOUND_FILES = 50_000
 
 async function listMatchingFiles(
   { pattern, path }: { readonly pattern: string; readonly path?: string },
-  { cwd, now, isHidden }: AgentEnvironment,
+  { cwd, now, isHidden }: ToolEnvironment,
   signal: AbortSignal,
 ): Promise<string> {
   const { folder, rest } = splitGlob(pattern)

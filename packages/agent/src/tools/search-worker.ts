@@ -1,6 +1,6 @@
 /** The thread for file searches. Runs one task after the other, and posts the results. */
 import { parentPort } from 'node:worker_threads'
-import { runSearch, type SearchTask } from './search-task.ts'
+import { runSearchTask, type SearchTask } from './search-task.ts'
 import { ToolError } from './tool-definition.ts'
 
 /** A message of the thread: results, or the end of the task, with an error for the model if it failed. */
@@ -21,7 +21,7 @@ async function run(task: SearchTask): Promise<void> {
   try {
     let items: unknown[] = []
     let postedAt = performance.now()
-    for await (const item of runSearch(task)) {
+    for await (const item of runSearchTask(task)) {
       items.push(item)
       if (items.length < BATCH_ITEMS && performance.now() - postedAt < BATCH_MS) continue
       post({ type: 'found', items })

@@ -89,7 +89,7 @@ export interface BackgroundShell {
   readonly end: () => ProcessEnd | null
 }
 
-export interface BackgroundShells {
+export interface SessionShells {
   /** Registers a command, so that `close` ends it with everything that it started. */
   track(process: ShellProcess): void
   /** Adds a command that runs in the background. Returns its id. */
@@ -110,7 +110,7 @@ export interface BackgroundShells {
 /** Maximum characters of a command that are shown. */
 const COMMAND_CHARACTERS = 200
 
-export function createBackgroundShells(): BackgroundShells {
+export function createSessionShells(): SessionShells {
   const shells = new Map<string, BackgroundShell>()
   let tracked: readonly ShellProcess[] = []
   let isClosed = false

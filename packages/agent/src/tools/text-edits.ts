@@ -192,7 +192,7 @@ export function renderChanges({ text, changes }: EditedText): string {
 }
 
 /** Describes how a file's text was replaced: `from line 3 on, 2 lines removed and 3 added`. */
-export function summarizeReplacement(before: string, after: string): string {
+export function describeReplacement(before: string, after: string): string {
   const [old, now] = [toLineFeeds(before).split('\n'), toLineFeeds(after).split('\n')]
   const most = Math.min(old.length, now.length)
   let same = 0

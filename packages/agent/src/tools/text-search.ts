@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { basename, dirname } from 'node:path'
 import { findProgram } from 'tidemark/tools'
-import { type FileMatches, MAX_LINE_CHARACTERS, type TextSearchTask } from './search-task.ts'
+import { type FileMatches, MAX_MATCH_LINE_CHARACTERS, type TextSearchTask } from './search-task.ts'
 import { runSearchInThread, type SearchLimits } from './search-thread.ts'
 import { cutText, ToolError } from './tool-definition.ts'
 import { SKIPPED_FOLDERS } from './walk-files.ts'
@@ -24,7 +24,7 @@ interface SearchResult {
 const MAX_COLLECTED = 1_000_000
 
 /** Runs a search. Throws a `ToolError` if the expression or another part of the query is invalid. */
-export async function searchFiles(query: SearchQuery, env: NodeJS.ProcessEnv): Promise<SearchResult> {
+export async function searchFileTexts(query: SearchQuery, env: NodeJS.ProcessEnv): Promise<SearchResult> {
   // Options of ripgrep cannot express which files are hidden.
   const ripgrep = query.isHidden === null ? findProgram('rg', env) : null
   if (ripgrep === null) return await searchInThread(query)
@@ -39,7 +39,7 @@ function listRipgrepArguments(query: SearchQuery): readonly string[] {
     query.lineNumbers ? '--line-number' : '--no-line-number',
     `--before-context=${linesBefore}`,
     `--after-context=${linesAfter}`,
-    `--max-columns=${MAX_LINE_CHARACTERS}`,
+    `--max-columns=${MAX_MATCH_LINE_CHARACTERS}`,
     '--max-columns-preview',
   ]
   return [

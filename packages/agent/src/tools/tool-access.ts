@@ -43,7 +43,7 @@ export function matchesToolName(given: string, tool: string): boolean {
 }
 
 /** The type of a subagent if the call does not name one. */
-export const DEFAULT_AGENT_TYPE = 'general-purpose'
+export const DEFAULT_SUBAGENT_TYPE = 'general-purpose'
 
 /**
  * Tools that access nothing outside the session. BashOutput and KillShell concern commands that were already permitted, and a subagent
@@ -97,7 +97,7 @@ export function describeToolAccess(name: string, input: unknown, cwd: string): T
       // The name of the skill takes the place of the command, so that rules such as Skill(deploy) match it.
       return { kind: 'none', paths: [], command: (readText('skill') ?? '').trim() }
     case 'Task':
-      return { kind: 'none', paths: [], command: readText('subagent_type')?.trim() || DEFAULT_AGENT_TYPE }
+      return { kind: 'none', paths: [], command: readText('subagent_type')?.trim() || DEFAULT_SUBAGENT_TYPE }
     case 'WebFetch':
       return { kind: 'network', paths: [], url: readText('url') ?? '' }
     default:

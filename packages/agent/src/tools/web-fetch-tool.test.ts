@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createAgentFolder } from '../../test/agent-folder.ts'
-import { isPrivateAddress } from './network-address.ts'
+import { isNonPublicAddress } from './network-address.ts'
 import { createWebFetchTool } from './web-fetch-tool.ts'
 
 async function serve(answer: RequestListener): Promise<string> {
@@ -238,13 +238,13 @@ describe('addresses of this machine and of local networks', () => {
     ['ffff:10.0.0.1', '0000:0000:0000:0000:0000:'],
     ['1%eth0', 'fe80::'],
   ])('%s after %s is private', (end, start) => {
-    expect(isPrivateAddress(`${start}${end}`)).toBe(true)
+    expect(isNonPublicAddress(`${start}${end}`)).toBe(true)
   })
 
   it.each(['8.8.8.8', '172.32.0.1', '2606:4700::1111', '::ffff:8.8.8.8', '::ffff:808:808'])(
     '%s is public',
     (address) => {
-      expect(isPrivateAddress(address)).toBe(false)
+      expect(isNonPublicAddress(address)).toBe(false)
     },
   )
 })

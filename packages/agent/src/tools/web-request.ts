@@ -6,7 +6,7 @@ import { type IncomingMessage, request as requestByHttp } from 'node:http'
 import { request as requestByHttps } from 'node:https'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import { createLookup } from '../sandbox/domain-proxy.ts'
+import { createFixedLookup } from '../sandbox/domain-proxy.ts'
 
 /** Sends a GET request for `url` to one of `addresses`. Redirects are not followed. */
 export type SendWebRequest = (
@@ -29,7 +29,7 @@ export const sendWebRequest: SendWebRequest = (url, addresses, signal) => {
   const send = url.protocol === 'https:' ? requestByHttps : requestByHttp
   return new Promise((resolve, reject) => {
     // Without an agent, each request opens its own connection. A pooled connection may belong to another check.
-    const sent = send(url, { agent: false, signal, headers: HEADERS, lookup: createLookup(addresses) })
+    const sent = send(url, { agent: false, signal, headers: HEADERS, lookup: createFixedLookup(addresses) })
     sent.on('error', reject)
     sent.on('response', (message) => resolve(toResponse(message)))
     sent.end()

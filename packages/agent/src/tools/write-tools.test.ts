@@ -76,7 +76,7 @@ describe('Write', () => {
     const { folder, write, read } = open()
     folder.write('a.txt', 'one')
     await read('a.txt')
-    folder.environment.readState.forget({ kind: 'compact', toolUseIds: [], filePaths: [] })
+    folder.environment.seenFiles.forget({ kind: 'compact', toolUseIds: [], filePaths: [] })
     expect(await write('a.txt', 'two')).toMatchObject({ isError: false })
   })
 

@@ -4,7 +4,6 @@ import { constants } from 'node:fs'
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { formatCount } from '@tidemark/terminal/render/format-numbers'
-import type { AgentEnvironment } from './agent-environment.ts'
 import {
   type DecodedText,
   decodeFileText,
@@ -17,14 +16,15 @@ import {
 } from './file-content.ts'
 import {
   applyEdits,
+  describeReplacement,
   hasCrlfLines,
   renderChanges,
-  summarizeReplacement,
   type TextEdit,
   toCrlf,
 } from './text-edits.ts'
 import { resolveRealPath } from './tool-access.ts'
 import { type AgentTool, defineTool, ToolError } from './tool-definition.ts'
+import type { ToolEnvironment } from './tool-environment.ts'
 
 const PATH_FIELD = {
   type: 'string',
@@ -39,7 +39,7 @@ const EDIT_FIELDS = {
   replace_all: { type: 'boolean', description: 'Replace every occurrence. Default: false.' },
 }
 
-export function createWriteTools(environment: AgentEnvironment): Readonly<Record<string, AgentTool>> {
+export function createWriteTools(environment: ToolEnvironment): Readonly<Record<string, AgentTool>> {
   const changeFile = createFileChanger(environment)
   return {
     Write: defineTool<{ file_path: string; content: string }>({
@@ -100,18 +100,18 @@ interface FileChange {
 type ChangeFile = (callId: string, path: string, change: (file: TextFile) => FileChange) => Promise<string>
 
 /** Creates the function that reads, changes and writes a file. Changes of one file run one after the other. */
-function createFileChanger({ cwd, readState, permittedWrites }: AgentEnvironment): ChangeFile {
+function createFileChanger({ cwd, seenFiles, permittedWrites }: ToolEnvironment): ChangeFile {
   const running = new Map<string, Promise<unknown>>()
   async function change(path: string, toChange: (file: TextFile) => FileChange): Promise<string> {
     const content = await readWholeFile(path)
     const current = content === null ? null : decodeFileText(content.bytes)
     if (content !== null && current === null)
       throw new ToolError(`${path} is a binary file, which is not changed.`)
-    const requireKnown = (): void => requireKnownVersion(path, content, readState.findSeenVersion(path))
+    const requireKnown = (): void => requireKnownVersion(path, content, seenFiles.findSeenVersion(path))
     const { text, report } = toChange({ path, current, requireKnown })
     const bytes = encodeFileText(text, current ?? { encoding: 'utf8', hasMark: false })
     await writeFileAtomically(path, bytes, content)
-    readState.noteWritten(path, toFileVersion(bytes))
+    seenFiles.noteWritten(path, toFileVersion(bytes))
     return report
   }
   return async (callId, given, toChange) => {
@@ -179,7 +179,7 @@ function replaceText({ path, current, requireKnown }: TextFile, content: string)
     return { text: content, report: `Created ${path} (${formatCount(lines, 'line')}).` }
   }
   const text = hasCrlfLines(current.text) ? toCrlf(content) : content
-  return { text, report: `Wrote ${path}: ${summarizeReplacement(current.text, text)}.` }
+  return { text, report: `Wrote ${path}: ${describeReplacement(current.text, text)}.` }
 }
 
 function editText(file: TextFile, edits: readonly TextEdit[]): FileChange {

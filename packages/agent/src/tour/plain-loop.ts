@@ -6,10 +6,10 @@ import { createManualClock, createSimulator } from '@tidemark/simulator'
 import type { Tool } from 'tidemark'
 import { createSystemPrompt } from '../agent/system-prompt.ts'
 import { createAgentTools } from '../tools/agent-tools.ts'
-import { createReadState } from '../tools/read-state.ts'
-import { createBackgroundShells } from '../tools/shell-process.ts'
-import { type RunBill, sumRequests } from './tour-bill.ts'
-import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_TOOLS } from './tour-job.ts'
+import { createSeenFiles } from '../tools/seen-files.ts'
+import { createSessionShells } from '../tools/shell-process.ts'
+import { createRunBill, type RunBill } from './tour-bill.ts'
+import { createTourModel, TOUR_PROMPTS, TOUR_TOOLS, type TourJobSettings } from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
 
 /** How the job without Tidemark ended. */
@@ -29,7 +29,7 @@ interface Message {
 }
 
 /** Runs the job until it is finished or the provider refuses. Rejects if it is aborted. */
-export async function runPlainLoop(project: TourProject, settings: JobSettings): Promise<PlainRun> {
+export async function runPlainLoop(project: TourProject, settings: TourJobSettings): Promise<PlainRun> {
   const clock = createManualClock(Date.now())
   const { script } = createTourModel({ refusal: null })
   const simulator = createSimulator({
@@ -38,14 +38,14 @@ export async function runPlainLoop(project: TourProject, settings: JobSettings):
     window: settings.window,
     keepRequests: Number.POSITIVE_INFINITY,
   })
-  const shells = createBackgroundShells()
+  const shells = createSessionShells()
   const tools = pickTools(
     createAgentTools({
       cwd: project.folder,
       spillFolder: project.home,
       env: project.env,
       now: Date.now,
-      readState: createReadState(project.folder),
+      seenFiles: createSeenFiles(project.folder),
       shells,
     }),
   )
@@ -59,7 +59,7 @@ export async function runPlainLoop(project: TourProject, settings: JobSettings):
       for (;;) {
         settings.signal?.throwIfAborted()
         const answer = await sendMessages(simulator.fetch, { ...base, messages }, settings)
-        if ('refusal' in answer) return { ...answer, toolCalls, bill: sumRequests(simulator.requests) }
+        if ('refusal' in answer) return { ...answer, toolCalls, bill: createRunBill(simulator.requests) }
         messages = [...messages, { role: 'assistant', content: answer.content }]
         const calls = answer.content.filter(({ type }) => type === 'tool_use')
         if (calls.length === 0) break
@@ -68,7 +68,7 @@ export async function runPlainLoop(project: TourProject, settings: JobSettings):
         messages = [...messages, { role: 'user', content }]
       }
     }
-    return { refusal: null, toolCalls, bill: sumRequests(simulator.requests) }
+    return { refusal: null, toolCalls, bill: createRunBill(simulator.requests) }
   } finally {
     await shells.close()
   }
@@ -78,7 +78,7 @@ export async function runPlainLoop(project: TourProject, settings: JobSettings):
 async function sendMessages(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
   body: { readonly system: string; readonly tools: readonly object[]; readonly messages: readonly Message[] },
-  { model, maxTokens }: JobSettings,
+  { model, maxTokens }: TourJobSettings,
 ): Promise<{ readonly content: readonly Block[] } | { readonly refusal: string }> {
   const response = await fetch('http://localhost/v1/messages', {
     method: 'POST',
@@ -134,7 +134,7 @@ function toToolDefinitions(tools: PlainTools): readonly object[] {
 /** Returns the system prompt of the agent with Tidemark, without the sentence about the history tool. */
 async function computeSystemPrompt(
   { folder, home }: TourProject,
-  { model, window }: JobSettings,
+  { model, window }: TourJobSettings,
 ): Promise<string> {
   const { sections } = createSystemPrompt({
     folder,

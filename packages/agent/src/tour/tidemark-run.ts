@@ -4,10 +4,10 @@ import { anthropic, type ModelChoice, type Session, type SessionEvent } from 'ti
 import { openAgent } from '../agent/agent.ts'
 import type { Agent } from '../agent/agent-options.ts'
 import { NO_RULES } from '../agent/permissions.ts'
-import { type RunBill, sumRequests } from './tour-bill.ts'
-import { createTourModel, type JobSettings, TOUR_PROMPTS, TOUR_SETTINGS, TOUR_TOOLS } from './tour-job.ts'
+import { createRunBill, type RunBill } from './tour-bill.ts'
+import { createTourModel, TOUR_PROMPTS, TOUR_SETTINGS, TOUR_TOOLS, type TourJobSettings } from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
-import { createTalkScript } from './tour-talk.ts'
+import { createTrialScript } from './trial-script.ts'
 
 type TidemarkRunNews =
   | { readonly type: 'prompt'; readonly text: string; readonly minutesBefore: number }
@@ -24,7 +24,7 @@ export interface TidemarkRun {
   bill(): RunBill
   /** Runs the whole job, and yields its events. */
   play(): AsyncGenerator<TidemarkRunNews, void>
-  /** Closes the session, so that the user can continue it. From then on, time passes, and the model answers by `createTalkScript`. */
+  /** Closes the session, so that the user can continue it. From then on, time passes, and the model answers by `createTrialScript`. */
   handOver(): Promise<TourSession>
   close(): Promise<void>
 }
@@ -46,13 +46,13 @@ const JOB_MINUTES = TOUR_PROMPTS.reduce((sum, { minutesBefore }) => sum + minute
 /** Opens the agent for the job, whose prompts are sent by `play`. The provider refuses one prompt, as planted. */
 export async function openTidemarkRun(
   project: TourProject,
-  { model, window, maxTokens, signal }: JobSettings,
+  { model, window, maxTokens, signal }: TourJobSettings,
 ): Promise<TidemarkRun> {
   // The clock starts so that the job ends at the present time, because the user may continue the session.
   const clock = createManualClock(Date.now() - JOB_MINUTES * 60_000)
   const refusal = `prompt is too long: ${window + 1_204} tokens > ${window} maximum`
   const { script, lastSummary } = createTourModel({ refusal })
-  const talk = createTalkScript()
+  const talk = createTrialScript()
   let isHandedOver = false
   let lastRequest = ''
   const { simulator, createModel } = createProvider({
@@ -75,7 +75,7 @@ export async function openTidemarkRun(
     env,
     engine: { clock },
   })
-  const bill = (): RunBill => sumRequests(simulator.requests)
+  const bill = (): RunBill => createRunBill(simulator.requests)
   return {
     session: agent.session,
     lastRequest: () => lastRequest,
@@ -96,7 +96,7 @@ export async function openTidemarkRun(
 /** Opens the session of an earlier tour, to continue it. The simulator's cache is empty at first. */
 export function reopenTourSession({ folder, home, env }: TourProject): TourSession {
   const clock = createManualClock(Date.now())
-  const script = createTalkScript()
+  const script = createTrialScript()
   const { createModel } = createProvider({
     ...TOUR_SETTINGS,
     clock,
@@ -110,7 +110,7 @@ async function moveToNow(clock: ManualClock): Promise<void> {
   await clock.advance(Math.max(0, Date.now() - clock.now()))
 }
 
-interface ProviderOptions extends Omit<JobSettings, 'signal'> {
+interface ProviderOptions extends Omit<TourJobSettings, 'signal'> {
   readonly clock: ManualClock
   readonly script: Script
   /** Called with the body of each request before it is answered. */

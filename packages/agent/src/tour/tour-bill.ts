@@ -16,7 +16,7 @@ export interface RunBill {
 }
 
 /** Adds up the requests of a run. Refused requests are left out. */
-export function sumRequests(records: readonly RequestRecord[]): RunBill {
+export function createRunBill(records: readonly RequestRecord[]): RunBill {
   const answered = records.flatMap(({ usage, cost }) => (usage === null ? [] : [{ usage, cost }]))
   const promptSizes = answered.map(({ usage }) => countPromptTokens(usage))
   const sum = (amounts: readonly number[]): number => amounts.reduce((all, amount) => all + amount, 0)

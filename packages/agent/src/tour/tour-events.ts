@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { SessionEvent } from 'tidemark'
-import { createTourAct, createTourLine, formatMoney, type TourStep } from './tour-steps.ts'
+import { createTourEventStep, createTourLine, formatCentsOrDollars, type TourStep } from './tour-steps.ts'
 
 export interface EventDescriber {
   /** Returns the steps for an event; none if the tour does not show it. `requests`: number of answered requests so far. */
@@ -28,7 +28,7 @@ export function createEventDescriber(): EventDescriber {
         return isTold ? null : step
       }
       case 'spilled':
-        return createTourAct(
+        return createTourEventStep(
           'a command printed a lot. The model sees its beginning and end, and can read the rest from disk.',
         )
       case 'act-paid':
@@ -42,7 +42,7 @@ export function createEventDescriber(): EventDescriber {
         return toCacheBreakStep(event.event)
       case 'reactive-compact':
         totals.refusals += 1
-        return createTourAct(
+        return createTourEventStep(
           `the provider refuses: "${event.message}" (planted by this tour; it happens when an estimate was too low). Tidemark compacts, and sends the request again.`,
           { kind: 'refused', message: event.message },
         )
@@ -91,8 +91,9 @@ function toClearingStep(
     price?.breakEvenTurns == null
       ? ''
       : `; it would be earned back after ${formatCount(price.breakEvenTurns, 'request')}`
-  const cost = price?.moneySpent == null ? '' : ` Price: ${formatMoney(price.moneySpent)}, once${earned}.`
-  return createTourAct(
+  const cost =
+    price?.moneySpent == null ? '' : ` Price: ${formatCentsOrDollars(price.moneySpent)}, once${earned}.`
+  return createTourEventStep(
     `cleared ${formatCount(results, 'old tool result')} from the prompt (the log keeps them): ${formatSizes(tokensBefore, tokensAfter)}.${cost}`,
     { kind: 'cleared', results, tokensBefore, tokensAfter },
   )
@@ -105,9 +106,9 @@ function toCacheBreakStep({
   sentence,
 }: EventOf<'cache-break'>['event']): TourStep {
   const data = { kind: 'cache-break', reason: reason.kind, tokensLost, moneyLost }
-  if (reason.kind !== 'expired') return createTourAct(sentence, data)
-  const cost = moneyLost === null ? '' : `, for ${formatMoney(moneyLost)} more`
-  return createTourAct(
+  if (reason.kind !== 'expired') return createTourEventStep(sentence, data)
+  const cost = moneyLost === null ? '' : `, for ${formatCentsOrDollars(moneyLost)} more`
+  return createTourEventStep(
     `a cache break, and why: ${Math.round(reason.gapMs / 60_000)} minutes passed, but the provider keeps the beginning of a prompt only for ${reason.ttl === '1h' ? '1 hour' : '5 minutes'}. ${formatTokens(tokensLost)} tokens were processed again${cost}.`,
     data,
   )
@@ -123,7 +124,7 @@ function toCompactionStep(
       : `a summary of ${formatTokens(usage.output)} tokens`
   const entries = formatCount(receipt.summarised.length, 'entry', 'entries')
   const back = describeRestored(restored)
-  return createTourAct(
+  return createTourEventStep(
     `compacted. ${entries} of the conversation became ${what}: ${formatSizes(tokensBefore, tokensAfter)}.${back === '' ? '' : ` Brought back as they are now: ${back}.`}`,
     { kind: 'compacted', cause, tokensBefore, tokensAfter, restored },
   )

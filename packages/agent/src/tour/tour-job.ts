@@ -29,7 +29,7 @@ export const EDITED_FILES: readonly string[] = ['src/money.js', 'CHANGES.md']
 export const TOUR_TOOLS: readonly string[] = ['Read', 'Write', 'Edit', 'Bash', 'Grep', 'Glob', 'TodoWrite']
 
 /** The settings of one run of the job. */
-export interface JobSettings {
+export interface TourJobSettings {
   readonly model: string
   readonly window: number
   readonly maxTokens: number

@@ -88,7 +88,7 @@ function findKeptParent(dataHome: string): string {
 }
 
 /** Creates a folder in Tidemark's data folder for the tour's session. It is removed at the end, unless it is kept. */
-export async function createKeepableFolder(dataHome: string): Promise<KeepableFolder> {
+export async function createKeepableTourFolder(dataHome: string): Promise<KeepableFolder> {
   const parent = findKeptParent(dataHome)
   await mkdir(parent, { recursive: true, mode: 0o700 })
   const date = new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
@@ -136,7 +136,7 @@ async function listFolders(
 }
 
 /** Returns the project of the session that the user tried last; null if there is none. `root`: the folder to delete. */
-export async function findKeptProject(
+export async function findKeptTourProject(
   dataHome: string,
 ): Promise<(TourProject & { readonly root: string }) | null> {
   const kept = (await listFolders(findKeptParent(dataHome))).filter(({ isKept }) => isKept).at(-1)
@@ -146,7 +146,7 @@ export async function findKeptProject(
 }
 
 /** The result of one test run. */
-export interface TestRun {
+export interface TestRunResult {
   readonly passed: number
   readonly failed: number
   /** The name of the first test that failed; null if none did. */
@@ -154,7 +154,7 @@ export interface TestRun {
 }
 
 /** Runs the tests of a project, in a process of their own. All counts are 0 if they cannot be run. */
-export async function runProjectTests({ folder, env }: TourProject): Promise<TestRun> {
+export async function runProjectTests({ folder, env }: TourProject): Promise<TestRunResult> {
   const output = await new Promise<string>((resolve) => {
     const options = { cwd: folder, env, timeout: 60_000 }
     execFile(process.execPath, ['--test', '--test-reporter=tap'], options, (_error, stdout) =>

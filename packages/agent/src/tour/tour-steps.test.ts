@@ -2,10 +2,10 @@ import { chooseSymbols, createTimeFormat, type Screen } from '@tidemark/terminal
 import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
 import {
-  createTourAct,
+  createTourEventStep,
   createTourHeading,
   createTourLine,
-  formatMoney,
+  formatCentsOrDollars,
   renderTourStep,
   type TourStep,
 } from './tour-steps.ts'
@@ -42,7 +42,7 @@ describe('a step of the tour', () => {
     ],
     [
       'an act',
-      createTourAct(TEXT),
+      createTourEventStep(TEXT),
       `  * The session goes on, with a simulated model and a\n    context window of 40,000 tokens\n`,
     ],
     ['a true statement', { ...CHECK, isTrue: true }, '  ✓ All tests pass.\n'],
@@ -53,7 +53,7 @@ describe('a step of the tour', () => {
   })
 
   it.each<[string, TourStep, string]>([
-    ['an act', createTourAct('20k → 5k tokens …'), '  * 20k -> 5k tokens ...\n'],
+    ['an act', createTourEventStep('20k → 5k tokens …'), '  * 20k -> 5k tokens ...\n'],
     ['a true statement', { ...CHECK, isTrue: true }, '  ok All tests pass.\n'],
     ['a chart', { kind: 'chart', text: 'Sizes', ...SIZES }, '  Sizes\n  .:## NO refused\n'],
   ])('%s is ASCII where the terminal shows nothing else', (_, step, shown) => {
@@ -67,6 +67,6 @@ describe('a step of the tour', () => {
     [0.996, '$1.00'],
     [2.009, '$2.01'],
   ])('says %f dollars as people do', (dollars, text) => {
-    expect(formatMoney(dollars)).toBe(text)
+    expect(formatCentsOrDollars(dollars)).toBe(text)
   })
 })

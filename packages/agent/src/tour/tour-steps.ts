@@ -1,5 +1,5 @@
 /** The output of the tour as data: steps that are printed as text, or collected for `--json`. */
-import { formatLimit, formatTokens } from '@tidemark/terminal/render/format-numbers'
+import { formatTokenLimit, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { renderTable } from '@tidemark/terminal/render/layout'
 import type { Screen } from '@tidemark/terminal/render/screen'
 import { wrapText } from '@tidemark/terminal/render/text'
@@ -45,12 +45,12 @@ export function createTourLine(text: string, data?: StepData): TourStep {
 }
 
 /** Creates a step about something that happened to the conversation or its cache. */
-export function createTourAct(text: string, data?: StepData): TourStep {
+export function createTourEventStep(text: string, data?: StepData): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }
 
 /** Formats an amount of money in cents: 0.4 cents, 31 cents; from a dollar on as $2.01. */
-export function formatMoney(dollars: number): string {
+export function formatCentsOrDollars(dollars: number): string {
   if (dollars >= 0.995) return `$${dollars.toFixed(2)}`
   const cents = dollars * 100
   return `${cents < 9.95 ? cents.toFixed(1) : Math.round(cents)} cents`
@@ -104,12 +104,12 @@ function renderBills(rows: readonly BillRow[], screen: Screen): readonly string[
     rows,
     [
       { title: 'the same job', text: ({ name }) => name, cutAt: 'end' },
-      { title: 'window', text: ({ window }) => formatLimit(window), align: 'right' },
+      { title: 'window', text: ({ window }) => formatTokenLimit(window), align: 'right' },
       { title: 'finished', text: ({ isFinished }) => (isFinished ? 'yes' : 'no') },
       { title: 'requests', text: ({ requests }) => String(requests), align: 'right' },
       { title: 'tokens', text: ({ promptTokens }) => formatTokens(promptTokens), align: 'right' },
       { title: 'cached', text: ({ hitRate }) => `${Math.round(hitRate * 100)}%`, align: 'right' },
-      { title: 'cost', text: ({ dollars }) => formatMoney(dollars), align: 'right' },
+      { title: 'cost', text: ({ dollars }) => formatCentsOrDollars(dollars), align: 'right' },
     ],
     { ...screen, columns: screen.columns - 2 },
   )

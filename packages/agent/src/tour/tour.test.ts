@@ -7,7 +7,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { playTour } from './tour.ts'
 import { checkSurvivors } from './tour-checks.ts'
 import { FIRST_PROMPT, OPEN_TODO } from './tour-job.ts'
-import { createKeepableFolder, createTourFolder, findKeptProject, runProjectTests } from './tour-project.ts'
+import {
+  createKeepableTourFolder,
+  createTourFolder,
+  findKeptTourProject,
+  runProjectTests,
+} from './tour-project.ts'
 import { renderTourStep, type TourStep } from './tour-steps.ts'
 
 /** Temporary folders of these tests go here, so that what is left over can be seen. */
@@ -131,18 +136,18 @@ describe('the tour', () => {
 it('the session that the user tries is kept, in place of the one of an earlier tour', async () => {
   const dataHome = join(temporary, 'data')
   const listFolders = () => readdirSync(join(dataHome, 'tour'))
-  const unwanted = await createKeepableFolder(dataHome)
+  const unwanted = await createKeepableTourFolder(dataHome)
   await unwanted.copyProject('with')
   unwanted.remove()
-  expect([listFolders(), await findKeptProject(dataHome)]).toEqual([[], null])
-  const first = await createKeepableFolder(dataHome)
+  expect([listFolders(), await findKeptTourProject(dataHome)]).toEqual([[], null])
+  const first = await createKeepableTourFolder(dataHome)
   const firstRoot = await first.keep()
-  const running = await createKeepableFolder(dataHome)
-  const second = await createKeepableFolder(dataHome)
+  const running = await createKeepableTourFolder(dataHome)
+  const second = await createKeepableTourFolder(dataHome)
   const project = await second.copyProject('with')
   const root = await second.keep()
   second.remove()
-  expect(await findKeptProject(dataHome)).toEqual({ ...project, root })
+  expect(await findKeptTourProject(dataHome)).toEqual({ ...project, root })
   expect([existsSync(join(project.folder, 'package.json')), existsSync(firstRoot)]).toEqual([true, false])
   expect(listFolders()).toHaveLength(2)
   running.remove()

@@ -5,7 +5,7 @@
 
 import {
   formatCount,
-  formatLimit,
+  formatTokenLimit,
   formatTokens,
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
@@ -15,21 +15,21 @@ import { openTidemarkRun, type TidemarkRun, type TourSession } from './tidemark-
 import type { RunBill } from './tour-bill.ts'
 import { checkSurvivors } from './tour-checks.ts'
 import { createEventDescriber, type EventDescriber } from './tour-events.ts'
-import { FIRST_PROMPT, type JobSettings, TOUR_SETTINGS } from './tour-job.ts'
+import { FIRST_PROMPT, TOUR_SETTINGS, type TourJobSettings } from './tour-job.ts'
 import {
-  createKeepableFolder,
+  createKeepableTourFolder,
   createTourFolder,
   runProjectTests,
-  type TestRun,
+  type TestRunResult,
   type TourFolder,
   type TourProject,
 } from './tour-project.ts'
 import {
   type BillRow,
-  createTourAct,
+  createTourEventStep,
   createTourHeading,
   createTourLine,
-  formatMoney,
+  formatCentsOrDollars,
   type TourStep,
 } from './tour-steps.ts'
 
@@ -50,7 +50,8 @@ export interface TourTrial {
 export async function* playTour(signal?: AbortSignal, trial?: TourTrial): AsyncGenerator<TourStep, void> {
   const folder = await createTourFolder()
   const settings = { ...TOUR_SETTINGS, signal }
-  const keepable = trial === undefined ? null : await createKeepableFolder(trial.dataHome).catch(() => null)
+  const keepable =
+    trial === undefined ? null : await createKeepableTourFolder(trial.dataHome).catch(() => null)
   let run: TidemarkRun | null = null
   try {
     yield* introduce(await folder.copyProject('start'))
@@ -83,7 +84,7 @@ async function* introduce(project: TourProject): AsyncGenerator<TourStep, void> 
     'The model is simulated: its replies are a script, and you pay nothing. Prices are what the same requests would cost at list prices. Files, edits and test runs are real, in copies of a small project. There is no network.',
   )
   yield createTourLine(
-    `Real windows hold 200k to 1M tokens (a token is about 4 letters). This one holds ${formatLimit(TOUR_WINDOW)}, so that it fills up in a minute.`,
+    `Real windows hold 200k to 1M tokens (a token is about 4 letters). This one holds ${formatTokenLimit(TOUR_WINDOW)}, so that it fills up in a minute.`,
   )
   const tests = await runProjectTests(project)
   yield createTourLine(
@@ -95,7 +96,7 @@ async function* introduce(project: TourProject): AsyncGenerator<TourStep, void> 
 
 async function* playWithoutTidemark(
   folder: TourFolder,
-  settings: JobSettings,
+  settings: TourJobSettings,
 ): AsyncGenerator<TourStep, PlainRun> {
   const project = await folder.copyProject('without')
   yield createTourHeading('1. Without Tidemark: a plain loop that sends the whole conversation every time')
@@ -107,12 +108,12 @@ async function* playWithoutTidemark(
     `${formatCount(requests, 'request')} went well, with ${formatCount(run.toolCalls, 'tool call')}: it read files, edited one, and ran the tests.`,
   )
   if (run.refusal !== null)
-    yield createTourAct(
+    yield createTourEventStep(
       `Request ${requests + 1} was refused: "${run.refusal}". The agent is stuck, since every further request would be longer still.`,
       { refusal: run.refusal, request: requests + 1 },
     )
   yield createTourLine(
-    `Price so far: ${formatMoney(dollars)}. Tests now: ${describeTests(tests)}. ${tests.failed > 0 ? 'The job is not done.' : ''}`.trim(),
+    `Price so far: ${formatCentsOrDollars(dollars)}. Tests now: ${describeTests(tests)}. ${tests.failed > 0 ? 'The job is not done.' : ''}`.trim(),
     { tests, dollars },
   )
   return run
@@ -127,7 +128,7 @@ async function* playWithTidemark(
   for await (const news of run.play()) {
     if (news.type === 'failed') {
       isFinished = false
-      yield createTourAct(`The run stopped: ${news.message}`)
+      yield createTourEventStep(`The run stopped: ${news.message}`)
     } else if (news.type === 'event') yield* teller.describe(news.event, run.bill().requests)
     else if (news.minutesBefore > 0) {
       yield createTourHeading(`3. Lunch: ${news.minutesBefore} minutes pass, then the user is back`)
@@ -191,7 +192,8 @@ async function* showMoney({
     plainUncached: uncached.dollars,
   })
   const { savedByCache, lostToBreaks, spentOnCompaction, spentOnClearing } = run.session.money()
-  const toMoney = (amount: { readonly total: number | null }): string => formatMoney(amount.total ?? 0)
+  const toMoney = (amount: { readonly total: number | null }): string =>
+    formatCentsOrDollars(amount.total ?? 0)
   yield createTourLine(
     `Tidemark's own account: the cache saved ${toMoney(savedByCache)}; the cache break cost ${toMoney(lostToBreaks)}, clearing ${toMoney(spentOnClearing)}, summaries ${toMoney(spentOnCompaction)}.`,
   )
@@ -210,10 +212,10 @@ function describeCacheDiscount(): string {
 
 /** Says which of the two finished runs was cheaper, and why. */
 function compareBills(ours: RunBill, plain: RunBill): string {
-  const costs = [ours.dollars, plain.dollars].map(formatMoney)
+  const costs = [ours.dollars, plain.dollars].map(formatCentsOrDollars)
   const [last, lastPlain] = [ours, plain].map(({ promptSizes }) => formatTokens(promptSizes.at(-1) ?? 0))
   return ours.dollars < plain.dollars
-    ? `Tidemark did the job for ${costs[0]} in the small window. Without it, on a window of ${formatLimit(LARGE_WINDOW)}, it cost ${costs[1]}: each request carries all that came before, the last one ${lastPlain} tokens instead of ${last}.`
+    ? `Tidemark did the job for ${costs[0]} in the small window. Without it, on a window of ${formatTokenLimit(LARGE_WINDOW)}, it cost ${costs[1]}: each request carries all that came before, the last one ${lastPlain} tokens instead of ${last}.`
     : `Here Tidemark was not cheaper: ${costs[0]} against ${costs[1]}. Clearing and summaries cost something, and this job is short; what they buy is that it gets done in the small window, where the plain loop cannot go on.`
 }
 
@@ -232,10 +234,10 @@ function* showNextSteps(): Generator<TourStep, void> {
 }
 
 function chartStep(text: string, sizes: readonly number[], isStopped: boolean): TourStep {
-  const title = `${text} (full height: the window of ${formatLimit(TOUR_WINDOW)} tokens)`
+  const title = `${text} (full height: the window of ${formatTokenLimit(TOUR_WINDOW)} tokens)`
   return { kind: 'chart', text: title, sizes, window: TOUR_WINDOW, isStopped }
 }
 
-function describeTests({ passed, failed }: TestRun): string {
+function describeTests({ passed, failed }: TestRunResult): string {
   return `${passed} pass, ${failed} fail`
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { isPrivateAddress } from '../../src/tools/network-address.ts'
+import { isNonPublicAddress } from '../../src/tools/network-address.ts'
 import { ADDRESSES, PATTERNS } from './hang-attacks.ts'
 
 const script = fileURLToPath(new URL('./hang-attempts.ts', import.meta.url))
@@ -38,6 +38,6 @@ describe('web pages are fetched from the public internet only', () => {
   it.each(
     ADDRESSES.flatMap((each) => each.attempts.map((attempt) => [each.name, attempt, each.expected] as const)),
   )('%s: %s is %s', (_, address, expected) => {
-    expect(isPrivateAddress(address)).toBe(expected === 'refused')
+    expect(isNonPublicAddress(address)).toBe(expected === 'refused')
   })
 })

@@ -61,7 +61,7 @@ const OPTION_CHECKS: readonly OptionCheck[] = [
 ]
 
 /** Returns a sentence about the first problem: options that exclude each other, an invalid value, a missing key; null if none. */
-export function findOptionConflict(choices: CompactCommandOptions, env: Terminal['env']): string | null {
+export function findOptionProblem(choices: CompactCommandOptions, env: Terminal['env']): string | null {
   for (const check of OPTION_CHECKS) {
     const conflict = check(choices, env)
     if (conflict !== null) return conflict

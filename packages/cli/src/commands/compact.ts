@@ -11,7 +11,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { createProgressLine, type ProgressLine } from '@tidemark/terminal/render/progress-line'
 import { createScreen } from '@tidemark/terminal/render/screen'
-import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { askYesNo, EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import { anthropic, type ModelChoice } from 'tidemark'
 import {
@@ -22,10 +22,10 @@ import {
   findNamedLogs,
   findOutputProblem,
   findRecordIdProblem,
+  type LogCopy,
   type NamedLog,
   resolveLogPath,
   tidemarkHome,
-  type WrittenLog,
   writeLogAndBlobs,
 } from 'tidemark/internal'
 import {
@@ -46,8 +46,8 @@ import {
   renderCompactPage,
   renderUndoPage,
 } from '../pages/compact-page.ts'
-import { SAMPLE_PATH } from '../sample-session.ts'
-import { type CompactCommandOptions, findOptionConflict } from './compact-options.ts'
+import { SAMPLE_LOG_PATH } from '../sample-session.ts'
+import { type CompactCommandOptions, findOptionProblem } from './compact-options.ts'
 import { describeBlobCopy } from './repair.ts'
 
 export async function runCompactCommand(
@@ -55,7 +55,7 @@ export async function runCompactCommand(
   choices: CompactCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const conflict = findOptionConflict(choices, terminal.env)
+  const conflict = findOptionProblem(choices, terminal.env)
   if (conflict !== null) return printUsageError(conflict, terminal)
   const opened = await openSessionLog(path, choices, terminal)
   if (!opened.ok)
@@ -149,7 +149,8 @@ async function chooseCompactDestination(
 
 function findReadOnlyReason({ format, path }: LogContents, { at }: CompactCommandOptions): string | null {
   if (format !== 'tidemark') return 'logs of other programs are only read'
-  if (existsSync(path) && realpathSync(path) === realpathSync(SAMPLE_PATH)) return 'the sample is only read'
+  if (existsSync(path) && realpathSync(path) === realpathSync(SAMPLE_LOG_PATH))
+    return 'the sample is only read'
   if (/\.gz$/i.test(path)) return 'compressed logs are only read'
   return at === undefined ? null : 'with --at the later records stay in the log'
 }
@@ -293,10 +294,7 @@ interface CopyOutcome {
   readonly blobs: BlobCopyReport | null
 }
 
-async function writeCopy(
-  written: WrittenLog,
-  { mode, choices, terminal }: CompactWork,
-): Promise<CopyOutcome> {
+async function writeCopy(written: LogCopy, { mode, choices, terminal }: CompactWork): Promise<CopyOutcome> {
   if (mode.kind !== 'copy') return { code: EXIT_CODES.done, blobs: null }
   if (terminal.interrupted?.aborted === true) return { code: EXIT_CODES.interrupted, blobs: null }
   const home = tidemarkHome(terminal.env)
@@ -328,7 +326,7 @@ function printRefusal(refusal: CompactLogRefusal, terminal: Terminal): number {
 }
 
 function printUsageError(message: string, terminal: Terminal): number {
-  terminal.warn(`tidemark: ${sanitizeText(message)} See tidemark compact --help.\n`)
+  terminal.warn(`tidemark: ${toSafeLine(message)} See tidemark compact --help.\n`)
   return EXIT_CODES.wrongUse
 }
 

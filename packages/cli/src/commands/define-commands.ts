@@ -9,7 +9,7 @@ import type { TrustCommandOptions } from '@tidemark/agent/trust'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { type Command, Option } from 'commander'
 import type { SortKey } from 'tidemark/internal'
-import type { UndoHere } from '../ui/page-undo.ts'
+import type { UndoInProcess } from '../ui/page-undo.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import { addGatewayCommands } from './define-gateway.ts'
 import type { ExportCommandOptions } from './export.ts'
@@ -167,14 +167,14 @@ const addChat: AddCommand = (program, terminal, outcome) => {
 
 interface ChatPage {
   /** Sets the undo function of the chat's session. The page is served before that session is open. */
-  setUndo(undo: UndoHere): void
+  setUndo(undo: UndoInProcess): void
   close(): Promise<void>
 }
 
 async function startChatPage(terminal: Terminal): Promise<ChatPage> {
   const { tidemarkHome } = await import('tidemark/logs')
-  const { serveHomeSessions } = await import('../ui/start-page.ts')
-  let undoHere: UndoHere = async () => null
+  const { serveHomeSessions } = await import('../ui/serve-home-sessions.ts')
+  let undoHere: UndoInProcess = async () => null
   const page = await serveHomeSessions({
     home: tidemarkHome(terminal.env),
     timeZone: terminal.env.TZ,

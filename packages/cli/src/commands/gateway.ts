@@ -19,7 +19,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { renderTable } from '@tidemark/terminal/render/layout'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, waitForInterruption } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/internal'
 
@@ -111,7 +111,7 @@ function printLogLine(line: GatewayLogLine, { json }: GatewayCommandOptions, ter
   terminal.warn(
     json === true
       ? `${formatJson({ at, ...line })}\n`
-      : `${at} ${line.level} ${line.event}: ${sanitizeText(line.message)}\n`,
+      : `${at} ${line.level} ${line.event}: ${toSafeLine(line.message)}\n`,
   )
 }
 
@@ -205,7 +205,7 @@ export async function revokeGatewayKey(
 ): Promise<number> {
   return withDatabase(database, terminal, async (pool) => {
     await revokeKey(pool, name, findActor(terminal))
-    terminal.warn(`Revoked ${sanitizeText(name)}.\n`)
+    terminal.warn(`Revoked ${toSafeLine(name)}.\n`)
     return EXIT_CODES.done
   })
 }
@@ -243,7 +243,7 @@ export async function printGatewayAudit(
     if (json === true) terminal.write(`${formatJson({ audit })}\n`)
     else
       for (const { at, actor, action, subject, details = '' } of audit)
-        terminal.write(`${at} ${sanitizeText(`${actor} ${action} ${subject} ${details}`)}\n`)
+        terminal.write(`${at} ${toSafeLine(`${actor} ${action} ${subject} ${details}`)}\n`)
     return EXIT_CODES.done
   })
 }

@@ -9,7 +9,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printMisuse, printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
 import { createProgressLine } from '@tidemark/terminal/render/progress-line'
 import { createScreen } from '@tidemark/terminal/render/screen'
-import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import {
   chooseSession,
@@ -66,7 +66,7 @@ export async function runInspectCommand(
   if (choices.session !== undefined) {
     const rows = found.isById === true ? 0 : sessions.length
     const chosen = chooseSession(sessions, choices.session, rows)
-    if (!chosen.ok) throw new TidemarkError('not-a-session', `${sanitizeText(chosen.why)}.`)
+    if (!chosen.ok) throw new TidemarkError('not-a-session', `${toSafeLine(chosen.why)}.`)
     const only = [chosen.report]
     if (isExport(choices)) return writeExports(chosen.report, found.logs, choices, terminal)
     if (choices.json === true) writeJson(only, { ...showing, sessions: only, unreadable: [], unread: 0 })
@@ -86,7 +86,7 @@ export async function runInspectCommand(
   if (choices.json === true)
     writeJson(limitItems(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
   if (sessions.length === 0 && unreadable.length === 0)
-    throw noSessionError('inspect', paths, choices, terminal)
+    throw createNoSessionError('inspect', paths, choices, terminal)
   if (choices.json !== true) writePage(sessions, choices.limit ?? DEFAULT_ROWS, showing)
   return code
 }
@@ -102,7 +102,7 @@ async function writeExports(
   { html, card, withText = false }: InspectCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { writeSessionCard, writeSessionPage } = await import('../ui/session-files.ts')
+  const { writeSessionCard, writeSessionPage } = await import('../ui/session-exports.ts')
   if (html !== undefined) await writeSessionPage(html, report, logs, withText)
   if (card !== undefined) await writeSessionCard(card, report)
   for (const file of [html, card]) if (file !== undefined) terminal.write(`${formatPath(file)} written.\n`)
@@ -254,7 +254,7 @@ function writePage(
 }
 
 /** Returns the error of a command that found no session, with the places where it looked. */
-export function noSessionError(
+export function createNoSessionError(
   command: string,
   paths: readonly string[],
   choices: InspectCommandOptions,

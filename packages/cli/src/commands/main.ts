@@ -7,8 +7,8 @@ import {
   createColors,
   createProcessTerminal,
   EXIT_CODES,
+  isColorEnabled,
   type Terminal,
-  wantsColors,
 } from '@tidemark/terminal/terminal'
 import { Command, CommanderError } from 'commander'
 import manifest from '../../package.json' with { type: 'json' }
@@ -54,8 +54,8 @@ function createProgram(terminal: Terminal): Command {
         writeErr: (text) => terminal.warn(text),
         getOutHelpWidth: () => terminal.columns,
         getErrHelpWidth: () => terminal.columns,
-        getOutHasColors: () => wantsColors(terminal),
-        getErrHasColors: () => wantsColors(terminal),
+        getOutHasColors: () => isColorEnabled(terminal),
+        getErrHasColors: () => isColorEnabled(terminal),
       })
   )
 }

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { buildLogLines } from '../../test/made-up-logs.ts'
-import { SAMPLE_PATH } from '../sample-session.ts'
+import { SAMPLE_LOG_PATH } from '../sample-session.ts'
 import { main } from './main.ts'
 
 let folder = ''
@@ -68,7 +68,7 @@ it('prints the notes of a session as Markdown', async () => {
 it('prints for the sample what its page shows', async () => {
   const page = readFileSync(new URL('../../../../docs/notes.md', import.meta.url), 'utf8')
   const shown = /^```md\n([\s\S]*?)^```/m.exec(page)?.[1] ?? ''
-  const { out } = await run(SAMPLE_PATH)
+  const { out } = await run(SAMPLE_LOG_PATH)
   const lines = out.split('\n')
   expect(shown.split('\n').filter((line) => line !== '…' && !lines.includes(line))).toEqual([])
   expect(shown.split('\n').length).toBeGreaterThan(20)

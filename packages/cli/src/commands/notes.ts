@@ -4,7 +4,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { formatPath } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
-import { createLogNotes, followLogNotes, type LogNotes, resolveLogPath } from 'tidemark/internal'
+import { createLogNotes, followLogNotes, type NotesFromLog, resolveLogPath } from 'tidemark/internal'
 
 export interface NotesCommandOptions {
   readonly watch?: boolean
@@ -25,7 +25,7 @@ export async function runNotesCommand(
   }
   const path = await resolveLogPath(given, terminal.env)
   let versions = 0
-  const print = (notes: LogNotes): void => {
+  const print = (notes: NotesFromLog): void => {
     versions += 1
     terminal.write(json ? `${formatNotes(notes)}\n` : `${versions === 1 ? '' : RULE}${notes.notes}`)
   }
@@ -44,7 +44,7 @@ export async function runNotesCommand(
 }
 
 /** Warns that the log has damaged places, which the notes may lack. Names the first; `tidemark inspect` lists all. */
-function warnOfDamage(path: string, damage: LogNotes['damage'], terminal: Terminal): void {
+function warnOfDamage(path: string, damage: NotesFromLog['damage'], terminal: Terminal): void {
   const [first] = damage
   if (first === undefined) return
   const count = damage.length === 1 ? 'a damaged place' : `${damage.length} damaged places`
@@ -55,6 +55,6 @@ function warnOfDamage(path: string, damage: LogNotes['damage'], terminal: Termin
   )
 }
 
-function formatNotes({ notes, sections, tokens, coveredUuid, damage }: LogNotes): string {
+function formatNotes({ notes, sections, tokens, coveredUuid, damage }: NotesFromLog): string {
   return formatJson({ notes, sections, tokens, coveredUuid, damage })
 }

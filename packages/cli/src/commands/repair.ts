@@ -4,7 +4,7 @@ import { formatCount } from '@tidemark/terminal/render/format-numbers'
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
 import { createScreen } from '@tidemark/terminal/render/screen'
-import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { EXIT_CODES, type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import { type BlobCopyReport, redactStrings, resolveLogPath, tidemarkHome } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
@@ -37,9 +37,9 @@ function formatRepair(repaired: RepairReport, terminal: Terminal): string {
   const { leftOut, repaired: changed, completed } = repaired
   const lines = [
     ...leftOut.map(
-      ({ line, why }) => `line ${line} left out: ${sanitizeText(why.replaceAll('; it is left out', ''))}`,
+      ({ line, why }) => `line ${line} left out: ${toSafeLine(why.replaceAll('; it is left out', ''))}`,
     ),
-    ...changed.map(({ line, what }) => `line ${line} repaired: ${sanitizeText(what)}`),
+    ...changed.map(({ line, what }) => `line ${line} repaired: ${toSafeLine(what)}`),
   ]
   const rest = lines.length - MAX_LINES
   const isWhole = lines.length + completed.length === 0

@@ -5,7 +5,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printMisuse, printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
 import { createProgressLine } from '@tidemark/terminal/render/progress-line'
 import { createScreen, type Screen } from '@tidemark/terminal/render/screen'
-import { cutTextStart, formatPath, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
+import { cutTextStart, formatPath, toSafeLine, wrapText } from '@tidemark/terminal/render/text'
 import { type Terminal, toSignalOption } from '@tidemark/terminal/terminal'
 import {
   type LogReplay,
@@ -16,8 +16,8 @@ import {
   replayLog,
 } from 'tidemark/internal'
 import { readLog } from 'tidemark/logs'
-import { findSessionLogs, limitItems, noSessionError } from './inspect.ts'
-import { describeError, readPolicies } from './policy-choice.ts'
+import { createNoSessionError, findSessionLogs, limitItems } from './inspect.ts'
+import { readPolicies, toErrorClause } from './read-policies.ts'
 
 export interface ReplayCommandOptions {
   /** Names of policies and files with policies, separated by commas. */
@@ -53,7 +53,7 @@ export async function runReplayCommand(
   const caveat = describeCaveat(replayed)
   if (choices.json === true)
     terminal.write(`${formatJson(redactStrings({ sessions: replayed, skipped, caveat }))}\n`)
-  if (replayed.length === 0 && skipped.length === 0) throw noSessionError('replay', paths, {}, terminal)
+  if (replayed.length === 0 && skipped.length === 0) throw createNoSessionError('replay', paths, {}, terminal)
   if (choices.json !== true && replayed.length > 0)
     terminal.write(renderReplays(replayed, caveat, createScreen(terminal)))
   return code
@@ -115,7 +115,7 @@ async function replayFile(
     return { file: log.file, model, calls, recorded, policies }
   } catch (error) {
     if (signal?.aborted === true) throw error
-    return `${log.file} is left out, because its replay failed: ${describeError(error)}.`
+    return `${log.file} is left out, because its replay failed: ${toErrorClause(error)}.`
   }
 }
 
@@ -164,7 +164,7 @@ function formatReplay(recorded: number | null, policies: readonly PolicyReplay[]
         ? 'no edits of lines shown before'
         : `edits that still saw their lines ${Math.round((100 * seen) / used)}%`
     const unmade = refused === 0 ? '' : ` · ${formatCount(refused, 'call')} not made: too long for the window`
-    return `${SHOWN_NAMES[name] ?? sanitizeText(formatPath(name))} ${formatDollars(usd)}${change} · ${view}${unmade}`
+    return `${SHOWN_NAMES[name] ?? toSafeLine(formatPath(name))} ${formatDollars(usd)}${change} · ${view}${unmade}`
   })
   return lines.length === 1 ? [`${first} · ${lines[0]}`] : [first, ...lines]
 }

@@ -22,7 +22,7 @@ import {
 } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
 import type { Finding } from '@tidemark/core/validate/findings'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { chooseSymbols, type ScreenSymbols } from '@tidemark/terminal/render/screen'
 import { toOneLinePreview, wrapText } from '@tidemark/terminal/render/text'
@@ -32,7 +32,7 @@ import type { Colors } from 'picocolors/types.js'
 import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
 
 export function runSampleCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
-  const report = reportSampleSession(readSampleSession())
+  const report = createSampleReport(readSampleSession())
   if (options.json === true) terminal.write(`${formatJson(report, 2)}\n`)
   else
     terminal.write(
@@ -59,7 +59,7 @@ interface SamplePage {
   readonly symbols: ScreenSymbols
 }
 
-export function reportSampleSession({ records, damage }: SampleLog): SampleReport {
+export function createSampleReport({ records, damage }: SampleLog): SampleReport {
   const session = buildSessionLog(records)
   const view = buildContextView(session)
   const entries: readonly ContextEntry[] = [...view.entries]

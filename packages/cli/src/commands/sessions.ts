@@ -5,7 +5,7 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { renderTable, type TableColumn } from '@tidemark/terminal/render/layout'
 import { printError, printUnreadableLogs } from '@tidemark/terminal/render/print-errors'
 import { createScreen, type Screen } from '@tidemark/terminal/render/screen'
-import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { askYesNo, EXIT_CODES, type Terminal } from '@tidemark/terminal/terminal'
 import { hasSession, isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
 import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
@@ -50,7 +50,7 @@ function renderSessionTable(sessions: readonly SessionInfo[], screen: Screen): r
     {
       title: 'first prompt',
       cutAt: 'end',
-      text: ({ firstPrompt }) => sanitizeText(firstPrompt ?? ''),
+      text: ({ firstPrompt }) => toSafeLine(firstPrompt ?? ''),
       color: colors.dim,
     },
   ]
@@ -80,7 +80,7 @@ function renderMatchTable(matches: readonly SessionMatch[], screen: Screen): rea
     { title: 'id', text: ({ id }) => id, color: screen.colors.bold },
     { title: 'line', align: 'right', text: ({ line }) => formatInteger(line) },
     { title: 'author', text: ({ who }) => who },
-    { title: 'text', cutAt: 'end', text: ({ text }) => sanitizeText(text), color: screen.colors.dim },
+    { title: 'text', cutAt: 'end', text: ({ text }) => toSafeLine(text), color: screen.colors.dim },
   ]
   return renderTable(matches, columns, screen)
 }

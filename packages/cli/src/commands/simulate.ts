@@ -10,7 +10,7 @@ import {
 } from '@tidemark/simulator'
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError } from '@tidemark/terminal/render/print-errors'
-import { sanitizeText } from '@tidemark/terminal/render/text'
+import { toSafeLine } from '@tidemark/terminal/render/text'
 import type { Terminal } from '@tidemark/terminal/terminal'
 import { EXIT_CODES, waitForInterruption } from '@tidemark/terminal/terminal'
 
@@ -80,9 +80,9 @@ export async function runSimulateCommand(
   return EXIT_CODES.done
 }
 
-/** Makes a line safe to print whose parts have two spaces between them, which `sanitizeText` would join to one. */
+/** Makes a line safe to print whose parts have two spaces between them, which `toSafeLine` would join to one. */
 function sanitizeLine(line: string): string {
-  return line.split('  ').map(sanitizeText).join('  ')
+  return line.split('  ').map(toSafeLine).join('  ')
 }
 
 type SettingGroups = Required<Pick<SimulatorOptions, 'binding' | 'cacheKey' | 'rules' | 'openai'>>
@@ -140,9 +140,7 @@ function formatGreeting(url: string, choices: SimulateCommandOptions): string {
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any your-agent`,
     `  OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=any your-agent`,
     ...(choices.script === 'fix'
-      ? [
-          `  cp -r ${sanitizeText(SAMPLE_PROJECT_PATH)} till && cd till && npx tidemark chat --base-url ${url}`,
-        ]
+      ? [`  cp -r ${toSafeLine(SAMPLE_PROJECT_PATH)} till && cd till && npx tidemark chat --base-url ${url}`]
       : []),
     `  ${url}/_simulator/requests   the newest ${choices.keepRequests ?? KEPT_REQUESTS} requests, with their cache use and cost`,
     `  ${url}/_simulator            totals of all requests`,

@@ -4,9 +4,9 @@ import { formatJson } from '@tidemark/terminal/render/json-output'
 import { EXIT_CODES, type Terminal, waitForInterruption } from '@tidemark/terminal/terminal'
 import { tidemarkHome } from 'tidemark/logs'
 import { servePage } from '../ui/page-server.ts'
-import { createClosedSessionUndo } from '../ui/page-undo.ts'
-import { SessionStore } from '../ui/session-store.ts'
-import { findSessionLogs, noSessionError } from './inspect.ts'
+import { PageSessionStore } from '../ui/page-session-store.ts'
+import { createPageUndo } from '../ui/page-undo.ts'
+import { createNoSessionError, findSessionLogs } from './inspect.ts'
 
 export interface UiCommandOptions {
   readonly port?: number
@@ -22,14 +22,14 @@ export async function runUiCommand(
   terminal: Terminal,
 ): Promise<number> {
   const { limit, port } = choices
-  const store = new SessionStore({
+  const store = new PageSessionStore({
     find: () => findSessionLogs(paths, limit === undefined ? {} : { limit }, terminal),
-    undo: createClosedSessionUndo(tidemarkHome(terminal.env)),
+    undo: createPageUndo(tidemarkHome(terminal.env)),
     timeZone: terminal.env.TZ,
     signal: terminal.interrupted,
   })
   const found = await store.start()
-  if (found === 0 && paths.length > 0) throw noSessionError('ui', paths, {}, terminal)
+  if (found === 0 && paths.length > 0) throw createNoSessionError('ui', paths, {}, terminal)
   const server = await servePage({ store, ...(port === undefined ? {} : { port }) })
   if (choices.json === true) terminal.write(`${formatJson({ url: server.url })}\n`)
   else terminal.write(`${server.url}\nOnly this machine can open it. Press Ctrl-C to stop.\n`)

@@ -17,13 +17,13 @@ import {
 import { formatJson } from '@tidemark/terminal/render/json-output'
 import { printError, printMisuse } from '@tidemark/terminal/render/print-errors'
 import { createTimeFormat } from '@tidemark/terminal/render/screen'
-import { formatPath, sanitizeText } from '@tidemark/terminal/render/text'
+import { formatPath, toSafeLine } from '@tidemark/terminal/render/text'
 import { createColors, EXIT_CODES, type Terminal, waitForInterruption } from '@tidemark/terminal/terminal'
 import type { EventOf, RunOptions, SessionEvent } from 'tidemark'
 import { DIALECT_NAMES, serveLoopbackProxy, tidemarkHome } from 'tidemark/internal'
 import type { PageServer } from '../ui/page-server.ts'
-import type { UndoHere } from '../ui/page-undo.ts'
-import { readPolicy } from './policy-choice.ts'
+import type { UndoInProcess } from '../ui/page-undo.ts'
+import { readPolicy } from './read-policies.ts'
 
 export interface WatchCommandOptions {
   readonly port?: number
@@ -111,8 +111,8 @@ function withWindow(policy: PolicyOverrides, window: number | undefined): Policy
 }
 
 /** Serves the page of the sessions. Its code is loaded only when needed. */
-async function startPage(home: string, undo: UndoHere, terminal: Terminal): Promise<PageServer> {
-  const { serveHomeSessions } = await import('../ui/start-page.ts')
+async function startPage(home: string, undo: UndoInProcess, terminal: Terminal): Promise<PageServer> {
+  const { serveHomeSessions } = await import('../ui/serve-home-sessions.ts')
   const page = await serveHomeSessions({
     home,
     timeZone: terminal.env.TZ,
@@ -142,7 +142,7 @@ function formatGreeting(
   const what =
     observe === true
       ? 'Observing: nothing is changed, everything is recorded.'
-      : `Managing, policy ${sanitizeText(formatPath(policy))}: requests are those of a session, cached, cleared and compacted.`
+      : `Managing, policy ${toSafeLine(formatPath(policy))}: requests are those of a session, cached, cleared and compacted.`
   return [
     `${what} Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} your-agent`,
@@ -185,7 +185,7 @@ function createPrinter({ json, observe }: WatchCommandOptions, terminal: Termina
       if (count === UNCACHED_CALLS && observe === true) print(id, colors.yellow(NO_MARKERS))
     },
     printError(status, message) {
-      print('', colors.red(sanitizeText(`The agent got an error: ${status} ${message}`)))
+      print('', colors.red(toSafeLine(`The agent got an error: ${status} ${message}`)))
     },
     printEnd(running) {
       if (json === true) return
@@ -222,7 +222,7 @@ const ID_CHARACTERS = 8
 
 /** Returns the beginning of an id, which is enough to recognize and to open a session. */
 function shortenId(id: string): string {
-  const known = sanitizeText(id)
+  const known = toSafeLine(id)
   return (known === '' ? '-' : /^[0-9a-f]{8}-/.test(known) ? known.slice(0, ID_CHARACTERS) : known).padEnd(
     ID_CHARACTERS,
   )

@@ -7,7 +7,7 @@ import {
   formatCount,
   formatDollars,
   formatInteger,
-  formatLimit,
+  formatTokenLimit,
   formatTokens,
 } from '@tidemark/terminal/render/format-numbers'
 import { renderHeading, stackBlocks } from '@tidemark/terminal/render/layout'
@@ -17,7 +17,7 @@ import {
   alignRight,
   cutTextEnd,
   formatPath,
-  sanitizeText,
+  toSafeLine,
   wrapMarkdownLine,
   wrapText,
 } from '@tidemark/terminal/render/text'
@@ -68,9 +68,9 @@ function dryRunNote(why: string | null): string {
 function renderPlan(preview: CompactionPreview, screen: Screen): readonly string[] {
   const { plan, model, window, summarizer } = preview
   const text = summarizer === 'notes' ? 'notes' : 'summary'
-  const size = window === null ? 'window not known' : `window ${formatLimit(window)}`
+  const size = window === null ? 'window not known' : `window ${formatTokenLimit(window)}`
   return [
-    renderHeading(`Compaction of ${formatPath(preview.file)}`, `${sanitizeText(model)}, ${size}`, screen),
+    renderHeading(`Compaction of ${formatPath(preview.file)}`, `${toSafeLine(model)}, ${size}`, screen),
     renderSizes(preview, screen),
     ...describeCut(preview).flatMap((note) => wrapText(note, screen.columns, '  ')),
     '',
@@ -114,7 +114,7 @@ function renderSizes(
   { tokensBefore, tokensAfter, plan }: CompactionPreview,
   { colors, symbols }: Screen,
 ): string {
-  const aim = plan.target === null ? '' : colors.dim(`  target ${formatLimit(plan.target)}`)
+  const aim = plan.target === null ? '' : colors.dim(`  target ${formatTokenLimit(plan.target)}`)
   return `  ${formatTokens(tokensBefore)} ${symbols.arrow} ${colors.bold(`${formatTokens(tokensAfter)} tokens`)}${aim}`
 }
 
@@ -123,15 +123,15 @@ function describeCut({ movedFrom, at, recordsAfter, plan }: CompactionPreview): 
     movedFrom === null
       ? []
       : [
-          `The cut was moved back from ${sanitizeText(movedFrom)} to ${sanitizeText(at ?? '')}, so that no tool call is separated from its result.`,
+          `The cut was moved back from ${toSafeLine(movedFrom)} to ${toSafeLine(at ?? '')}, so that no tool call is separated from its result.`,
         ]
   const later =
     recordsAfter === 0
       ? []
       : [
-          `As of ${sanitizeText(at ?? '')}: ${formatCount(recordsAfter, 'later record is', 'later records are')} left out.`,
+          `As of ${toSafeLine(at ?? '')}: ${formatCount(recordsAfter, 'later record is', 'later records are')} left out.`,
         ]
-  return [...moved, ...later, ...(plan.note === null ? [] : [sanitizeText(plan.note)])]
+  return [...moved, ...later, ...(plan.note === null ? [] : [toSafeLine(plan.note)])]
 }
 
 const PLAN_NAME_WIDTH = 14
@@ -178,7 +178,7 @@ function describeReattached({ receipt }: CompactionPreview): string {
   const names = receipt.carried.map(({ key }) => {
     const colon = key.indexOf(':')
     // A plan that is not in a file has the id of a call as its key, which tells the user nothing.
-    return sanitizeText(key.startsWith('plan:') ? 'plan' : key.slice(colon + 1) || key.slice(0, colon))
+    return toSafeLine(key.startsWith('plan:') ? 'plan' : key.slice(colon + 1) || key.slice(0, colon))
   })
   const more = names.length - MAX_NAMED
   const named = names.slice(0, MAX_NAMED).map((name) => name.split('/').at(-1) ?? name)
@@ -209,7 +209,7 @@ function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview)
       : [
           `The summary covers all ${formatCount(session.records, 'record')} of the session (${formatTokens(session.tokens)} tokens), including those compacted before.`,
         ]
-  return [...prefix, ...history, ...notes.map((note) => `Note: ${sanitizeText(note)}`)]
+  return [...prefix, ...history, ...notes.map((note) => `Note: ${toSafeLine(note)}`)]
 }
 
 // The draft of the summary, as the model gets it in later requests.
@@ -242,20 +242,20 @@ export function describeSummaryFallback({ trace, fallbackReason }: CompactionPre
   const last = trace.findLast(
     ({ tier, outcome }) => tier === 'summary' && outcome !== 'accepted' && outcome !== 'skipped',
   )
-  const why = sanitizeText(last?.why ?? fallbackReason ?? '')
+  const why = toSafeLine(last?.why ?? fallbackReason ?? '')
   return `The model did not write the summary (${why}): it was written without a model.`
 }
 
 function describeSummarizer({ summarizer, model }: CompactionPreview): string {
   if (summarizer === 'local') return 'written without a model'
   if (summarizer === 'notes') return 'notes from the log, without a model'
-  return summarizer === 'block' ? 'by the provider' : `by ${sanitizeText(model)}`
+  return summarizer === 'block' ? 'by the provider' : `by ${toSafeLine(model)}`
 }
 
 /** Removes control characters and secrets from a line, and keeps its indentation. Symbols of notes are replaced by `symbols`. */
 function sanitizeLine(line: string, { more, arrow }: Screen['symbols']): string {
   const indent = /^[ \t]*/.exec(line)?.[0] ?? ''
-  const text = sanitizeText(line).replaceAll('…', more).replaceAll('→', arrow)
+  const text = toSafeLine(line).replaceAll('…', more).replaceAll('→', arrow)
   return `${indent.replaceAll('\t', '  ')}${text}`
 }
 
@@ -296,7 +296,7 @@ function renderLosses(
   if (amount === 0) return []
   const named = texts
     .slice(0, MAX_LOSSES)
-    .map(({ text }) => cutTextEnd(sanitizeText(text), 40, screen.symbols.more))
+    .map(({ text }) => cutTextEnd(toSafeLine(text), 40, screen.symbols.more))
   const rest = amount > named.length ? ` ${screen.symbols.more}` : ''
   const listed = cutTextEnd(
     `${named.join(', ')}${rest}`,
@@ -314,7 +314,7 @@ export function renderUndoPage(
   const what = kind === 'compact' ? 'compaction' : 'clearing'
   const sizes = `${formatTokens(tokensBefore)} ${screen.symbols.arrow} ${formatTokens(tokensAfter)} tokens`
   const where = mode.kind === 'dry' ? dryRunNote(mode.why) : `Written to ${formatPath(mode.path)}.`
-  return `${screen.colors.bold(`Undid the ${what} ${sanitizeText(id)}`)}: ${sizes}.\n${where}\n`
+  return `${screen.colors.bold(`Undid the ${what} ${toSafeLine(id)}`)}: ${sizes}.\n${where}\n`
 }
 
 /** Returns the text of the progress line for an event of a compaction. Null gives the general text `compacting`. */

@@ -1,6 +1,10 @@
 /** Renders the page of several sessions: a table, what cache breaks and clearings cost, and totals by day, model and project. */
 import { basename } from 'node:path'
-import { formatLosses, formatSpending, renderSpentSince } from '@tidemark/terminal/pages/session-costs'
+import {
+  formatSessionTotals,
+  formatTotalCost,
+  renderSpentSince,
+} from '@tidemark/terminal/pages/session-costs'
 import {
   formatCost,
   formatCount,
@@ -16,7 +20,7 @@ import {
   type TableColumn,
 } from '@tidemark/terminal/render/layout'
 import type { Screen } from '@tidemark/terminal/render/screen'
-import { findProjectName, formatPath, sanitizeText, wrapText } from '@tidemark/terminal/render/text'
+import { formatPath, formatProjectName, toSafeLine, wrapText } from '@tidemark/terminal/render/text'
 import { type SpendingTotal, shortenSessionIds, sumSessions } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 
@@ -45,7 +49,7 @@ export function renderSessionsPage(
     [
       renderHeading(
         'Sessions',
-        `${formatCount(sessions.length, 'session')}, ${formatSpending(sumSessions(sessions))}`,
+        `${formatCount(sessions.length, 'session')}, ${formatSessionTotals(sumSessions(sessions))}`,
         screen,
       ),
       ...renderTable(
@@ -126,7 +130,7 @@ function renderCopyRemark(sessions: readonly SessionReport[], screen: Screen): r
 function sessionColumns({ time, colors, columns }: Screen): readonly TableColumn<NumberedSession>[] {
   const id: TableColumn<NumberedSession> = {
     title: 'id',
-    text: (row) => sanitizeText(row.id),
+    text: (row) => toSafeLine(row.id),
     color: colors.dim,
   }
   return [
@@ -139,9 +143,9 @@ function sessionColumns({ time, colors, columns }: Screen): readonly TableColumn
     {
       title: 'project',
       cutAt: 'end',
-      text: ({ report }) => sanitizeText(findProjectName(report.project ?? '')),
+      text: ({ report }) => toSafeLine(formatProjectName(report.project ?? '')),
     },
-    { title: 'model', cutAt: 'end', text: ({ report }) => sanitizeText(shortModel(report.models)) },
+    { title: 'model', cutAt: 'end', text: ({ report }) => toSafeLine(shortModel(report.models)) },
     {
       title: 'calls',
       align: 'right',
@@ -162,7 +166,7 @@ function sessionLostColumn(
   { columns }: Screen,
 ): readonly TableColumn<NumberedSession>[] {
   if (columns < MIN_WIDTH_FOR_LOST || listed.every(({ cacheBreaks }) => cacheBreaks.length === 0)) return []
-  const text = ({ report }: NumberedSession) => (isCopy(report) ? '' : formatLosses(report.cacheBreaks))
+  const text = ({ report }: NumberedSession) => (isCopy(report) ? '' : formatTotalCost(report.cacheBreaks))
   return [{ title: 'lost', align: 'right', text }]
 }
 
@@ -273,7 +277,7 @@ function renderTotals(title: string, totals: readonly SpendingTotal[], screen: S
   if (totals.length < 2) return []
   const cleared = clearedColumn(totals)
   const columns: readonly TableColumn<SpendingTotal>[] = [
-    { title, cutAt: 'end', text: ({ name }) => sanitizeText(name) },
+    { title, cutAt: 'end', text: ({ name }) => toSafeLine(name) },
     ...(screen.columns < MIN_WIDTH_FOR_SESSIONS && cleared.length > 0 ? [] : [SESSIONS_COLUMN]),
     { title: 'calls', align: 'right', text: ({ apiCalls }) => formatInteger(apiCalls) },
     {

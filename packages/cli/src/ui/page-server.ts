@@ -9,21 +9,21 @@ import type { AddressInfo } from 'node:net'
 import { TidemarkError } from '@tidemark/core/errors'
 import { readPageFile } from '@tidemark/page/server/page-files'
 import {
+  BODY_TOO_LONG_ANSWER,
   createPageSecret,
-  findForeignRequest,
+  findRequestRefusal,
   formatPageCookie,
   readPageBody,
   readPageCookie,
   readPageUrl,
   sendPageAnswer,
   sendPageEvents,
-  TOO_LONG,
 } from '@tidemark/page/server/page-http'
-import { answerPageRequest, NOT_FOUND, type PageAnswer } from '@tidemark/page/server/page-routes'
-import type { SessionStore } from './session-store.ts'
+import { answerApiRequest, NOT_FOUND_ANSWER, type PageAnswer } from '@tidemark/page/server/page-routes'
+import type { PageSessionStore } from './page-session-store.ts'
 
 interface PageServerOptions {
-  readonly store: SessionStore
+  readonly store: PageSessionStore
   /** Default: one that is free. */
   readonly port?: number
 }
@@ -81,7 +81,7 @@ export async function servePage({ store, port = 0 }: PageServerOptions): Promise
 }
 
 interface ServerState {
-  readonly store: SessionStore
+  readonly store: PageSessionStore
   readonly server: Server
   readonly secrets: { readonly token: string; readonly cookie: string; readonly links: Set<string> }
 }
@@ -93,10 +93,10 @@ async function answer(
 ): Promise<void> {
   const port = readPort(server)
   const origins = [HOST, 'localhost'].map((name) => `http://${name}:${port}`)
-  const refusal = findForeignRequest(request, origins)
+  const refusal = findRequestRefusal(request, origins)
   if (refusal !== null) return sendPageAnswer(response, { status: 403, json: { error: refusal } })
   const url = readPageUrl(request)
-  if (url === null) return sendPageAnswer(response, NOT_FOUND)
+  if (url === null) return sendPageAnswer(response, NOT_FOUND_ANSWER)
   const token = url.searchParams.get('token')
   if (
     url.pathname === '/' &&
@@ -115,8 +115,8 @@ async function answer(
   const file = request.method === 'GET' ? await readPageFile(url.pathname, 'machine') : null
   if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })
   const body = request.method === 'POST' ? await readPageBody(request) : ''
-  if (body === null) return sendPageAnswer(response, TOO_LONG)
-  sendPageAnswer(response, await answerPageRequest(store, { method: request.method ?? '', url, body }))
+  if (body === null) return sendPageAnswer(response, BODY_TOO_LONG_ANSWER)
+  sendPageAnswer(response, await answerApiRequest(store, { method: request.method ?? '', url, body }))
 }
 
 function isEqual(given: string, secret: string): boolean {

@@ -1,16 +1,16 @@
 /** The server's part of the undo button: what it would undo, why it is disabled, and the undo itself. */
 import { basename, dirname, resolve } from 'node:path'
-import { createSingleLogJournal, type UndoOutcome, type UndoState } from 'tidemark/internal'
+import { createSingleLogJournal, type PageUndoOutcome, type UndoAvailability } from 'tidemark/internal'
 import { findSessionWriter, readLog, type SessionReport, undoLog } from 'tidemark/logs'
 
 export interface PageUndo {
-  findState(report: SessionReport): Promise<UndoState>
+  findState(report: SessionReport): Promise<UndoAvailability>
   /** Undoes the compaction or clearing with the id `target`. A refusal is an outcome. */
-  undo(report: SessionReport, target: string): Promise<UndoOutcome>
+  undo(report: SessionReport, target: string): Promise<PageUndoOutcome>
 }
 
 /** Undoes a rewrite of a session that this process has open, through that open session; null if it is not open here. */
-export type UndoHere = (session: string, target: string) => Promise<UndoOutcome | null>
+export type UndoInProcess = (session: string, target: string) => Promise<PageUndoOutcome | null>
 
 const NOT_OURS = 'The log of another program is never changed.'
 const NOT_HERE =
@@ -20,7 +20,7 @@ const NOT_HERE =
  * Creates the undo for a page. A session of Tidemark that no process holds is opened, changed and closed; one that this process
  * holds is left to `undoHere`. For a session that another process holds, the button is disabled and names that process.
  */
-export function createClosedSessionUndo(home: string, undoHere: UndoHere = async () => null): PageUndo {
+export function createPageUndo(home: string, undoHere: UndoInProcess = async () => null): PageUndo {
   const isServing = undoHere.length > 0
   const findRefusal = async ({ format, file }: SessionReport): Promise<string | null> => {
     if (format !== 'tidemark') return NOT_OURS
@@ -59,7 +59,7 @@ function describeUndo(kind: 'compact' | 'clear'): string {
 }
 
 /** Returns the newest compaction or clearing in effect; null if there is none. Older ones cannot be undone. */
-function findUndoTarget({ compactions, clearings }: SessionReport): UndoState['target'] {
+function findUndoTarget({ compactions, clearings }: SessionReport): UndoAvailability['target'] {
   const rewrites = [
     ...compactions.map(({ id, at, isUndone }) => ({ id, at, isUndone, kind: 'compact' as const })),
     ...clearings

@@ -5,9 +5,9 @@ import type { CacheModel } from '../cache/cache-model.ts'
 import {
   countPayingRenewals,
   findRenewalTime,
-  isSummaryCheaper,
+  isSummaryCheaperThanPause,
   listPauses,
-  pricePause,
+  pricePausePerMillion,
   type RenewalInput,
 } from './idle-cache.ts'
 
@@ -58,9 +58,11 @@ describe('how often an idle cache is renewed', () => {
     fc.assert(
       fc.property(pause, (ms) => {
         const prices = { read: 0.3, write: 3.75 }
-        const letGo = pricePause(ms, 0, FIVE, prices)
-        const always = pricePause(ms, Number.POSITIVE_INFINITY, FIVE, prices)
-        expect(pricePause(ms, count(), FIVE, prices)).toBeLessThanOrEqual(2 * Math.min(letGo, always) + 0.3)
+        const letGo = pricePausePerMillion(ms, 0, FIVE, prices)
+        const always = pricePausePerMillion(ms, Number.POSITIVE_INFINITY, FIVE, prices)
+        expect(pricePausePerMillion(ms, count(), FIVE, prices)).toBeLessThanOrEqual(
+          2 * Math.min(letGo, always) + 0.3,
+        )
       }),
     )
   })
@@ -85,7 +87,7 @@ describe('a summary that is due is written instead of a renewal', () => {
       { mode: 'auto', pauses: toMinutes(600, 700, 800) },
     ],
   ])('%s: %s', (_, expected, price, changes) => {
-    expect(isSummaryCheaper(describeRenewals(changes), { price, tokens: 100_000 })).toBe(expected)
+    expect(isSummaryCheaperThanPause(describeRenewals(changes), { price, tokens: 100_000 })).toBe(expected)
   })
 })
 

@@ -8,8 +8,8 @@ import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { buildForkRequest, measureForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { isKnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-import { findWriteClass } from '../request/cache-ttl.ts'
+import { requireRecordAt, type SessionLog } from '../log/session-log.ts'
+import { findWritePriceClass } from '../request/cache-ttl.ts'
 import type { ForkMessage } from '../request/fork-request.ts'
 
 /** Query source (label) of requests that keep the cache alive. */
@@ -53,7 +53,7 @@ export function countPayingRenewals(input: RenewalInput): number {
  * renews, the cache. That is so if renewals pay, and the summary costs no more than the pause would cost with renewals.
  * `price`: dollars that the summary is expected to cost, null if unknown (never true then); `tokens`: size of the context.
  */
-export function isSummaryCheaper(
+export function isSummaryCheaperThanPause(
   input: RenewalInput,
   { price, tokens }: { readonly price: number | null; readonly tokens: number },
 ): boolean {
@@ -78,7 +78,7 @@ function planRenewals(input: RenewalInput): { readonly count: number; readonly c
   let best = { count: 0, cost: Number.POSITIVE_INFINITY }
   for (let count = 0; count <= most; count += 1) {
     const sum = pauses.reduce(
-      (total, pause) => total + pricePause(pause, count, input.ttlMs, { read, write }),
+      (total, pause) => total + pricePausePerMillion(pause, count, input.ttlMs, { read, write }),
       0,
     )
     const cost = sum / pauses.length
@@ -92,7 +92,7 @@ function planRenewals(input: RenewalInput): { readonly count: number; readonly c
  * read per renewal and, if the cache has expired by the end, what writing costs above reading. `read`, `write`: dollars
  * per million tokens.
  */
-export function pricePause(
+export function pricePausePerMillion(
   pauseMs: number,
   count: number,
   ttlMs: number,
@@ -109,7 +109,7 @@ export function listPauses(session: SessionLog): readonly number[] {
   const pauses: number[] = []
   let last: { readonly id: string; readonly at: number } | null = null
   for (const index of session.branch) {
-    const record = readRecordAt(session, index)
+    const record = requireRecordAt(session, index)
     if (!isKnownRecord(record) || record.type !== 'assistant') continue
     const { id, model } = record.message
     const at = Date.parse(record.timestamp)
@@ -159,7 +159,7 @@ export async function* renewCache(
     const { read, missed } = measureForkCacheRead(KEEP_ALIVE_SOURCE, answer.reply, step.value)
     const isRead = missed === null && read > 0
     const rates = findCurrentRates(host, read)
-    const write = rates?.[findWriteClass(fork.request.ttl, host.profile.cache)] ?? null
+    const write = rates?.[findWritePriceClass(fork.request.ttl, host.profile.cache)] ?? null
     const cacheRead = rates?.cacheRead ?? null
     const rewritePrice =
       write === null || cacheRead === null ? null : (read * (write - cacheRead)) / 1_000_000

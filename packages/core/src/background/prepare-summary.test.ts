@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { makeContextPlan } from '../planner/context-plan.ts'
-import type { TurnMoment } from '../planner/plan-input.ts'
+import type { PlanningMoment } from '../planner/plan-input.ts'
 import {
-  canStartPreparing,
+  canPrepareSummary,
   captureEndedPreparation,
   chooseSwapCause,
-  hasCompletedTodo,
+  hasJustCompletedTodo,
   measureTurnGrowth,
 } from './prepare-summary.ts'
 
@@ -18,7 +18,7 @@ function toState(builder: SessionBuilder): SessionState {
 }
 
 describe('a prepared summary', () => {
-  it.each<[string, number, number, TurnMoment, string | null]>([
+  it.each<[string, number, number, PlanningMoment, string | null]>([
     ['at the auto-compact threshold, in the middle of a turn', 167_000, 0, 'call', 'threshold'],
     ['at it, at the end of a turn', 167_000, 0, 'turn-end', 'threshold'],
     ['below it, in the middle of a turn that will reach it', 166_999, 50_000, 'call', null],
@@ -46,14 +46,16 @@ describe('a prepared summary', () => {
     const builder = new SessionBuilder('ended')
     builder.user('begin')
     builder.answer()
-    expect(canStartPreparing(toState(builder), null)).toBe(true)
+    expect(canPrepareSummary(toState(builder), null)).toBe(true)
     const ended = captureEndedPreparation(toState(builder))
     builder.call('Read', { file_path: 'a.ts' }, 'text')
-    expect(canStartPreparing(toState(builder), ended)).toBe(false)
+    expect(canPrepareSummary(toState(builder), ended)).toBe(false)
     const compacted = captureEndedPreparation(toState(builder))
     builder.user('go on')
-    expect(canStartPreparing(toState(builder), ended)).toBe(true)
-    expect(canStartPreparing(toState(builder), { ...compacted, compaction: 'other', at: 1_000 })).toBe(true)
+    expect(canPrepareSummary(toState(builder), ended)).toBe(true)
+    expect(
+      canPrepareSummary(toState(builder), { ...compacted, compactionUuid: 'other', newestIndex: 1_000 }),
+    ).toBe(true)
   })
 })
 
@@ -93,7 +95,7 @@ describe('a todo', () => {
   const todos = (...states: readonly string[]) => ({
     todos: states.map((status, index) => ({ content: `item ${index}`, status })),
   })
-  const isDone = (builder: SessionBuilder) => hasCompletedTodo(toState(builder), ['TodoWrite'])
+  const isDone = (builder: SessionBuilder) => hasJustCompletedTodo(toState(builder), ['TodoWrite'])
 
   it('counts as completed right after the call that completed it', () => {
     const builder = new SessionBuilder('todo')
@@ -126,7 +128,7 @@ describe('a todo', () => {
         return list
       },
     })
-    expect(hasCompletedTodo({ ...state, view: { ...state.view, entries } }, ['TodoWrite'])).toBe(false)
+    expect(hasJustCompletedTodo({ ...state, view: { ...state.view, entries } }, ['TodoWrite'])).toBe(false)
     expect(read).toBeLessThan(10)
   })
 })

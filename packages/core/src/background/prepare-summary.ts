@@ -3,7 +3,11 @@
  * in. The host runs the preparation; nothing is appended to the log before the swap, except the cost.
  */
 
-import { type CompactionResult, commitDraft, isSummarizedRecordPinned } from '../compaction/commit-draft.ts'
+import {
+  type CompactionResult,
+  commitDraft,
+  isSummarizedRecordNewlyPinned,
+} from '../compaction/commit-draft.ts'
 import { type CompactionDraft, listEntriesSincePlan } from '../compaction/draft.ts'
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
 import { refreshDraft } from '../compaction/prepare-draft.ts'
@@ -12,12 +16,12 @@ import type { CompactionServices } from '../engine/host.ts'
 import { hasPromptSince, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext, waitUnlessAborted } from '../engine/session-writer.ts'
-import { isOpenTodo, isTodoCall, readTodoList } from '../facts/todo-list.ts'
+import { canChangeTodoList, isOpenTodo, readTodoList } from '../facts/todo-list.ts'
 import { listToolRuns, type ToolRun } from '../facts/tool-runs.ts'
 import { type CompactCause, isPrompt } from '../log/record.ts'
 import type { ContextPlan } from '../planner/context-plan.ts'
-import type { TurnMoment } from '../planner/plan-input.ts'
-import { countContextTokens } from '../tokens/usage.ts'
+import type { PlanningMoment } from '../planner/plan-input.ts'
+import { readReportedContextTokens } from '../tokens/usage.ts'
 import { findNewestResponseStart } from './update-notes.ts'
 
 /** The options with which a summary is prepared. The cause stands for one that is known only when the summary is swapped in. */
@@ -30,14 +34,14 @@ export const PREPARED_COMPACTION_OPTIONS: CompactionOptions = {
 /** A preparation that ended without a swap. */
 export interface EndedPreparation {
   /** Log index of the newest record when it ended. */
-  readonly at: number
+  readonly newestIndex: number
   /** uuid of the newest compaction in effect then; null if there was none. */
-  readonly compaction: string | null
+  readonly compactionUuid: string | null
 }
 
-/** Returns where the log stands as a preparation ends, for `canStartPreparing`. */
+/** Returns where the log stands as a preparation ends, for `canPrepareSummary`. */
 export function captureEndedPreparation(state: SessionState): EndedPreparation {
-  return { at: state.session.records.length - 1, compaction: findNewestCompactionUuid(state) }
+  return { newestIndex: state.session.records.length - 1, compactionUuid: findNewestCompactionUuid(state) }
 }
 
 /** Returns the uuid of the newest compaction in effect; null if there is none. */
@@ -49,11 +53,11 @@ export function findNewestCompactionUuid({ view }: SessionState): string | null 
  * Returns true if a summary may be prepared. If the last preparation failed, was blocked or became stale, the next one
  * waits for the next prompt or compaction, so that a fault does not cost a model call at every response.
  */
-export function canStartPreparing(state: SessionState, last: EndedPreparation | null): boolean {
+export function canPrepareSummary(state: SessionState, last: EndedPreparation | null): boolean {
   return (
     last === null ||
-    last.compaction !== findNewestCompactionUuid(state) ||
-    hasPromptSince(state.view, last.at)
+    last.compactionUuid !== findNewestCompactionUuid(state) ||
+    hasPromptSince(state.view, last.newestIndex)
   )
 }
 
@@ -68,7 +72,7 @@ export function findSummaryDropReason(
 ): Extract<SummaryDropReason, 'rewritten' | 'pinned' | 'model-switched'> | null {
   if (models.planned !== models.current) return 'model-switched'
   if (listEntriesSincePlan(plan, state.view) === null) return 'rewritten'
-  return isSummarizedRecordPinned(plan, state) ? 'pinned' : null
+  return isSummarizedRecordNewlyPinned(plan, state) ? 'pinned' : null
 }
 
 /**
@@ -78,7 +82,7 @@ export function findSummaryDropReason(
  */
 export function chooseSwapCause(
   plan: ContextPlan,
-  moment: TurnMoment,
+  moment: PlanningMoment,
   turnGrowth: number,
 ): CompactCause | null {
   if (plan.compact !== undefined) return plan.compact.cause
@@ -98,7 +102,7 @@ export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionSta
     const { record } = entry
     if (end !== null && isPrompt(record)) isBeforeTurn = true
     if (record.type !== 'assistant') continue
-    const tokens = countContextTokens(record.usage)
+    const tokens = readReportedContextTokens(record.usage)
     if (tokens === 0) continue
     end ??= tokens
     if (isBeforeTurn) return Math.max(0, end - tokens)
@@ -110,10 +114,13 @@ export function measureTurnGrowth({ view: { entries, rewrittenAt } }: SessionSta
  * Returns true if the newest response completed an item of the todo list, and the tool has answered. Reads the newest
  * response only; if that has written to the list, also the context before it.
  */
-export function hasCompletedTodo({ view: { entries } }: SessionState, todoTools: readonly string[]): boolean {
+export function hasJustCompletedTodo(
+  { view: { entries } }: SessionState,
+  todoTools: readonly string[],
+): boolean {
   const start = findNewestResponseStart(entries)
   const newest = listToolRuns(entries.toArray(start).map(({ record }) => record))
-  if (!newest.some((run) => isTodoCall(run, todoTools))) return false
+  if (!newest.some((run) => canChangeTodoList(run, todoTools))) return false
   const runs = listToolRuns(entries.toArray().map(({ record }) => record))
   const countDone = (some: readonly ToolRun[]): number =>
     readTodoList(some, todoTools)?.items.filter((item) => !isOpenTodo(item)).length ?? 0

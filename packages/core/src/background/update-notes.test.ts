@@ -14,10 +14,10 @@ import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import { readSessionState, type SessionState } from '../engine/session-state.ts'
 import type { Block } from '../log/block.ts'
-import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../notes/notes-file.ts'
-import type { BranchNotes } from '../notes/render-notes.ts'
+import { NOTES_SECTION_TEMPLATES, NOTES_TEMPLATE, parseNotes } from '../notes/notes-file.ts'
+import type { BranchNotesKeeper } from '../notes/render-notes.ts'
 import { createPolicy } from '../policy/create-policy.ts'
-import { isNotesUpdateDue, updateNotes } from './update-notes.ts'
+import { isNotesUpdateDue, updateNotesIfDue } from './update-notes.ts'
 
 const PATH = '/notes/summary.md'
 const OLD: StoredNotes = { text: NOTES_TEMPLATE, coveredUuid: null, writtenAt: 0, writtenBy: 'model' }
@@ -88,7 +88,7 @@ async function update(made: Made, signal?: { aborted: boolean }) {
   const events: TurnEvent[] = []
   const turn = { state: made.state, host: made.host, signal }
   const end = await runToEnd(
-    updateNotes(turn, made.compaction, made.state),
+    updateNotesIfDue(turn, made.compaction, made.state),
     (event) => void events.push(event),
   )
   const find = <T extends TurnEvent['type']>(type: T) =>
@@ -221,7 +221,7 @@ it('a template that the user has changed holds from the next update on, and no s
   expect(parseNotes(made.stored.read()?.text ?? '')).toEqual([
     { heading: 'Current state', hint: 'Now.', body: 'As it was.' },
     { heading: 'Customers', hint: 'Who waits for what.', body: 'Ada.' },
-    { ...NOTES_SECTIONS.worklog, body: 'Read the log.' },
+    { ...NOTES_SECTION_TEMPLATES.worklog, body: 'Read the log.' },
   ])
 })
 
@@ -302,7 +302,7 @@ describe('notes kept from the log of a session that is being closed', () => {
   /** Work of a hundred slices, during each of which `ms` pass. */
   async function closeDuring(ms: number) {
     const made = await talk([])
-    const local: BranchNotes = {
+    const local: BranchNotesKeeper = {
       *update() {
         for (let slice = 0; slice < 100; slice += 1) yield 100_000
         return { text: NOTES_TEMPLATE, coveredUuid: null }

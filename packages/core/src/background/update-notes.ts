@@ -15,11 +15,11 @@ import { describeThrown } from '../errors.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import { findRecordIndex, isOnBranch } from '../log/session-log.ts'
-import { runInSlices, type Steps } from '../log/work-steps.ts'
+import { runStepsInSlices, type WorkInSteps } from '../log/work-steps.ts'
 import { chooseNotesTemplate, moveNotesToTemplate } from '../notes/notes-file.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
-import { ABORTED_EXTRACTION, extractNotes, type NotesExtraction } from './extract-notes.ts'
+import { ABORTED_NOTES_UPDATE, type NotesUpdateResult, updateNotesWithModel } from './model-notes-update.ts'
 
 /**
  * Returns true if the conversation has grown enough since the last update: by tokens, and by tool calls unless the
@@ -78,7 +78,7 @@ function countToolCalls(record: KnownRecord): number {
  * not, since they cost nothing. Returns the stored notes as far as they are known, so that the caller need not read them
  * again. Never throws.
  */
-export async function* updateNotes(
+export async function* updateNotesIfDue(
   turn: TurnContext,
   compaction: CompactionServices,
   at: SessionState,
@@ -147,7 +147,7 @@ async function* writeNotes(
   turn: TurnContext,
   compaction: CompactionServices,
   given: { readonly notes: NotesServices; readonly at: SessionState; readonly stored: StoredNotes | null },
-): AsyncGenerator<TurnEvent, NotesExtraction> {
+): AsyncGenerator<TurnEvent, NotesUpdateResult> {
   const { notes, at, stored } = given
   const overrides = await notes.store.readOverrides(at.id)
   if (notes.local !== null) {
@@ -157,13 +157,13 @@ async function* writeNotes(
     const kept = await runUntilClosed(turn, notes.local.update(at, limits, { template: overrides.template }))
     // After this time the claim may be held by another update, which must not be overwritten.
     const isLate = host.clock.now() - started >= host.policy.notes.deadAfterSeconds * 1000
-    if (kept === null || isLate) return ABORTED_EXTRACTION
+    if (kept === null || isLate) return ABORTED_NOTES_UPDATE
     return { ok: true, text: redact(kept.text), coveredUuid: kept.coveredUuid }
   }
   const template = chooseNotesTemplate(overrides.template)
   // Notes of another branch would describe work that is no longer part of the conversation.
   const isSameBranch = stored !== null && isCoverageOnBranch(at, stored.coveredUuid)
-  return yield* extractNotes(turn, compaction, {
+  return yield* updateNotesWithModel(turn, compaction, {
     state: at,
     notes: isSameBranch ? moveNotesToTemplate(stored.text, template) : template,
     template,
@@ -179,9 +179,12 @@ const CLOSING_MS = 2_000
  * Runs work in slices. After an abort, the work goes on for a moment, since it costs no call. Returns null if that is
  * not enough: the next update continues there, or from the log in a reopened session.
  */
-function runUntilClosed<Result>({ host, signal }: TurnContext, steps: Steps<Result>): Promise<Result | null> {
+function runUntilClosed<Result>(
+  { host, signal }: TurnContext,
+  steps: WorkInSteps<Result>,
+): Promise<Result | null> {
   let abortedAt: number | null = null
-  return runInSlices(steps, async () => {
+  return runStepsInSlices(steps, async () => {
     await host.pause?.()
     if (signal?.aborted !== true) return true
     abortedAt ??= host.clock.now()

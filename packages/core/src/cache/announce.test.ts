@@ -12,7 +12,7 @@ import {
   told,
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
-import { countContextTokens } from '../tokens/usage.ts'
+import { readReportedContextTokens } from '../tokens/usage.ts'
 import type { SentRequest } from './sent-request.ts'
 
 const MAIN = 'repl_main_thread'
@@ -85,14 +85,14 @@ describe('not breaks', () => {
   it('an announced clearing, which is told with what it cost and when that is paid back', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))
-    const added = countContextTokens(createWatcher().send(requestOf(next, 0)).usage)
+    const added = readReportedContextTokens(createWatcher().send(requestOf(next, 0)).usage)
     const freedTokens =
-      added - countContextTokens(createWatcher().send(requestOf(clearedTalk(next), 0)).usage)
+      added - readReportedContextTokens(createWatcher().send(requestOf(clearedTalk(next), 0)).usage)
     watcher.announce(MAIN, { ...clearing, freedTokens })
     const { outcome, usage } = watcher.send(requestOf(clearedTalk(next), 1_000))
     // What the round added would have been written anyway.
-    const ownTokens = added - countContextTokens(createWatcher().send(requestOf(talk, 0)).usage)
-    const tokensRewritten = countContextTokens(usage) - usage.read - ownTokens
+    const ownTokens = added - readReportedContextTokens(createWatcher().send(requestOf(talk, 0)).usage)
+    const tokensRewritten = readReportedContextTokens(usage) - usage.read - ownTokens
     const breakEvenTurns = Math.ceil(((2.5 / 0.2 - 1) * tokensRewritten) / freedTokens)
     expect(outcome).toEqual({
       kind: 'ours',

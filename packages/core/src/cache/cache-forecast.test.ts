@@ -1,7 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { POLICY, PRESENT, PROFILE } from '../../test/prompt/conversation.ts'
-import { flattenContext } from '../context/flatten.ts'
+import { flattenContext } from '../context/flatten-context.ts'
 import type { Block } from '../log/block.ts'
 import { buildRequestPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { restoreCacheModel } from './cache-forecast.ts'

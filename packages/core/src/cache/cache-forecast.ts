@@ -4,11 +4,11 @@
  */
 
 import type { ContextView } from '../context/context-view.ts'
-import type { TokenUsage } from '../log/model-report.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { AssistantRecord } from '../log/record.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { CacheLevel } from '../policy/provider-spelling.ts'
+import type { PrefixPart } from '../policy/provider-spelling.ts'
 import { findMessageIndexOfRecord } from '../request/block-index.ts'
 import {
   type AssembledRequest,
@@ -17,18 +17,18 @@ import {
 } from '../request/build-request.ts'
 import { takeFirstMessages } from '../request/cache-markers.ts'
 import { findMeasuredResponse } from '../tokens/context-meter.ts'
-import { countContextTokens } from '../tokens/usage.ts'
-import { toCacheFigures } from './cache-break.ts'
+import { readReportedContextTokens } from '../tokens/usage.ts'
+import { toCacheTokenCounts } from './cache-break-types.ts'
 import {
   addRequestChain,
   type CachedPrefix,
   type CacheModel,
   canReachPrefix,
   computePrefixExpiry,
+  countBlocksBeforeStrippedThinking,
   countSharedRequestBlocks,
   EMPTY_CACHE_MODEL,
   estimatePrefixSize,
-  findFirstStrippedThinking,
   findImplicitPrefix,
   findPrefixSize,
   hasCachedPrefix,
@@ -159,7 +159,7 @@ function findUsablePart(
   { thinking, cache }: ForecastOptions['profile'],
 ): UsablePart {
   const stripped = thinking.stripsFinishedTurns
-    ? findFirstStrippedThinking(chain.blockIndex, request.blockIndex)
+    ? countBlocksBeforeStrippedThinking(chain.blockIndex, request.blockIndex)
     : null
   const shared = Math.min(
     countSharedRequestBlocks(chain, request),
@@ -213,13 +213,13 @@ function explainForecast(
   return there === undefined ? 'rewritten' : 'out-of-reach'
 }
 
-const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
+const LEVEL_ORDER: readonly PrefixPart[] = ['tools', 'system', 'messages']
 
 /**
  * Checks whether two API requests have the same cache key up to `level` (tools, system or messages), so that a prefix
  * ending there can be shared.
  */
-function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
+function hasSameCacheKey(one: CacheKey, other: CacheKey, level: PrefixPart): boolean {
   const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
   return levels.every((each) => one[each] === other[each])
 }
@@ -236,7 +236,7 @@ interface CacheUse {
  * Returns the cache model after a response. `isEdited`: the provider edited the messages before processing them, so
  * message prefixes in the forecast are no longer valid and are dropped.
  */
-export function updateCacheFromResponse(
+export function updateCacheModelFromResponse(
   model: CacheModel,
   forecast: CacheForecast,
   usage: TokenUsage,
@@ -263,7 +263,7 @@ export function updateCacheFromResponse(
  * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
  * if it was lost. The parent's requests stay the newest in the model, also one that was answered while the fork ran.
  */
-export function updateCacheFromFork(
+export function updateCacheModelFromFork(
   model: CacheModel,
   forecast: CacheForecast,
   usage: TokenUsage,
@@ -294,8 +294,8 @@ function learnChain(forecast: CacheForecast, use: CacheUse): RequestChain {
 
 /** A provider that caches any prefix by itself reports no writes: all other tokens of the prompt are cached now. */
 function toCacheUse(usage: TokenUsage, { basis }: CacheForecast): CacheUse {
-  const { lastRead, cached } = toCacheFigures(usage)
-  const end = basis.profile.cache.kind === 'prefix' ? countContextTokens(usage) : cached
+  const { lastRead, cached } = toCacheTokenCounts(usage)
+  const end = basis.profile.cache.kind === 'prefix' ? readReportedContextTokens(usage) : cached
   return { read: lastRead, written: Math.max(0, end - lastRead) }
 }
 
@@ -407,7 +407,7 @@ export function restoreCacheModel(question: AssembleRequestInput, view: ContextV
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
     ? EMPTY_CACHE_MODEL
-    : updateCacheFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
+    : updateCacheModelFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
 }
 
 interface MeasuredResponse {
@@ -424,7 +424,7 @@ function findNewestMeasuredResponse(view: ContextView): MeasuredResponse | null 
   for (let place = entries.length - 1; place >= anchor.firstEntry; place -= 1) {
     const record = entries.at(place)?.record
     if (record?.type !== 'assistant' || record.message.id !== anchor.response) continue
-    if (countContextTokens(record.usage) > 0)
+    if (readReportedContextTokens(record.usage) > 0)
       return { record, sentAt: findTimeBefore(entries, anchor.firstEntry) }
   }
   return null

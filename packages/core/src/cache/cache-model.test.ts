@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT, tailOf } from '../../test/breaks/talk.ts'
 import { Conversation, POLICY, PROFILE } from '../../test/prompt/conversation.ts'
-import { flattenContext } from '../context/flatten.ts'
+import { flattenContext } from '../context/flatten-context.ts'
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { indexBlocks } from '../request/block-index.ts'
@@ -16,8 +16,8 @@ import {
   canReachPrefix,
   countReadableTokens,
   EMPTY_CACHE_MODEL,
+  estimateCallsBeforeExpiry,
   estimatePrefixSize,
-  estimateRemainingCalls,
   findLastCachedPrefix,
   findNewestPrefixExpiry,
   measureCacheTemperature,
@@ -204,9 +204,9 @@ describe('the temperature of the cache', () => {
 
   it('all is written again where nothing was sent, or the change was never seen', () => {
     const fresh = new Conversation()
-    expect(temperatureOf(fresh).tokensBehind({ toolUseId: 'x', part: 'result' })).toBe(CONTEXT)
+    expect(temperatureOf(fresh).countTokensToRewrite({ toolUseId: 'x', part: 'result' })).toBe(CONTEXT)
     const { conversation } = talked(2)
-    expect(temperatureOf(conversation).tokensBehind({ toolUseId: 'x', part: 'result' })).toBe(CONTEXT)
+    expect(temperatureOf(conversation).countTokensToRewrite({ toolUseId: 'x', part: 'result' })).toBe(CONTEXT)
   })
 
   it('tells beforehand what is foreseen of the first request after a clearing, and never more', () => {
@@ -214,7 +214,7 @@ describe('the temperature of the cache', () => {
       fc.property(fc.integer({ min: 2, max: 30 }), fc.nat({ max: 29 }), (turns, at) => {
         const { conversation, ids } = talked(turns)
         const first = ids[at % ids.length] ?? ''
-        const { tokensBehind } = temperatureOf(conversation)
+        const { countTokensToRewrite: tokensBehind } = temperatureOf(conversation)
         // All that the last request left in the cache, and nothing of what has come since.
         const left = tokensLeft(conversation)
         const foreseen = left - tokensBehind({ toolUseId: first, part: 'result' })
@@ -250,6 +250,6 @@ describe('calls before the cache goes cold', () => {
     ['a lapse at the very end of its life', [null, 300_000], 14.5],
     ['a person who comes back once an hour', [null, 3_600_000, 3_600_000, 3_600_000], 7.75],
   ])('%s', (_, gaps, expected) => {
-    expect(estimateRemainingCalls(after(gaps), 27)).toBe(expected)
+    expect(estimateCallsBeforeExpiry(after(gaps), 27)).toBe(expected)
   })
 })

@@ -10,7 +10,7 @@ import { isKnownRecord, type SessionRecord, SYNTHETIC_MODEL } from '../log/recor
 import type { SessionLog } from '../log/session-log.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
 import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
-import type { CacheLevel } from '../policy/provider-spelling.ts'
+import type { PrefixPart } from '../policy/provider-spelling.ts'
 import {
   type BlockIndex,
   countMessages,
@@ -23,7 +23,7 @@ import {
   toMessageBlocks,
 } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { findResultPlace, type MessagesWithCalls, MOVING_MARKERS } from '../request/cache-markers.ts'
+import { findResultPlace, type MessagesWithCalls, MOVING_MARKER_KINDS } from '../request/cache-markers.ts'
 import { findCacheLifetimes } from '../request/cache-ttl.ts'
 import { splitBlockForEstimate } from '../tokens/estimator.ts'
 import { type CacheableRequest, toCacheableRequest } from './sent-request.ts'
@@ -32,7 +32,7 @@ import { type CacheableRequest, toCacheableRequest } from './sent-request.ts'
 export interface CachedPrefix {
   /** Number of blocks in the prefix, counting tools, system prompt blocks and message blocks. */
   readonly blocks: number
-  readonly level: CacheLevel
+  readonly level: PrefixPart
   /** Estimated tokens of the prefix. The exact number is in `RequestChain.sizes` if a response has reported it. */
   readonly tokens: number
   /** True if the prefix may not be cached, because its estimated size is close to the provider's minimum for caching. */
@@ -215,7 +215,7 @@ function countSharedFront(one: CacheableRequest['front'], other: CacheableReques
  * null if there is none. Some models strip the thinking of finished turns, so a new prompt changes the prefix although
  * the messages sent are the same.
  */
-export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): number | null {
+export function countBlocksBeforeStrippedThinking(one: BlockIndex, other: BlockIndex): number | null {
   const [further, nearer] =
     one.end.blocksBeforePrompt > other.end.blocksBeforePrompt ? [one, other] : [other, one]
   const [from, to] = [nearer.end.blocksBeforePrompt, further.end.blocksBeforePrompt]
@@ -244,7 +244,7 @@ type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking' | 'spelling'>
  * Returns how many tokens the next API request should read from the cache: everything that the previous request cached,
  * minus thinking that the provider strips when the turn ends.
  */
-export function countExpectedRead(
+export function countExpectedReadTokens(
   chain: RequestChain,
   { blockIndex }: CacheableRequest,
   profile: ReadRules,
@@ -440,7 +440,7 @@ export function measureCacheTemperature(question: CacheTemperatureInput): CacheT
     expiresAt,
     ttlMs: seconds * 1000,
     expectedCalls: findExpectedCalls(question, seconds),
-    tokensBehind: (change) => countTokensBehind(question, change),
+    countTokensToRewrite: (change) => countTokensBehind(question, change),
   }
 }
 
@@ -479,7 +479,7 @@ function findReadablePrefix(
   const place = findResultPlace(flat, toolUseId)
   const index = part === 'call' ? flat.calls.get(toolUseId) : place?.index
   if (index === undefined) return null
-  const staying = sent.markers.filter(({ kind }) => !MOVING_MARKERS.has(kind))
+  const staying = sent.markers.filter(({ kind }) => !MOVING_MARKER_KINDS.has(kind))
   const request = toCacheableRequest({ ...sent, markers: staying }, profile)
   const inside = part === 'call' ? 0 : (place?.block ?? 0)
   const before = request.front.length + readTotalsBeforeMessage(sent.blockIndex, index).blocks + inside
@@ -516,7 +516,7 @@ export interface CacheTemperature {
    * Returns how many cached tokens must be written again if the given tool call or result changes. These are all cached
    * tokens after the longest prefix that can still be read, including the text that is being cleared.
    */
-  readonly tokensBehind: (change: FirstToolChange) => number
+  readonly countTokensToRewrite: (change: FirstToolChange) => number
 }
 
 // The number of calls before the cache expires starts as the policy's number and approaches the session's own
@@ -544,12 +544,12 @@ export function addCallToLapses(
  * Estimates how many calls are made before the cache expires. Returns the average number of calls between expiries in
  * this session, with the policy's number counted as one more observation.
  */
-export function estimateRemainingCalls({ calls, lapses }: CacheLapseCounts, byPolicy: number): number {
+export function estimateCallsBeforeExpiry({ calls, lapses }: CacheLapseCounts, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)
 }
 
 /** Calls of a log and pauses between them that were longer than the cache lifetime, updated as the log grows. */
-export interface CallTally {
+export interface CacheLapseTally {
   /** Cache entry lifetime in milliseconds. After a longer pause between calls the cache has expired. */
   readonly ttlMs: number
   /** The log records counted so far; null before the first count. */
@@ -560,7 +560,7 @@ export interface CallTally {
   readonly at: number | null
 }
 
-export const EMPTY_CALL_TALLY: CallTally = {
+export const EMPTY_CACHE_LAPSE_TALLY: CacheLapseTally = {
   ttlMs: 0,
   records: null,
   runs: NO_CACHE_LAPSES,
@@ -569,14 +569,18 @@ export const EMPTY_CALL_TALLY: CallTally = {
 }
 
 /** Counts the responses appended since the last update. Counts all responses again if the cache lifetime changed. */
-export function updateCallTally(tally: CallTally, { records }: SessionLog, ttlMs: number): CallTally {
+export function updateCacheLapseTally(
+  tally: CacheLapseTally,
+  { records }: SessionLog,
+  ttlMs: number,
+): CacheLapseTally {
   const follows = tally.records !== null && tally.ttlMs === ttlMs && records.extends(tally.records)
-  let next = follows ? tally : { ...EMPTY_CALL_TALLY, ttlMs }
+  let next = follows ? tally : { ...EMPTY_CACHE_LAPSE_TALLY, ttlMs }
   for (const record of records.toArray(next.records?.length ?? 0)) next = countResponse(next, record)
   return { ...next, records }
 }
 
-function countResponse(tally: CallTally, record: SessionRecord): CallTally {
+function countResponse(tally: CacheLapseTally, record: SessionRecord): CacheLapseTally {
   if (!isKnownRecord(record) || record.type !== 'assistant' || record.isSidechain === true) return tally
   const { id, model } = record.message
   const at = Date.parse(record.timestamp)

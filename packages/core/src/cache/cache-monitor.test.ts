@@ -12,15 +12,15 @@ import {
   told,
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { MessageList } from '../request/block-index.ts'
 import {
   countKeptInFork,
   findForkParentKey,
-  matchesPattern,
-  type ReportedEdits,
-  toMonitorKey,
+  matchesWildcard,
+  type ReportedContextEdits,
+  toCallerKey,
 } from './cache-monitor.ts'
 
 const MAIN = 'repl_main_thread'
@@ -160,7 +160,7 @@ describe('calls that go wrong', () => {
     })
   })
 
-  const edited = (results: number, tokens: number, text = ''): ReportedEdits => ({
+  const edited = (results: number, tokens: number, text = ''): ReportedContextEdits => ({
     results,
     thinkingTurns: 0,
     tokens,
@@ -240,7 +240,7 @@ describe('matchesPattern', () => {
     ['abcbd', 'a*b*d', true],
     ['', '*', true],
   ])('%s against %s: %s', (name, pattern, matches) => {
-    expect(matchesPattern(name, pattern)).toBe(matches)
+    expect(matchesWildcard(name, pattern)).toBe(matches)
   })
 })
 
@@ -248,7 +248,7 @@ describe('watchKey', () => {
   it('is one for the main thread, whatever it calls itself', () => {
     const names = ['repl_main_thread', 'repl_main_thread:style', 'sdk', '', 'agent:a', 'speculation']
     const main = 'repl_main_thread'
-    expect(names.map(toMonitorKey)).toEqual([main, main, main, main, 'agent:a', 'speculation'])
+    expect(names.map(toCallerKey)).toEqual([main, main, main, main, 'agent:a', 'speculation'])
   })
 })
 

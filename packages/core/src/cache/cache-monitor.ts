@@ -4,15 +4,24 @@
  * with a limited number of callers.
  */
 
-import { listTracedMessages } from '../context/flatten.ts'
+import { listTracedMessages } from '../context/flatten-context.ts'
 import type { ModelPrices } from '../cost/prices.ts'
 import { isThinkingBlock, isToolUse } from '../log/block.ts'
-import type { TokenUsage } from '../log/model-report.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { AppliedEdits, ProviderEdit, ProviderMissReport } from '../policy/provider-spelling.ts'
+import type {
+  AppliedContextEdits,
+  ProviderCacheMissReport,
+  ProviderContextEdit,
+} from '../policy/provider-spelling.ts'
 import { type BlockIndex, type MessageList, toMessageBlocks } from '../request/block-index.ts'
-import type { CacheBreak, OwnRewriteCost, PricedAnnouncement, RewriteAnnouncement } from './cache-break.ts'
+import type {
+  CacheBreak,
+  OwnRewriteCost,
+  PricedAnnouncement,
+  RewriteAnnouncement,
+} from './cache-break-types.ts'
 import type { CacheForecast } from './cache-forecast.ts'
 import type { RequestChain } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
@@ -37,7 +46,7 @@ export interface AnsweredRequest {
   /** Index of the message blocks. The cache model recognises the API request by the identity of this object. */
   readonly blockIndex: BlockIndex
   /** What the provider reported to have cleared from the API request; null if it reported nothing. */
-  readonly edits: ReportedEdits | null
+  readonly edits: ReportedContextEdits | null
 }
 
 /**
@@ -68,15 +77,15 @@ export function createCacheMonitor(): CacheMonitor {
  * Stores an API request that is about to be sent, with its cache forecast. An earlier request of the same caller that
  * got no response is replaced. Nothing is stored for models that the policy excludes.
  */
-export function recordSentRequest(
+export function withSentRequest(
   watch: CacheMonitor,
   sent: SentRequest,
   forecast: CacheForecast,
   policy: CacheBreaksPolicy,
 ): CacheMonitor {
-  const key = toMonitorKey(sent.source)
+  const key = toCallerKey(sent.source)
   const own = watch.sources.get(key) ?? EMPTY_CALLER_STATE
-  if (policy.excludedModels.some((pattern) => matchesPattern(sent.parameters.model, pattern)))
+  if (policy.excludedModels.some((pattern) => matchesWildcard(sent.parameters.model, pattern)))
     return own.pending === null ? watch : withCallerState(watch, key, { ...own, pending: null })
   const parent = findForkParentKey(sent.source, sent.forkOf)
   const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_CALLER_STATE)
@@ -95,12 +104,12 @@ export function recordSentRequest(
  * Announces a rewrite that will change the next API request of the caller `source`, so that it is not reported as a cache
  * break. After a compaction, an undo or a restart, that request is compared with none.
  */
-export function announceRewrite(
+export function withAnnouncedRewrite(
   watch: CacheMonitor,
   source: string,
   announcement: RewriteAnnouncement,
 ): CacheMonitor {
-  const key = toMonitorKey(source)
+  const key = toCallerKey(source)
   const own = watch.sources.get(key) ?? EMPTY_CALLER_STATE
   if (!isResetAnnouncement(announcement))
     return withCallerState(watch, key, { ...own, announced: [...own.announced, announcement] })
@@ -136,19 +145,19 @@ const MAIN_SOURCE = 'repl_main_thread'
  * Returns the key under which the state of the caller `source` is stored. An empty name, `sdk` and names that begin with
  * `repl_main_thread` all mean the conversation itself and share one key.
  */
-export function toMonitorKey(source: string): string {
+export function toCallerKey(source: string): string {
   const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
   return isMain ? MAIN_SOURCE : source
 }
 
 /** Returns the key of the caller whose cached prefix a fork reads; null if the API request is not a fork. */
 export function findForkParentKey(source: string, forkOf: string | undefined): string | null {
-  if (forkOf !== undefined) return toMonitorKey(forkOf)
+  if (forkOf !== undefined) return toCallerKey(forkOf)
   return source === 'compact' ? MAIN_SOURCE : null
 }
 
 /** Checks whether a name matches a pattern in which `*` stands for any text, ignoring case. */
-export function matchesPattern(name: string, pattern: string): boolean {
+export function matchesWildcard(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.toLowerCase().split('*')
   const text = name.toLowerCase()
   if (!text.startsWith(first)) return false
@@ -172,9 +181,9 @@ export interface CacheCheckInput {
   /** Usage of the response. If null, the cache read cannot be judged. */
   readonly usage: TokenUsage | null
   /** The provider's own explanation of a cache miss. */
-  readonly word?: ProviderMissReport | null
+  readonly word?: ProviderCacheMissReport | null
   /** What the provider reports to have cleared from the API request by itself; null or absent if nothing. */
-  readonly edits?: ReportedEdits | null
+  readonly edits?: ReportedContextEdits | null
   /**
    * Set if the response ended before the provider could report its edits: what the API request asked to clear in
    * addition to the request before. The provider is taken to have cleared that.
@@ -182,13 +191,13 @@ export interface CacheCheckInput {
   readonly requestedClearing?: RequestedClearing
 }
 
-export type RequestedClearing = Pick<ReportedEdits, 'results' | 'tokens' | 'firstCleared'>
+export type RequestedClearing = Pick<ReportedContextEdits, 'results' | 'tokens' | 'firstCleared'>
 
 /**
  * Totals of the context edits that the provider applied to an API request. It applies them to every request again, so
  * equal totals mean that nothing more was cleared since the previous request.
  */
-export interface ReportedEdits extends AppliedEdits {
+export interface ReportedContextEdits extends AppliedContextEdits {
   /** Id of the first tool call whose result or input is newly cleared; absent if it is not known. */
   readonly firstCleared?: string
 }
@@ -240,7 +249,7 @@ export type NotJudgedReason =
  * How the provider's edits differ from those of the previous API request. `more`: it cleared more. `fewer`: it cleared
  * less, so that cleared content is back. `unknown`: edits of an unknown kind changed.
  */
-export type EditsChange = 'same' | 'more' | 'fewer' | 'unknown'
+export type ContextEditsChange = 'same' | 'more' | 'fewer' | 'unknown'
 
 /** The messages of a fork and of the parent whose cached prefix it reads, and what the provider cleared from the parent. */
 interface ForkEditsInput {
@@ -256,7 +265,11 @@ interface ForkEditsInput {
  * kept. With the numbers of the parent, the provider would clear more: the fork would miss the cache and not see the
  * cleared results.
  */
-export function countKeptInFork(act: ProviderEdit['act'], kept: number, input: ForkEditsInput): number {
+export function countKeptInFork(
+  act: ProviderContextEdit['act'],
+  kept: number,
+  input: ForkEditsInput,
+): number {
   const { parent, fork, isCleared } = input
   const isResults = act === 'clear-results'
   const count = isResults ? countToolCalls : countThinkingTurns

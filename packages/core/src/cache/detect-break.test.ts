@@ -4,9 +4,9 @@ import { MUTATIONS, type Mutation, messages, withText } from '../../test/breaks/
 import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT } from '../../test/breaks/talk.ts'
 import { createWatcher, type Sent, type Watcher } from '../../test/breaks/watcher.ts'
-import type { TokenUsage } from '../log/model-report.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
 import { countMessages } from '../request/block-index.ts'
-import type { CacheBreak } from './cache-break.ts'
+import type { CacheBreak } from './cache-break-types.ts'
 import { countLostCacheTokens, findCallRates, isCacheBreak, priceLostCacheTokens } from './detect-break.ts'
 import type { SentRequest } from './sent-request.ts'
 

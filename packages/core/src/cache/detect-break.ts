@@ -11,30 +11,30 @@ import {
   type TokenRates,
 } from '../cost/prices.ts'
 import { isToolUse } from '../log/block.ts'
-import type { TokenUsage } from '../log/model-report.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
 import type { CacheBreaksPolicy } from '../policy/cache-policy.ts'
 import {
   type BlockPosition,
   countMessages,
-  findFirstDifference,
+  findFirstChangedBlock,
   findMessageAt,
   readTotalsBeforeMessage,
   toMessageBlocks,
 } from '../request/block-index.ts'
-import type { TokensByClass } from '../tokens/usage.ts'
+import type { TokensByPriceClass } from '../tokens/usage.ts'
 import {
   type CacheBreak,
   type CacheBreakReason,
-  type CacheFigures,
+  type CacheTokenCounts,
   type MessageDifference,
   type OwnRewrite,
   type OwnRewriteCost,
   type PricedAnnouncement,
   type RequestDifference,
-  toCacheFigures,
-} from './cache-break.ts'
+  toCacheTokenCounts,
+} from './cache-break-types.ts'
 import {
-  countExpectedRead,
+  countExpectedReadTokens,
   countPrefixMessageBlocks,
   countReadableTokens,
   findLastCachedPrefix,
@@ -45,13 +45,13 @@ import {
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
-  type EditsChange,
+  type ContextEditsChange,
   EMPTY_CALLER_STATE,
   findForkParentKey,
   type NotJudgedReason,
   type PendingRequest,
-  type ReportedEdits,
-  toMonitorKey,
+  type ReportedContextEdits,
+  toCallerKey,
   withCallerState,
 } from './cache-monitor.ts'
 import {
@@ -73,7 +73,7 @@ export function judgeCacheRead(
   answer: CacheCheckInput,
   rules: CacheBreakRules,
 ): CacheCheckResult {
-  const key = toMonitorKey(answer.source)
+  const key = toCallerKey(answer.source)
   const own = watch.sources.get(key) ?? EMPTY_CALLER_STATE
   const { pending } = own
   const before = pending?.previous?.edits ?? null
@@ -91,7 +91,7 @@ export function judgeCacheRead(
   const edited = withProviderClearing(pending, edits, change)
   const found = detectBreak(edited, answer, answer.usage, rules)
   const isOwnCache = rules.profile.cache.kind === 'prefix'
-  const hasRead = watch.hasRead || (isOwnCache && toCacheFigures(answer.usage).lastRead > 0)
+  const hasRead = watch.hasRead || (isOwnCache && toCacheTokenCounts(answer.usage).lastRead > 0)
   const isJudged = found.kind !== 'broke' || isPromised(found, hasRead, rules)
   const outcome: CacheCheckOutcome = isJudged ? found : { kind: 'not-judged', why: 'best-effort' }
   const { blockIndex } = forecast.basis.request
@@ -125,7 +125,10 @@ interface CacheCheckResult {
 // Context edits that the provider makes by itself: whether a response reports more than the previous one, and which part
 // of the API request a new clearing leaves readable in the cache.
 
-function compareEdits(before: ReportedEdits | null, now: ReportedEdits | null): EditsChange {
+function compareEdits(
+  before: ReportedContextEdits | null,
+  now: ReportedContextEdits | null,
+): ContextEditsChange {
   const results = (now?.results ?? 0) - (before?.results ?? 0)
   const turns = (now?.thinkingTurns ?? 0) - (before?.thinkingTurns ?? 0)
   if (results < 0 || turns < 0) return 'fewer'
@@ -136,9 +139,9 @@ function compareEdits(before: ReportedEdits | null, now: ReportedEdits | null): 
 
 /** Returns the edits that a response reports or, if it broke off before that, those that its API request asked for. */
 function findEdits(
-  before: ReportedEdits | null,
+  before: ReportedContextEdits | null,
   { edits = null, requestedClearing }: Pick<CacheCheckInput, 'edits' | 'requestedClearing'>,
-): ReportedEdits | null {
+): ReportedContextEdits | null {
   if (requestedClearing === undefined) return edits
   const { results, tokens, firstCleared } = requestedClearing
   if (results === 0) return before
@@ -153,7 +156,7 @@ function findEdits(
 
 /** A pending API request with what its response says about the provider's edits. */
 interface RequestWithReportedEdits extends PendingRequest {
-  readonly change: EditsChange
+  readonly change: ContextEditsChange
   /** Message blocks before the first one that the provider newly cleared; null if it cleared nothing more. */
   readonly blocksBeforeClearing: number | null
 }
@@ -164,8 +167,8 @@ interface RequestWithReportedEdits extends PendingRequest {
  */
 function withProviderClearing(
   pending: PendingRequest,
-  edits: ReportedEdits | null,
-  change: EditsChange,
+  edits: ReportedContextEdits | null,
+  change: ContextEditsChange,
 ): RequestWithReportedEdits {
   const before = pending.previous?.edits ?? null
   const { source, forkOf } = pending.sent
@@ -238,7 +241,7 @@ function detectBreak(
   const { announced } = pending
   const against = findComparedRequest(pending)
   if (against === null) return { kind: 'first' }
-  const figures = toCacheFigures(usage)
+  const figures = toCacheTokenCounts(usage)
   if (pending.change === 'unknown' || figures.isCompacted)
     return { kind: 'not-judged', why: 'edited-by-provider' }
   const expectation = expectRead(pending, against, rules)
@@ -295,9 +298,9 @@ function expectRead(
   if (chain === null) return { tokens: known, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
   const { request } = forecast.basis
-  const whole = Math.min(countExpectedRead(chain, request, profile), findForkLimit(pending))
+  const whole = Math.min(countExpectedReadTokens(chain, request, profile), findForkLimit(pending))
   const left = findLastCachedPrefix(chain)
-  const position = findFirstDifference(against.sent.messages, sent.messages)
+  const position = findFirstChangedBlock(against.sent.messages, sent.messages)
   const shared =
     position === null
       ? null
@@ -327,7 +330,7 @@ function expectRead(
 function subtractDeleted(
   expected: number,
   announced: readonly PricedAnnouncement[],
-  { deleted }: CacheFigures,
+  { deleted }: CacheTokenCounts,
 ): number | null {
   const edits = announced.find((announcement) => announcement.kind === 'cache-edits')
   if (edits === undefined) return expected
@@ -481,7 +484,7 @@ interface CacheReading {
   /** Tokens that should have been read from the cache. */
   readonly expected: number
   /** Tokens that the call was billed for, by price class. */
-  readonly tokens: TokensByClass
+  readonly tokens: TokensByPriceClass
 }
 
 /**
@@ -493,7 +496,7 @@ export function countLostCacheTokens({ expected, tokens }: CacheReading): number
 }
 
 /** Counts the input tokens that were billed but not read from the cache. */
-function countUncachedTokens({ input, writeShort, writeLong }: TokensByClass): number {
+function countUncachedTokens({ input, writeShort, writeLong }: TokensByPriceClass): number {
   return input + writeShort + writeLong
 }
 
@@ -512,7 +515,7 @@ export function isCacheBreak(
 /** Returns the token rates that applied to a call with this usage; null if the model has no prices. */
 export function findCallRates(
   usage: TokenUsage,
-  tokens: TokensByClass,
+  tokens: TokensByPriceClass,
   prices: ModelPrices | null,
 ): TokenRates | null {
   if (prices === null) return null
@@ -525,7 +528,7 @@ export function findCallRates(
 /** Returns the dollars that the lost tokens cost above the cache-read price; null if a needed price is unknown. */
 export function priceLostCacheTokens(
   lost: number,
-  tokens: TokensByClass,
+  tokens: TokensByPriceClass,
   rates: TokenRates | null,
 ): number | null {
   if (lost === 0) return 0
@@ -540,7 +543,7 @@ export function priceLostCacheTokens(
  */
 function sumPricePaid(
   lost: number,
-  { writeShort, writeLong }: TokensByClass,
+  { writeShort, writeLong }: TokensByPriceClass,
   rates: TokenRates,
 ): number | null {
   const written = Math.min(lost, writeShort + writeLong)

@@ -7,39 +7,39 @@
 
 import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import type { ProviderMissReport, ProviderZone } from '../policy/provider-spelling.ts'
-import { sliceText } from '../text/truncate-text.ts'
+import type { CacheMissZone, ProviderCacheMissReport } from '../policy/provider-spelling.ts'
+import { sliceWholeCharacters } from '../text/truncate-text.ts'
 import type {
   CacheBreakReason,
   ExternalCause,
   MessageDifference,
   OwnRewrite,
   RequestDifference,
-} from './cache-break.ts'
+} from './cache-break-types.ts'
 import {
   canReachLastPrefix,
+  countBlocksBeforeStrippedThinking,
   countReadableTokens,
-  findFirstStrippedThinking,
   findLastCachedPrefix,
   isPrefixLive,
 } from './cache-model.ts'
 import {
   type CacheBreakRules,
-  type EditsChange,
+  type ContextEditsChange,
   findForkParentKey,
   type PendingRequest,
 } from './cache-monitor.ts'
-import type { MessageEditor } from './sent-request.ts'
+import type { MessageChangeSource } from './sent-request.ts'
 
 interface CacheMiss {
   /** The API request, and how the provider's clearing of it differs from that of the previous request. */
-  readonly pending: PendingRequest & { readonly change: EditsChange }
+  readonly pending: PendingRequest & { readonly change: ContextEditsChange }
   readonly rules: CacheBreakRules
   readonly expectation: { readonly floor: number }
   /** Everything that changed since the previous API request, ordered by position in the cache key. */
   readonly differences: readonly RequestDifference[]
   readonly read: number
-  readonly word: ProviderMissReport | null
+  readonly word: ProviderCacheMissReport | null
 }
 
 interface MissExplanation {
@@ -116,7 +116,7 @@ function isThinkingDropped({ pending, rules: { profile, policy }, read }: CacheM
   const { chain, forecast, sent } = pending
   if (chain === null || !profile.thinking.stripsFinishedTurns) return false
   const { request } = forecast.basis
-  const within = findFirstStrippedThinking(chain.blockIndex, request.blockIndex)
+  const within = countBlocksBeforeStrippedThinking(chain.blockIndex, request.blockIndex)
   if (within === null) return false
   return read >= countReadableTokens(chain, request, profile, { within, at: sent.at }) - policy.tokens
 }
@@ -144,7 +144,7 @@ function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: stri
 export function formatBreakEvidence(
   { reason, also }: MissExplanation,
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
-  word: ProviderMissReport | null,
+  word: ProviderCacheMissReport | null,
 ): string {
   // The provider compares two requests and does not report expiry, so besides expiry its report names another cause.
   const causes = reason.kind === 'expired' ? [reason, ...also] : [reason]
@@ -162,7 +162,10 @@ export function formatBreakEvidence(
   ].join('. ')
 }
 
-function describeMissReport({ said, missedTokens, isVague }: ProviderMissReport, agrees: boolean): string {
+function describeMissReport(
+  { said, missedTokens, isVague }: ProviderCacheMissReport,
+  agrees: boolean,
+): string {
   const size = missedTokens === null ? '' : ` (${formatCount(missedTokens)} tokens)`
   if (isVague === true) return `the provider ${agrees ? 'may agree' : 'cannot tell'}: ${said}${size}`
   return `the provider ${agrees ? 'agrees' : 'says otherwise'}: ${said}${size}`
@@ -225,7 +228,7 @@ export function describeCause(reason: CacheBreakReason): string {
   }
 }
 
-const PROVIDER_ZONES: Readonly<Record<ProviderZone, string>> = {
+const PROVIDER_ZONES: Readonly<Record<CacheMissZone, string>> = {
   model: 'the model or its speed',
   tools: 'the tools',
   system: 'the system prompt',
@@ -292,7 +295,7 @@ const MESSAGE_VERBS: Readonly<Record<MessageDifference['kind'], string>> = {
   'message-inserted': 'was put between others',
 }
 
-const EDITOR_PHRASES: Readonly<Record<MessageEditor, string>> = {
+const EDITOR_PHRASES: Readonly<Record<MessageChangeSource, string>> = {
   clearing: ' by a clearing',
   compaction: ' by a compaction',
   hook: ' by a hook',
@@ -317,7 +320,7 @@ function formatChange({
 
 function shortenText(text: string | null): string {
   if (text === null) return 'not set'
-  return text.length > 60 ? `${sliceText(text, 0, 57)}…` : text
+  return text.length > 60 ? `${sliceWholeCharacters(text, 0, 57)}…` : text
 }
 
 const MAX_NAMES = 5
@@ -343,7 +346,7 @@ function formatCharacters(count: number): string {
  * Returns the part of the API request (model, tools, system, messages) in which the cause of a cache break lies; null
  * for causes outside the request, such as expiry.
  */
-export function findReasonZone(reason: CacheBreakReason): ProviderZone | null {
+export function findReasonZone(reason: CacheBreakReason): CacheMissZone | null {
   return reason.kind === 'told-by-provider' ? reason.zone : ZONE_AND_ADVICE[reason.kind][0]
 }
 
@@ -365,7 +368,7 @@ const MARKER_ADVICE = 'Ask for the same lifetime and scope throughout a session.
 const MESSAGE_ADVICE = 'Leave what was sent as it is: add to the end, or clear in batches.'
 
 const ZONE_AND_ADVICE: Readonly<
-  Record<CacheBreakReason['kind'], readonly [zone: ProviderZone | null, advice: string]>
+  Record<CacheBreakReason['kind'], readonly [zone: CacheMissZone | null, advice: string]>
 > = {
   'model-changed': ['model', 'Each model has a cache of its own: switch right after a compaction.'],
   'speed-changed': ['model', PARAMETER_ADVICE],

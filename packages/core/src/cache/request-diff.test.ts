@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { longTalk, requestOf } from '../../test/breaks/talk.ts'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { type BlockIndex, findFirstDifference, indexBlocks } from '../request/block-index.ts'
-import type { MessageDifference } from './cache-break.ts'
+import { type BlockIndex, findFirstChangedBlock, indexBlocks } from '../request/block-index.ts'
+import type { MessageDifference } from './cache-break-types.ts'
 import { classifyMessageDifference, diffMessageTraits, formatRequestDiff } from './request-diff.ts'
 import type { SentRequest } from './sent-request.ts'
 
@@ -70,7 +70,7 @@ function request(...messages: readonly string[]): SentRequest {
 }
 
 function change(before: SentRequest, after: SentRequest): MessageDifference | null {
-  const position = findFirstDifference(before.messages, after.messages)
+  const position = findFirstChangedBlock(before.messages, after.messages)
   if (position === null) throw new Error('nothing changed')
   return classifyMessageDifference(before, after, position)
 }

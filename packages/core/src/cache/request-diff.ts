@@ -14,17 +14,17 @@ import {
   type MessageList,
   toMessageBlocks,
 } from '../request/block-index.ts'
-import { sliceText } from '../text/truncate-text.ts'
-import type { MessageDifference, RequestDifference } from './cache-break.ts'
+import { sliceWholeCharacters } from '../text/truncate-text.ts'
+import type { MessageDifference, RequestDifference } from './cache-break-types.ts'
 import { describeCause } from './explain-break.ts'
 import {
-  findBlockText,
-  type MessageEditor,
+  findSentBlockText,
+  type MessageChangeSource,
   type SentMarker,
   type SentParameters,
   type SentPrefixPiece,
   type SentRequest,
-  toBlockText,
+  toSentBlockText,
 } from './sent-request.ts'
 
 /**
@@ -261,7 +261,7 @@ export function classifyMessageDifference(
       characters: -countCharactersFrom(before.messages, position),
     }
   const characters =
-    findBlockText(after.messages, position).length - findBlockText(before.messages, position).length
+    findSentBlockText(after.messages, position).length - findSentBlockText(before.messages, position).length
   return { kind: 'message-changed', origin, ...shared, characters }
 }
 
@@ -281,7 +281,9 @@ function listBlocksFrom(
     if (message === undefined) break
     for (let block = index === first ? from : 0; block < toMessageBlocks(message).length; block += 1) {
       const origin = message.origins[block] ?? ''
-      found.push(origin === '' ? { id: toBlockText(message, block), origin: null } : { id: origin, origin })
+      found.push(
+        origin === '' ? { id: toSentBlockText(message, block), origin: null } : { id: origin, origin },
+      )
     }
   }
   return found
@@ -296,11 +298,11 @@ function findMessageEditor(
   after: SentRequest,
   position: BlockPosition,
   origin: string | null,
-): MessageEditor {
+): MessageChangeSource {
   const touched = after.touched?.get(position.message) ?? before.touched?.get(position.message)
   if (touched !== undefined) return touched
   const isCleared = ({ messages }: SentRequest): boolean =>
-    findBlockText(messages, position).includes(CLEARED_RESULT_TEXT)
+    findSentBlockText(messages, position).includes(CLEARED_RESULT_TEXT)
   if (isCleared(after) && !isCleared(before)) return 'clearing'
   return origin === null ? 'host' : 'unknown'
 }
@@ -310,7 +312,7 @@ function countCharactersFrom(messages: MessageList, { message, block }: BlockPos
   const found = findMessageAt(messages, message)
   if (found === undefined) return 0
   return toMessageBlocks(found).reduce(
-    (sum, _, at) => sum + (at < block ? 0 : toBlockText(found, at).length),
+    (sum, _, at) => sum + (at < block ? 0 : toSentBlockText(found, at).length),
     0,
   )
 }
@@ -343,7 +345,7 @@ export function formatRequestDiff(diff: RequestDiff, redact: RedactText): string
   const text = parts.length === 0 ? 'Nothing in the request changed.' : parts.join('\n\n')
   return text.length <= MAX_DIFF_CHARACTERS
     ? `${text}\n`
-    : `${sliceText(text, 0, MAX_DIFF_CHARACTERS)}\n… cut here\n`
+    : `${sliceWholeCharacters(text, 0, MAX_DIFF_CHARACTERS)}\n… cut here\n`
 }
 
 type TextPair = readonly [before: string, after: string]
@@ -357,7 +359,7 @@ function listTextPairs(
   if ('index' in difference && 'by' in difference)
     return position === null
       ? []
-      : [[findBlockText(before.messages, position), findBlockText(after.messages, position)]]
+      : [[findSentBlockText(before.messages, position), findSentBlockText(after.messages, position)]]
   if ('before' in difference) return [[difference.before ?? '', difference.after ?? '']]
   if (!('name' in difference || 'names' in difference) || kind.endsWith('-reordered')) return []
   const list = kind.startsWith('tool') ? 'tools' : 'system'
@@ -379,6 +381,6 @@ function formatTextPair(before: string, after: string): readonly string[] {
 function formatSide(sign: '-' | '+', text: string, from: number): readonly string[] {
   if (text === '') return []
   const to = from + MAX_SIDE_CHARACTERS
-  const shown = `${from > 0 ? '…' : ''}${sliceText(text, from, to)}${to < text.length ? '…' : ''}`
+  const shown = `${from > 0 ? '…' : ''}${sliceWholeCharacters(text, from, to)}${to < text.length ? '…' : ''}`
   return shown.split('\n').map((line) => `${sign} ${line}`)
 }

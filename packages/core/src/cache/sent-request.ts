@@ -4,11 +4,11 @@
  * cache marker. Unchanged parts are shared between requests and never mutated.
  */
 
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
 import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
-import type { CacheLevel, CacheParameters } from '../policy/provider-spelling.ts'
+import type { CacheRelevantParameters, PrefixPart } from '../policy/provider-spelling.ts'
 import {
   type BlockIndex,
   type BlockPosition,
@@ -44,23 +44,23 @@ export interface SentRequest {
    * Who changed a message before it was sent, by message index. Used only by hosts that build API requests themselves;
    * the engine sends messages as logged.
    */
-  readonly touched?: ReadonlyMap<number, Exclude<MessageEditor, 'unknown'>>
+  readonly touched?: ReadonlyMap<number, Exclude<MessageChangeSource, 'unknown'>>
 }
 
 /** A tool definition or system prompt section, as text without cache markers. */
 export type SentPrefixPiece = { readonly name: string; readonly text: string }
 
 /** Who changed a message that was already sent. */
-export type MessageEditor = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
+export type MessageChangeSource = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
 
 /** The parameters of an API request that break detection compares. */
-export interface SentParameters extends CacheParameters {
+export interface SentParameters extends CacheRelevantParameters {
   readonly model: string
 }
 
 /** A cache marker with its lifetime; a marker that names none has the provider's default. */
 export interface SentMarker {
-  readonly zone: CacheLevel
+  readonly zone: PrefixPart
   /** Index of the marked tool, system block or message. */
   readonly index: number
   /** Index of the marked block within its message; absent for tools and system blocks. */
@@ -75,16 +75,16 @@ export interface SentMarker {
 export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
   readonly profile: Pick<ProviderProfile, 'cache' | 'spelling'>
   /** The previous API request; if its prefix is unchanged, its prefix texts are reused. */
-  readonly previous?: MonitoredRequest
+  readonly previous?: SentRequestWithPrefix
 }
 
 /** A sent request with the prefix object that it was built from. */
-export interface MonitoredRequest extends SentRequest {
+export interface SentRequestWithPrefix extends SentRequest {
   readonly front: RequestPrefix
 }
 
 /** Returns the parts of a request that break detection compares. Texts of an unchanged prefix are taken from `previous`. */
-export function toSentRequest(request: AssembledRequest, sending: SendContext): MonitoredRequest {
+export function toSentRequest(request: AssembledRequest, sending: SendContext): SentRequestWithPrefix {
   const { profile, previous, ...given } = sending
   const { cache, spelling } = profile
   const { front, messages, markers, extra } = request
@@ -122,13 +122,13 @@ function toSentMarker({ place, scope, ...marker }: PlannedMarker, cache: CacheRu
 }
 
 /** Returns the JSON text of a block as it was sent; empty if there is no such block. */
-export function findBlockText(messages: MessageList, { message, block }: BlockPosition): string {
+export function findSentBlockText(messages: MessageList, { message, block }: BlockPosition): string {
   const found = findMessageAt(messages, message)
-  return found === undefined || block >= toMessageBlocks(found).length ? '' : toBlockText(found, block)
+  return found === undefined || block >= toMessageBlocks(found).length ? '' : toSentBlockText(found, block)
 }
 
 /** Returns the JSON text of a block as it is sent. */
-export function toBlockText(message: TracedMessage, index: number): string {
+export function toSentBlockText(message: TracedMessage, index: number): string {
   return message.raw?.get(index) ?? JSON.stringify(toMessageBlocks(message)[index] ?? null)
 }
 
@@ -148,12 +148,12 @@ export interface CacheableRequest {
  * The parameters that must be equal for a cached prefix to be found, for tools, system prompt and messages. A changed
  * parameter also invalidates the parts after its own.
  */
-export type CacheKey = Readonly<Record<CacheLevel, string>>
+export type CacheKey = Readonly<Record<PrefixPart, string>>
 
 /** A prefix that ends at a cache marker, and the lifetime that the marker asks for. */
 export interface MarkedPrefix {
   readonly blocks: number
-  readonly level: CacheLevel
+  readonly level: PrefixPart
   readonly ttl: string
   readonly seconds: number
 }
@@ -271,7 +271,7 @@ function toCacheKey(parts: PartsByLevel, traits: MessageTraits, declaresTools: b
   }
 }
 
-type PartsByLevel = Readonly<Record<CacheLevel, string[]>>
+type PartsByLevel = Readonly<Record<PrefixPart, string[]>>
 
 function groupByLevel(parameters: JsonObject, spelling: RequestParts['spelling']): PartsByLevel {
   const parts: PartsByLevel = { tools: [], system: [], messages: [] }

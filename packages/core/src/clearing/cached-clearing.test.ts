@@ -2,10 +2,10 @@ import { strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import {
-  countDeletedTokens,
-  createDeletionMessage,
+  countCacheDeletedTokens,
+  createCacheDeletionMessage,
   createDeletionsExpiredNotice,
-  proposeClearingInCache,
+  proposeCacheDeletion,
 } from './cached-clearing.ts'
 import { proposeBudgetClearing } from './propose-clearing.ts'
 
@@ -14,14 +14,14 @@ describe('cached', () => {
     const situation = new Situation()
     const all = [...situation.reads(11, 1_000)]
     situation.say()
-    expect(proposeClearingInCache(situation.question({ cache: warm() }))).toEqual({
+    expect(proposeCacheDeletion(situation.question({ cache: warm() }))).toEqual({
       proposal: null,
       why: '11 results stand in the cached prefix; deletion begins at 12',
     })
     all.push(...situation.reads(1, 1_000))
     situation.say()
     const anchor = situation.register.lastUserUuid
-    const { proposal } = proposeClearingInCache(situation.question({ cache: warm() }))
+    const { proposal } = proposeCacheDeletion(situation.question({ cache: warm() }))
     expect(proposal).toMatchObject({
       way: 'cached',
       freedTokens: 7_000,
@@ -37,22 +37,22 @@ describe('cached', () => {
     const situation = new Situation()
     const ids = situation.reads(12, 5)
     situation.say()
-    const { proposal } = proposeClearingInCache(situation.question({ cache: warm() }))
+    const { proposal } = proposeCacheDeletion(situation.question({ cache: warm() }))
     expect(proposal?.metadata.compactedToolIds).toEqual(ids.slice(0, 7))
     situation.clear(proposal?.metadata ?? never())
     situation.reads(6, 5)
     situation.say()
-    expect(proposeClearingInCache(situation.question({ cache: warm() })).proposal).toBeNull()
+    expect(proposeCacheDeletion(situation.question({ cache: warm() })).proposal).toBeNull()
     const pins = situation.register.results.toArray().map(({ uuid }) => uuid)
     situation.reads(11, 1_000)
     situation.say()
-    expect(proposeClearingInCache(situation.question({ cache: warm(), pins }))).toEqual({
+    expect(proposeCacheDeletion(situation.question({ cache: warm(), pins }))).toEqual({
       proposal: null,
       why: '22 results stand in the cached prefix, but only 6 of them are neither pinned nor new',
     })
     situation.reads(1, 1_000)
     situation.say()
-    const again = proposeClearingInCache(situation.question({ cache: warm(), pins })).proposal
+    const again = proposeCacheDeletion(situation.question({ cache: warm(), pins })).proposal
     expect(again?.metadata.compactedToolIds).toHaveLength(7)
   })
 
@@ -61,7 +61,7 @@ describe('cached', () => {
     situation.reads(12, 1_000)
     situation.say()
     const before = JSON.stringify(situation.builder.view.entries.toArray())
-    const first = proposeClearingInCache(situation.question({ cache: warm() })).proposal
+    const first = proposeCacheDeletion(situation.question({ cache: warm() })).proposal
     if (first === null) throw new Error('nothing to delete')
     situation.clear(first.metadata)
     // The messages stay as they are.
@@ -74,23 +74,23 @@ describe('cached', () => {
     expect(deleted(situation.register)).toEqual([0, 7_000])
     const one = situation.register.deletions
     expect(one.map(({ ids }) => ids)).toEqual([first.metadata.compactedToolIds])
-    expect(createDeletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] }, strictProfile)).toEqual(
-      {
-        role: 'user',
-        content: [
-          {
-            type: 'cache_edits',
-            edits: [
-              { type: 'delete', cache_reference: 'a' },
-              { type: 'delete', cache_reference: 'b' },
-            ],
-          },
-        ],
-      },
-    )
+    expect(
+      createCacheDeletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] }, strictProfile),
+    ).toEqual({
+      role: 'user',
+      content: [
+        {
+          type: 'cache_edits',
+          edits: [
+            { type: 'delete', cache_reference: 'a' },
+            { type: 'delete', cache_reference: 'b' },
+          ],
+        },
+      ],
+    })
     situation.reads(7, 1_000)
     situation.say()
-    const second = proposeClearingInCache(situation.question({ cache: warm() })).proposal
+    const second = proposeCacheDeletion(situation.question({ cache: warm() })).proposal
     if (second === null) throw new Error('nothing to delete')
     expect(
       second.metadata.compactedToolIds.filter((id) => first.metadata.compactedToolIds.includes(id)),
@@ -104,7 +104,7 @@ describe('cached', () => {
     const situation = new Situation()
     const all = situation.reads(12, 10_000)
     situation.say()
-    const { proposal } = proposeClearingInCache(situation.question({ cache: warm() }))
+    const { proposal } = proposeCacheDeletion(situation.question({ cache: warm() }))
     situation.clear(proposal?.metadata ?? never())
     expect(proposeBudgetClearing(situation.question()).proposal).toBeNull()
     expect(createDeletionsExpiredNotice(situation.register, true)).toBeNull()
@@ -129,9 +129,7 @@ describe('cached', () => {
     const { builder } = situation
     situation.reads(12, 1_000)
     situation.say()
-    situation.clear(
-      proposeClearingInCache(situation.question({ cache: warm() })).proposal?.metadata ?? never(),
-    )
+    situation.clear(proposeCacheDeletion(situation.question({ cache: warm() })).proposal?.metadata ?? never())
     builder.batch(() => {
       const boundary = builder.notice('compact_boundary', {
         parentUuid: null,
@@ -146,7 +144,7 @@ describe('cached', () => {
 
 /** Since the newest response, and of all deletions that stand. */
 function deleted(register: Situation['register']): readonly number[] {
-  return [true, false].map((sinceResponse) => countDeletedTokens(register, { sinceResponse }))
+  return [true, false].map((sinceResponse) => countCacheDeletedTokens(register, { sinceResponse }))
 }
 
 function never(): never {

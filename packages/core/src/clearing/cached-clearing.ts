@@ -7,7 +7,7 @@
 import type { ContextView } from '../context/context-view.ts'
 import { formatCount } from '../cost/prices.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
-import { DELETIONS_END, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
+import { CACHE_DELETIONS_END, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type ClearProposal,
@@ -15,18 +15,28 @@ import {
   findClearedContent,
   toClearSelection,
 } from './clear-candidates.ts'
-import { type ClearInput, computeKeptFilesLimit, type ProposalOutcome, pluralize } from './clear-proposal.ts'
-import { addResultTally, countResultTokens, type ToolResultIndex, tallyResults } from './tool-result-index.ts'
+import {
+  type ClearProposalInput,
+  computeKeptFilesLimit,
+  formatCountedNoun,
+  type ProposalOutcome,
+} from './clear-proposal.ts'
+import {
+  addResultTally,
+  countResultTokens,
+  type ToolResultIndex,
+  tallyClearableResults,
+} from './tool-result-index.ts'
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
  * deletion costs nothing. No proposal while fewer than `policy.clear.cached.fireAt` results could be deleted.
  */
-export function proposeClearingInCache(question: ClearInput): ProposalOutcome<ClearProposal> {
+export function proposeCacheDeletion(question: ClearProposalInput): ProposalOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
   const { lastUserUuid } = register
-  const because = `${pluralize(register.clearable.count, 'result')} stand in the cached prefix`
+  const because = `${formatCountedNoun(register.clearable.count, 'result')} stand in the cached prefix`
   if (register.clearable.count < fireAt || lastUserUuid === null) {
     return { proposal: null, why: `${because}; deletion begins at ${formatCount(fireAt)}` }
   }
@@ -47,7 +57,7 @@ export function proposeClearingInCache(question: ClearInput): ProposalOutcome<Cl
   }
   const ids = results.map(({ call }) => call.id)
   const freed = Math.round(scale * countResultTokens(register, ids))
-  const why = `${because}: deleting ${pluralize(ids.length, 'old result')} frees ${formatCount(freed)} tokens; nothing is written again`
+  const why = `${because}: deleting ${formatCountedNoun(ids.length, 'old result')} frees ${formatCount(freed)} tokens; nothing is written again`
   const proposal: ClearProposal = {
     way: 'cached',
     metadata: {
@@ -74,7 +84,7 @@ export function proposeClearingInCache(question: ClearInput): ProposalOutcome<Cl
  * Creates the message that asks the provider to delete tool results from its cache. The message is logged, so that
  * every later API request repeats it.
  */
-export function createDeletionMessage(
+export function createCacheDeletionMessage(
   { compactedToolIds }: MicrocompactMetadata,
   { spelling }: Pick<ProviderProfile, 'spelling'>,
 ): UserRecord['message'] {
@@ -87,7 +97,7 @@ export function createDeletionMessage(
  * Adds a deletion of these results from the provider's cache to the index. Every later request repeats it, after the record
  * `anchorUuid`; without that, the index stays as it is.
  */
-export function withDeletions(
+export function withCacheDeletions(
   register: ToolResultIndex,
   ids: readonly string[],
   { anchorUuid }: MicrocompactMetadata,
@@ -101,8 +111,8 @@ export function withDeletions(
  * Removes all cache deletions from the index, and counts their results as clearable again. Needed when the cache has
  * expired: API requests then contain the deleted text again.
  */
-export function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
-  const back = tallyResults(
+export function cancelCacheDeletions(register: ToolResultIndex): ToolResultIndex {
+  const back = tallyClearableResults(
     register,
     register.deletions.flatMap(({ ids }) => ids),
   )
@@ -123,7 +133,7 @@ export function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
  * Counts the estimated tokens of tool results deleted from the provider's cache. `sinceResponse`: counts only deletions
  * after the newest response, because the usage of that response still includes the deleted results.
  */
-export function countDeletedTokens(
+export function countCacheDeletedTokens(
   register: ToolResultIndex,
   { sinceResponse }: { readonly sinceResponse: boolean },
 ): number {
@@ -138,7 +148,7 @@ export function countDeletedTokens(
  * taken from a response's usage) only deletions after that response count: its usage excludes what was removed before.
  */
 export function countProviderRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
-  const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })
+  const deleted = countCacheDeletedTokens(register, { sinceResponse: isMeasured })
   if (isMeasured) return deleted
   const cleared = [...register.removedByProvider].flatMap(([id, way]) => (way === 'native' ? [id] : []))
   return deleted + countResultTokens(register, cleared)
@@ -152,11 +162,11 @@ export function createDeletionsExpiredNotice(
   register: ToolResultIndex,
   isWarm: boolean,
 ): { readonly subtype: string } | null {
-  return isWarm || register.deletions.length === 0 ? null : DELETIONS_END
+  return isWarm || register.deletions.length === 0 ? null : CACHE_DELETIONS_END
 }
 
 /** Returns the total of tokens deleted from the provider's cache, from the newest response that reports it; 0 if none does. */
-export function readDeletedTokens({ entries }: Pick<ContextView, 'entries'>): number {
+export function findReportedDeletedTokens({ entries }: Pick<ContextView, 'entries'>): number {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record
     const deleted = record?.type === 'assistant' ? record.usage?.removed : undefined

@@ -12,11 +12,11 @@ import {
   type MicrocompactMetadata,
 } from '../log/record.ts'
 import {
+  type AttachedMemoryFile,
   countShownTokens,
   findToolResult,
-  type MemoryFile,
+  type IndexedToolResult,
   type SupersedeReason,
-  type ToolResult,
   type ToolResultIndex,
 } from './tool-result-index.ts'
 
@@ -51,7 +51,7 @@ interface ReleasedContent {
 
 /** A tool call whose result, large inputs, or both can be cleared. */
 export interface ClearCandidate {
-  readonly result: ToolResult
+  readonly result: IndexedToolResult
   /** Estimated tokens that clearing the tool result frees; 0 if only the inputs of the tool call are cleared. */
   readonly frees: number
   /** Estimated tokens that clearing the large inputs of the tool call frees. */
@@ -150,7 +150,7 @@ const MIN_PLACEHOLDERS = 2
 const INPUT_PLACEHOLDER_TOKENS = 10
 
 /** Lists the clearable tool results, oldest first, without those that were already cleared or that the provider has removed. */
-function listClearable({ results, removedByProvider }: ToolResultIndex): readonly ToolResult[] {
+function listClearable({ results, removedByProvider }: ToolResultIndex): readonly IndexedToolResult[] {
   return [...results].filter(
     (result) =>
       result.call.isClearable &&
@@ -163,7 +163,11 @@ function listClearable({ results, removedByProvider }: ToolResultIndex): readonl
  * Checks whether a tool result may be cleared. It must not be pinned, and the model must have answered it and all other
  * results of the same response.
  */
-function canClear(register: ToolResultIndex, result: ToolResult, pinned: ReadonlySet<string>): boolean {
+function canClear(
+  register: ToolResultIndex,
+  result: IndexedToolResult,
+  pinned: ReadonlySet<string>,
+): boolean {
   const isSeen =
     result.place < register.lastResponsePlace && !register.openResponses.includes(result.call.response)
   return isSeen && !pinned.has(result.uuid) && !pinned.has(result.call.uuid)
@@ -190,7 +194,7 @@ export function orderCandidates(
  * result survives a clearing. If the inputs of the call could be cleared too, the change would begin at the call itself, so an
  * earlier result is returned. Results that only the provider removed count, because the messages still contain them.
  */
-export function findFirstClearableId(
+export function findFirstClearableCallId(
   register: ToolResultIndex,
   pins: readonly string[],
   placeholder: ToolResultBlock = createResultPlaceholder(SAMPLE_CALL_ID, NO_RETRIEVAL),
@@ -206,7 +210,7 @@ export function findFirstClearableId(
 }
 
 /** Checks whether the tool may be cleared, and the result has at least `least` tokens or its call has large inputs. */
-function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean {
+function isLong({ call, tokens, isCleared }: IndexedToolResult, least: number): boolean {
   return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
 }
 
@@ -226,8 +230,8 @@ function findEdge(results: ToolResultIndex['results'], index: number): string | 
 
 /** The tool results to clear, and the fields of tool inputs to clear. */
 export interface ClearSelection {
-  readonly results: readonly ToolResult[]
-  readonly inputs: readonly (ClearedInput & { readonly result: ToolResult })[]
+  readonly results: readonly IndexedToolResult[]
+  readonly inputs: readonly (ClearedInput & { readonly result: IndexedToolResult })[]
 }
 
 /**
@@ -250,7 +254,7 @@ export function toClearSelection(
   }
 }
 
-function comparePlaces(one: ToolResult, other: ToolResult): number {
+function comparePlaces(one: IndexedToolResult, other: IndexedToolResult): number {
   return one.place - other.place || one.call.place - other.call.place
 }
 
@@ -285,7 +289,7 @@ export function findFirstClearedPart({ results, inputs }: ClearSelection): {
 export function findClearedContent(
   register: ToolResultIndex,
   chosen: ClearSelection,
-  memories: readonly MemoryFile[],
+  memories: readonly AttachedMemoryFile[],
 ): ReleasedContent {
   const gone = new Set(chosen.results.map(({ call }) => call.id))
   const shorn = new Set(chosen.inputs.map(({ toolUseId }) => toolUseId))
@@ -310,7 +314,7 @@ export function findClearedContent(
 /** Checks whether a tool call and its result together show the complete text of a file. */
 export function showsWholeFile(
   { removedByProvider }: ToolResultIndex,
-  { call, isError, isComplete, isCleared }: ToolResult,
+  { call, isError, isComplete, isCleared }: IndexedToolResult,
 ): boolean {
   const isFile = call.kind === 'write' || (call.kind === 'read' && call.range === null)
   return isFile && !isError && isComplete && !isCleared && removedByProvider.get(call.id) === undefined
@@ -323,7 +327,7 @@ export function showsWholeFile(
 export function findOutdatedMemoryFiles(
   { memories, results }: ToolResultIndex,
   pins: readonly string[],
-): readonly MemoryFile[] {
+): readonly AttachedMemoryFile[] {
   if (memories.length === 0) return []
   const newest = new Map([...memories].map(({ path, place }) => [path, place]))
   for (const { call, place, isError } of results) {
@@ -340,10 +344,10 @@ export function findOutdatedMemoryFiles(
 /**
  * Default name of the tool with which the model reads earlier content. A host with its own tool of this name sets another name.
  */
-export const HISTORY_TOOL_NAME = 'history'
+export const DEFAULT_HISTORY_TOOL_NAME = 'history'
 
 /** Ways in which the model can read content that was removed from its context. List only ways that really work. */
-export interface RetrievalPaths {
+export interface RetrievalMethods {
   /** Name under which the history tool is offered to the model; null if it is not offered. */
   readonly historyTool: string | null
   /** Path of a file with the whole conversation that the model can read; null if there is none. */
@@ -351,13 +355,13 @@ export interface RetrievalPaths {
 }
 
 /** The model has no way to read removed content. */
-export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
+export const NO_RETRIEVAL: RetrievalMethods = { historyTool: null, transcript: null }
 
 /**
  * Returns the second line of a placeholder: how the model can read the text, or that it cannot. `id` names a record, a
  * tool call or a blob.
  */
-export function formatRetrievalHint(id: string, paths: RetrievalPaths): string {
+export function formatRetrievalHint(id: string, paths: RetrievalMethods): string {
   if (paths.historyTool !== null)
     return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
   return paths.transcript === null ? NOT_READABLE : `To read it, look for ${id} in ${paths.transcript}.`
@@ -366,7 +370,7 @@ export function formatRetrievalHint(id: string, paths: RetrievalPaths): string {
 const NOT_READABLE = 'It cannot be read back here. If you need it, obtain it again.'
 
 /** Creates the placeholder that replaces a cleared tool result. */
-export function createResultPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
+export function createResultPlaceholder(toolUseId: string, paths: RetrievalMethods): ToolResultBlock {
   const content = `${CLEARED_RESULT_TEXT}\n${formatRetrievalHint(toolUseId, paths)}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }
 }

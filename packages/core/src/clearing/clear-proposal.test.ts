@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { NO_SWITCHES, type Switches } from '../policy/switches.ts'
-import { canPayOff, countPayingCalls, findInvalidatedThinking, priceRewrite } from './clear-proposal.ts'
+import {
+  canPayOff,
+  estimateBenefitingCalls,
+  findInvalidatedThinking,
+  priceRewrite,
+} from './clear-proposal.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, writeShort: 1.25, writeLong: 2, output: 5 })
 
@@ -96,7 +101,7 @@ describe('the calls in which a clearing can pay for itself', () => {
   const count = (growthPerCall: number | null, set: Switches['set'] = []): number => {
     const window = { window: 200_000, maxOutput: 64_000 }
     const scaled = scalePolicy(POLICY, window, { ...NO_SWITCHES, set })
-    return countPayingCalls(situation.question({ cache: warm(), growthPerCall, scaled }), 50_000)
+    return estimateBenefitingCalls(situation.question({ cache: warm(), growthPerCall, scaled }), 50_000)
   }
 
   it('end with the cache or with the next compaction, which replaces what was written again', () => {

@@ -8,7 +8,7 @@ import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { ClearMode, MicrocompactMetadata } from '../log/record.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
-import type { ScaledPolicy } from '../policy/scale-policy.ts'
+import type { ScaledLimits } from '../policy/scale-policy.ts'
 import {
   type ClearCandidate,
   type ClearProposal,
@@ -18,23 +18,23 @@ import {
   findFirstClearedPart,
   findOutdatedMemoryFiles,
   formatRetrievalHint,
-  type RetrievalPaths,
+  type RetrievalMethods,
   toClearSelection,
 } from './clear-candidates.ts'
-import type { MemoryFile, ToolResultIndex } from './tool-result-index.ts'
+import type { AttachedMemoryFile, ToolResultIndex } from './tool-result-index.ts'
 
 /** Input of a clearing proposal: the tool result index, the policy and profile, and the state of the cache. */
-export interface ClearInput {
+export interface ClearProposalInput {
   readonly register: ToolResultIndex
   readonly policy: Policy
   /** Thresholds and budgets of `policy`, computed for the model's context window. */
-  readonly scaled: ScaledPolicy
+  readonly scaled: ScaledLimits
   readonly profile: ProviderProfile
   /** uuids of pinned records, which are never cleared. */
   readonly pins: readonly string[]
   readonly cache: CacheTemperature
   readonly prices: CachePrices
-  readonly retrieval: RetrievalPaths
+  readonly retrieval: RetrievalMethods
   /** Tokens of the next API request. `expected`: best estimate, used in reports. `high`: upper bound, used in decisions. */
   readonly context: { readonly expected: number; readonly high: number }
   /** Factor that corrects token estimates in this session: actual tokens divided by estimated tokens. */
@@ -56,7 +56,7 @@ export interface ClearInput {
  * Returns how many of the files used last keep their newest read and change, and within how many estimated tokens: as
  * many as a compaction has for the files that it attaches again. No files if the user asked for the clearing.
  */
-export function computeKeptFilesLimit({ policy, scaled, scale, target }: ClearInput): {
+export function computeKeptFilesLimit({ policy, scaled, scale, target }: ClearProposalInput): {
   readonly count: number
   readonly tokens: number
 } {
@@ -88,7 +88,7 @@ interface ClearModeSelection {
  * Checks whether to clear even if it does not pay for itself: the context is above the auto-compact threshold, or the
  * user asked for the clearing.
  */
-export function mustClearAtAnyCost({ scaled, context, target }: ClearInput): boolean {
+export function mustClearAtAnyCost({ scaled, context, target }: ClearProposalInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
 }
 
@@ -97,7 +97,7 @@ export function mustClearAtAnyCost({ scaled, context, target }: ClearInput): boo
  * would become invalid, or if the clearing neither is needed nor pays for itself.
  */
 export function buildClearProposal(
-  question: ClearInput,
+  question: ClearProposalInput,
   choice: ClearModeSelection,
 ): ProposalOutcome<ClearProposal> {
   const { register, scale, policy, pins } = question
@@ -141,7 +141,7 @@ export function buildClearProposal(
  * Checks whether the clearing may also change what stands in front of the first cleared result. If not, stale memory files in
  * front of it stay: without them, more of a warm cache would be written again and bound thinking would become invalid.
  */
-function isEarlierChangeFree({ cache, profile }: ClearInput): boolean {
+function isEarlierChangeFree({ cache, profile }: ClearProposalInput): boolean {
   return !cache.isWarm && profile.thinking.binding !== 'prefix'
 }
 
@@ -157,8 +157,8 @@ interface ClearedContent {
 }
 
 function toMetadata(
-  { retrieval, target, context }: ClearInput,
-  cleared: ClearedContent & { readonly way: ClearMode; readonly memories: readonly MemoryFile[] },
+  { retrieval, target, context }: ClearProposalInput,
+  cleared: ClearedContent & { readonly way: ClearMode; readonly memories: readonly AttachedMemoryFile[] },
 ): MicrocompactMetadata {
   const { way, chosen, memories, thinking, saved } = cleared
   const ids = chosen.results.map(({ call }) => call.id)
@@ -182,20 +182,20 @@ function describeProposal(
 ): string {
   const { because, chosen, thinking, saved, price } = cleared
   const parts = [
-    chosen.results.length > 0 ? pluralize(chosen.results.length, 'old result') : '',
-    chosen.inputs.length > 0 ? pluralize(chosen.inputs.length, 'large input') : '',
-    thinking.length > 0 ? `the thinking of ${pluralize(thinking.length, 'response')}` : '',
+    chosen.results.length > 0 ? formatCountedNoun(chosen.results.length, 'old result') : '',
+    chosen.inputs.length > 0 ? formatCountedNoun(chosen.inputs.length, 'large input') : '',
+    thinking.length > 0 ? `the thinking of ${formatCountedNoun(thinking.length, 'response')}` : '',
   ].filter((part) => part !== '')
   const { rewritten, breakEvenCalls } = price
   const paid =
     rewritten === 0
       ? 'nothing is written again'
-      : `${formatCount(rewritten)} tokens are written again${breakEvenCalls === null ? '' : `, paid back in ${pluralize(Math.ceil(breakEvenCalls), 'call')}`}`
+      : `${formatCount(rewritten)} tokens are written again${breakEvenCalls === null ? '' : `, paid back in ${formatCountedNoun(Math.ceil(breakEvenCalls), 'call')}`}`
   return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
 }
 
 /** Returns the count followed by the noun, with an s unless the count is 1: "3 calls". */
-export function pluralize(count: number, noun: string): string {
+export function formatCountedNoun(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
@@ -228,22 +228,26 @@ interface ChangePrice extends RewritePrice {
  * Computes the cost of a clearing. It is zero if the cache has expired, because the whole request must then be written
  * in any case.
  */
-function priceChange({ cache, prices }: ClearInput, change: FirstToolChange, freed: number): ChangePrice {
+function priceChange(
+  { cache, prices }: ClearProposalInput,
+  change: FirstToolChange,
+  freed: number,
+): ChangePrice {
   if (!cache.isWarm) return { rewritten: 0, breakEvenCalls: 0, cost: 0, isAssumed: false }
-  const rewritten = Math.max(0, Math.round(cache.tokensBehind(change)) - freed)
+  const rewritten = Math.max(0, Math.round(cache.countTokensToRewrite(change)) - freed)
   return { rewritten, ...priceRewrite(freed, rewritten, prices) }
 }
 
 /** Explains why a clearing would not pay for itself. Returns null if it would, or if it is made regardless of cost. */
 function explainLoss(
-  question: ClearInput,
+  question: ClearProposalInput,
   choice: ClearModeSelection,
   price: ChangePrice & { readonly freed: number },
 ): string | null {
   const { policy, cache } = question
   const { breakEvenCalls, rewritten, isAssumed } = price
   if (!policy.clear.priceGate || choice.isNeeded || !cache.isWarm) return null
-  const expected = countPayingCalls(question, price.freed)
+  const expected = estimateBenefitingCalls(question, price.freed)
   if (canPayOff(price, expected)) return null
   const calls =
     breakEvenCalls === null ? 'never' : `only after ${formatCount(Math.ceil(breakEvenCalls))} calls`
@@ -278,8 +282,8 @@ function countBreakEvenCalls(freed: number, rewritten: number, inReads: number):
  * that comes first, until the context has grown to the auto-compact threshold. The compaction there replaces what the
  * clearing had written to the cache.
  */
-export function countPayingCalls(
-  { cache, scaled, context, growthPerCall = null }: ClearInput,
+export function estimateBenefitingCalls(
+  { cache, scaled, context, growthPerCall = null }: ClearProposalInput,
   freed: number,
 ): number {
   const compacts = scaled.known && scaled.lines.limit === scaled.lines.autoCompact
@@ -296,7 +300,7 @@ export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: numbe
 // Some providers accept a thinking block only if everything before it is unchanged, so a clearing invalidates all
 // later thinking. Depending on policy, the invalid thinking is removed too, or left for the provider to drop.
 
-type BoundInput = Pick<ClearInput, 'register' | 'profile' | 'thinkingMode'>
+type BoundInput = Pick<ClearProposalInput, 'register' | 'profile' | 'thinkingMode'>
 
 type BoundResult =
   | { readonly ok: true; readonly responses: readonly string[]; readonly tokens: number }

@@ -7,11 +7,11 @@ import { scalePolicy } from '../policy/scale-policy.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
 import { mustClearAtAnyCost } from './clear-proposal.ts'
 import {
+  type ClearingDecisionInput,
   type ClearModeInput,
   chooseClearMode,
   explainNotIdle,
-  isAboveWarningLine,
-  type ProposeClearingInput,
+  isBudgetClearingDue,
   proposeBudgetClearing,
   proposeIdleClearing,
 } from './propose-clearing.ts'
@@ -127,7 +127,7 @@ describe('idle', () => {
 
 const STUB = 24
 
-function cleared(question: ProposeClearingInput): readonly string[] | null {
+function cleared(question: ClearingDecisionInput): readonly string[] | null {
   return proposeBudgetClearing(question).proposal?.metadata.compactedToolIds ?? null
 }
 
@@ -187,7 +187,7 @@ describe('budget', () => {
     const situation = new Situation()
     const all = situation.reads(8, 10_000)
     situation.say()
-    const cache = warm({ tokensBehind: () => 1_000_000 })
+    const cache = warm({ countTokensToRewrite: () => 1_000_000 })
     const question = situation.question({ target: 50_000, cache, context: { expected: 9, high: 9 } })
     const { proposal } = proposeBudgetClearing(question)
     expect(proposal?.metadata).toMatchObject({ trigger: 'manual', compactedToolIds: all.slice(0, 3) })
@@ -325,7 +325,7 @@ describe('budget', () => {
     [167_000, true, true],
   ])('at %i tokens: over budget %s, needed %s', (high, over, needed) => {
     const question = new Situation().question({ context: { expected: 0, high } })
-    expect([isAboveWarningLine(question), mustClearAtAnyCost(question)]).toEqual([over, needed])
+    expect([isBudgetClearingDue(question), mustClearAtAnyCost(question)]).toEqual([over, needed])
   })
 
   it('scales with the window', () => {
@@ -366,12 +366,12 @@ describe('price gate of a clearing', () => {
     [23, false],
   ])('with %i calls expected and 2 tokens to write again for each freed: %s', (expectedCalls, clears) => {
     // 11.5 × 2 = 23 calls: it must have paid before they are over.
-    const cache = warm({ expectedCalls, tokensBehind: () => 3 * freed })
+    const cache = warm({ expectedCalls, countTokensToRewrite: () => 3 * freed })
     expect(cleared(situation.question({ cache })) !== null).toBe(clears)
   })
 
   it('does not count where the cache is cold, the line is reached, or policy has it off', () => {
-    const cache = warm({ tokensBehind: () => 100 * freed })
+    const cache = warm({ countTokensToRewrite: () => 100 * freed })
     expect(cleared(situation.question({ cache }))).toBeNull()
     expect(cleared(situation.question({ cache: { ...cache, isWarm: false } }))).toHaveLength(6)
     expect(cleared(situation.question({ cache, context: { expected: 0, high: 167_000 } }))).toHaveLength(6)
@@ -382,12 +382,12 @@ describe('price gate of a clearing', () => {
   })
 
   it('is told in words and figures', () => {
-    const cache = warm({ tokensBehind: () => 10 * freed })
+    const cache = warm({ countTokensToRewrite: () => 10 * freed })
     expect(proposeBudgetClearing(situation.question({ cache })).why).toBe(
       '150,000 of 167,000 tokens are in use, above the warning line, but the 538,704 tokens behind would be written to the cache again, which pays only after 104 calls and some 27 are expected',
     )
     const { proposal } = proposeBudgetClearing(
-      situation.question({ cache: warm({ tokensBehind: () => 2 * freed }) }),
+      situation.question({ cache: warm({ countTokensToRewrite: () => 2 * freed }) }),
     )
     expect(proposal).toMatchObject({ rewrittenTokens: freed, breakEvenCalls: 11.5 })
     expect(proposal?.cost).toBeCloseTo((freed * 11.5) / 1_000_000)

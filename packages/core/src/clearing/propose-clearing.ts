@@ -5,8 +5,8 @@
 
 import { formatCount, formatDuration } from '../cost/prices.ts'
 import type { ClearMode } from '../log/record.ts'
-import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
-import { proposeClearingInCache } from './cached-clearing.ts'
+import { findFeatureStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
+import { proposeCacheDeletion } from './cached-clearing.ts'
 import {
   type ClearCandidate,
   type ClearProposal,
@@ -18,7 +18,7 @@ import {
 } from './clear-candidates.ts'
 import {
   buildClearProposal,
-  type ClearInput,
+  type ClearProposalInput,
   computeKeptFilesLimit,
   mustClearAtAnyCost,
   type ProposalOutcome,
@@ -26,7 +26,7 @@ import {
 import { type ProviderEditPlan, type ProviderEditsInput, planProviderEdits } from './provider-clearing.ts'
 
 /** What the choice of a clearing mode depends on. */
-export interface ClearModeInput extends ClearInput {
+export interface ClearModeInput extends ClearProposalInput {
   /** Switches of the session, which can turn clearing off whatever the policy says. */
   readonly switches?: Switches
   /** True if thinking is enabled in the API request. */
@@ -36,7 +36,7 @@ export interface ClearModeInput extends ClearInput {
 }
 
 /** What a clearing, by the engine or by the provider, is decided from. */
-export interface ProposeClearingInput
+export interface ClearingDecisionInput
   extends ClearModeInput,
     Pick<ProviderEditsInput, 'tools' | 'lastEdits' | 'canStart'> {}
 
@@ -53,11 +53,11 @@ export interface ClearingDecision {
 const PROPOSE_BY_MODE = {
   idle: proposeIdleClearing,
   budget: proposeBudgetClearing,
-  cached: proposeClearingInCache,
+  cached: proposeCacheDeletion,
 }
 
 /** Chooses the clearing mode, and proposes what it would clear. Changes nothing. */
-export function proposeClearing(question: ProposeClearingInput): ClearingDecision {
+export function decideClearing(question: ClearingDecisionInput): ClearingDecision {
   const { way, why } = chooseClearMode(question)
   if (way === null) return { way, proposal: null, native: null, why }
   if (way === 'native') return { way, proposal: null, native: planProviderEdits(question), why }
@@ -67,7 +67,7 @@ export function proposeClearing(question: ProposeClearingInput): ClearingDecisio
 /** Returns the clearing mode to use now, null for none, and the reason for the choice. */
 export function chooseClearMode(question: ClearModeInput): Pick<ClearingDecision, 'way' | 'why'> {
   const { policy, profile, cache, target, switches = NO_SWITCHES } = question
-  const state = findMechanismStates(policy, switches).clear
+  const state = findFeatureStates(policy, switches).clear
   if (!state.on) return { way: null, why: `clearing is switched off by ${state.because}` }
   if (target !== undefined) return { way: 'budget', why: REQUESTED }
   const has = (way: ClearMode): boolean => policy.clear.ways.includes(way)
@@ -81,7 +81,7 @@ export function chooseClearMode(question: ClearModeInput): Pick<ClearingDecision
   const busy = has('idle') ? explainNotIdle(question) : null
   if (has('idle') && busy === null) return { way: 'idle', why: 'the cache has expired' }
   if (!has('budget')) return { way: null, why: busy ?? 'the policy allows no way that could act' }
-  if (isAboveWarningLine(question)) return { way: 'budget', why: 'usage is above the warning line' }
+  if (isBudgetClearingDue(question)) return { way: 'budget', why: 'usage is above the warning line' }
   const fill = question.scaled.known ? 'usage is below the warning line' : 'the window is not known'
   return { way: null, why: busy === null ? fill : `${busy}, and ${fill}` }
 }
@@ -119,7 +119,7 @@ function hasClientMode({ clear: { ways } }: ClearModeInput['policy']): boolean {
 // results are cleared.
 
 /** Explains why the session is not idle: the pause is too short, or the cache is still warm. Returns null if it is idle. */
-export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | null {
+export function explainNotIdle({ idleMs, cache, policy }: ClearProposalInput): string | null {
   const { afterMinutes } = policy.clear.idle
   const after = afterMinutes === 'ttl' ? cache.ttlMs : afterMinutes * 60_000
   if (idleMs === null) return 'there is no response yet'
@@ -129,19 +129,19 @@ export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | 
 }
 
 /** Proposes to clear all but the newest results. Declines if that would free less than the policy's minimum. */
-export function proposeIdleClearing(question: ClearInput): ProposalOutcome<ClearProposal> {
+export function proposeIdleClearing(question: ClearProposalInput): ProposalOutcome<ClearProposal> {
   const { register, policy, scaled, scale } = question
   const minimum = scaled.budgets.clear.idleMinimumFreed
   const because = `the newest response is ${formatDuration(question.idleMs ?? 0)} old and the cache has expired`
   if (register.clearable.tokens * scale < minimum) {
     return { proposal: null, why: `${because}, but too little is there to clear` }
   }
-  const candidates = findOldResults(question, policy.clear.idle.keep)
+  const candidates = findOldCandidates(question, policy.clear.idle.keep)
   return buildClearProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
 }
 
 /** Returns the candidates for a clearing by the engine, oldest first, without the `keep` newest results. */
-export function findOldResults(question: ClearInput, keep: number): readonly ClearCandidate[] {
+export function findOldCandidates(question: ClearProposalInput, keep: number): readonly ClearCandidate[] {
   const { register, pins, retrieval } = question
   return findClearCandidates({
     register,
@@ -157,12 +157,12 @@ export function findOldResults(question: ClearInput, keep: number): readonly Cle
 // turns.
 
 /** Checks whether the context is above the warning threshold. Always true if the user asked for a clearing. */
-export function isAboveWarningLine({ scaled, context, target }: ClearInput): boolean {
+export function isBudgetClearingDue({ scaled, context, target }: ClearProposalInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.warning)
 }
 
 /** Proposes to clear results until those left fit the target. Declines if too little would be freed, or it would not pay. */
-export function proposeBudgetClearing(question: ClearInput): ProposalOutcome<ClearProposal> {
+export function proposeBudgetClearing(question: ClearProposalInput): ProposalOutcome<ClearProposal> {
   const { policy, context, scaled, target } = question
   const line = scaled.known ? ` of ${formatCount(scaled.lines.limit)}` : ''
   const because =
@@ -172,7 +172,7 @@ export function proposeBudgetClearing(question: ClearInput): ProposalOutcome<Cle
   const refusal = explainTooLittle(question)
   if (refusal !== null) return { proposal: null, why: `${because}, but ${refusal}` }
   const candidates = orderCandidates(
-    findOldResults(question, policy.clear.budget.keep),
+    findOldCandidates(question, policy.clear.budget.keep),
     policy.clear.supersededFirst,
   )
   return buildClearProposal(question, {
@@ -185,7 +185,7 @@ export function proposeBudgetClearing(question: ClearInput): ProposalOutcome<Cle
 }
 
 /** Explains why too few tokens can be freed, judged by totals before any result is selected; null if enough can be. */
-function explainTooLittle(question: ClearInput): string | null {
+function explainTooLittle(question: ClearProposalInput): string | null {
   const { register, scale, scaled } = question
   const total = register.clearable.tokens * scale
   const minimum = scaled.budgets.clear.minimumFreed
@@ -204,7 +204,7 @@ function explainTooLittle(question: ClearInput): string | null {
 /** Takes candidates in order until the clearable tokens that remain in the context are within the target. */
 function takeUntilTarget(
   candidates: readonly ClearCandidate[],
-  question: ClearInput,
+  question: ClearProposalInput,
 ): readonly ClearCandidate[] {
   const { register, scale, scaled } = question
   const target = (question.target ?? scaled.budgets.clear.target) / scale

@@ -82,9 +82,9 @@ describe('native', () => {
     situation.reads(6, 10_000)
     situation.say()
     const low = { context: { expected: 100_000, high: 100_000 } }
-    const dear = { cache: warm({ tokensBehind: () => 1_000_000 }) }
+    const dear = { cache: warm({ countTokensToRewrite: () => 1_000_000 }) }
     // It pays after 12 calls, but a compaction follows after 8.
-    const soon = { cache: warm({ tokensBehind: () => 120_000 }), growthPerCall: 10_000 }
+    const soon = { cache: warm({ countTokensToRewrite: () => 120_000 }), growthPerCall: 10_000 }
     expect([low, dear, soon].map((changes) => edits(situation, changes).firstKeptCall)).toEqual([
       all[4],
       all[4],
@@ -104,7 +104,7 @@ describe('native', () => {
       const seen: unknown[] = []
       edits(situation, {
         cache: warm({
-          tokensBehind(change) {
+          countTokensToRewrite(change) {
             seen.push(change.part)
             return 0
           },

@@ -6,24 +6,28 @@
  */
 
 import type { FirstToolChange } from '../cache/cache-model.ts'
-import type { ReportedEdits, RequestedClearing } from '../cache/cache-monitor.ts'
+import type { ReportedContextEdits, RequestedClearing } from '../cache/cache-monitor.ts'
 import { formatCount } from '../cost/prices.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { AppliedEdits, ClearResultsEdit, ProviderEdit } from '../policy/provider-spelling.ts'
+import type {
+  AppliedContextEdits,
+  ClearResultsEdit,
+  ProviderContextEdit,
+} from '../policy/provider-spelling.ts'
 import { type ClearProposal, findClearedContent } from './clear-candidates.ts'
 import {
-  type ClearInput,
+  type ClearProposalInput,
   canPayOff,
-  countPayingCalls,
+  estimateBenefitingCalls,
+  formatCountedNoun,
   mustClearAtAnyCost,
-  pluralize,
   priceRewrite,
   type RewritePrice,
 } from './clear-proposal.ts'
-import { findToolResult, type ToolCall, type ToolResultIndex } from './tool-result-index.ts'
+import { findToolResult, type IndexedToolCall, type ToolResultIndex } from './tool-result-index.ts'
 
 /** What the context edits of an API request depend on. */
-export interface ProviderEditsInput extends ClearInput {
+export interface ProviderEditsInput extends ClearProposalInput {
   /** Names of the tools that the API request declares. */
   readonly tools: readonly string[]
   /** True if thinking is enabled in the API request. */
@@ -37,7 +41,7 @@ export interface ProviderEditsInput extends ClearInput {
 /** What an API request asks the provider to clear, and what that is expected to save and cost. */
 export interface ProviderEditPlan {
   /** Context edits in the order that providers require: thinking first. */
-  readonly edits: readonly ProviderEdit[]
+  readonly edits: readonly ProviderContextEdit[]
   /** Id of the first tool call whose result is not cleared; null if there is none. */
   readonly firstKeptCall: string | null
   /** Number of newest turns whose thinking is not cleared; null if no thinking is cleared. */
@@ -50,7 +54,7 @@ export interface ProviderEditPlan {
 export function planProviderEdits(question: ProviderEditsInput): ProviderEditPlan {
   const { register, profile, thinks } = question
   const { clearThinking, clearToolUses } = profile.contextEdits
-  const edits: ProviderEdit[] = []
+  const edits: ProviderContextEdit[] = []
   let keptThinkingTurns: number | null = null
   if (thinks && clearThinking !== null) {
     keptThinkingTurns = countKeptTurns(question)
@@ -77,7 +81,7 @@ function createResultsEdit(question: ProviderEditsInput, cut: number): ClearResu
 }
 
 /** Returns the tokens of context from which the provider clears. */
-function readTrigger({ scaled, policy }: ClearInput): number {
+function readTrigger({ scaled, policy }: ClearProposalInput): number {
   return scaled.known ? scaled.nativeTrigger : policy.clear.native.triggerTokens
 }
 
@@ -131,7 +135,7 @@ function findHeldCut({ register, lastEdits }: ProviderEditsInput): number | null
  * Checks whether clearing further results frees enough tokens and pays for itself. Above the auto-compact threshold
  * only the freed tokens matter.
  */
-function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
+function isWorth(question: ClearProposalInput, price: ProviderEditPrice): boolean {
   const { register, scaled, scale, cache, policy } = question
   const least = scaled.budgets.clear.nativeClearAtLeast
   if (price.freedTokens < least) return false
@@ -139,7 +143,7 @@ function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
   // After a clearing, wait until as many new tokens can be cleared as policy requires of one clearing.
   if (register.native !== null && register.clearableSinceLast.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true
-  return canPayOff(price, countPayingCalls(question, price.freedTokens))
+  return canPayOff(price, estimateBenefitingCalls(question, price.freedTokens))
 }
 
 /**
@@ -147,7 +151,7 @@ function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
  * as rewritten, because the whole request must be written in any case.
  */
 function priceCut(
-  { register, scale, cache, prices, policy: { clear } }: ClearInput,
+  { register, scale, cache, prices, policy: { clear } }: ClearProposalInput,
   from: number,
   to: number,
 ): ProviderEditPrice {
@@ -161,7 +165,9 @@ function priceCut(
     input === undefined
       ? { toolUseId: cleared[0]?.id ?? '', part: 'result' }
       : { toolUseId: input.id, part: 'call' }
-  const rewrittenTokens = cache.isWarm ? Math.max(0, Math.round(cache.tokensBehind(change)) - freedTokens) : 0
+  const rewrittenTokens = cache.isWarm
+    ? Math.max(0, Math.round(cache.countTokensToRewrite(change)) - freedTokens)
+    : 0
   return { freedTokens, rewrittenTokens, ...priceRewrite(freedTokens, rewrittenTokens, prices) }
 }
 
@@ -169,7 +175,7 @@ function priceCut(
  * Returns the index of the first tool call to keep, so that the newest results fit the token budget. At least the
  * policy's minimum number of calls is kept.
  */
-function findBudgetCut({ register, policy, scaled, scale }: ClearInput): number {
+function findBudgetCut({ register, policy, scaled, scale }: ClearProposalInput): number {
   const { calls } = register
   const room = scaled.budgets.clear.nativeKeep / scale
   let [cut, used] = [calls.length, 0]
@@ -185,10 +191,10 @@ function findBudgetCut({ register, policy, scaled, scale }: ClearInput): number 
  * Returns the index of the first tool call that must be kept: its result is pinned or the model has not seen it yet.
  * The provider can clear only results before that call.
  */
-function findProtectedCut({ register, pins }: ClearInput): number {
+function findProtectedCut({ register, pins }: ClearProposalInput): number {
   if (pins.length === 0) return register.firstOpenCall
   const pinned = new Set(pins)
-  const isPinned = ({ id, uuid }: ToolCall): boolean =>
+  const isPinned = ({ id, uuid }: IndexedToolCall): boolean =>
     pinned.has(uuid) || pinned.has(findToolResult(register, id)?.uuid ?? '')
   const first = register.calls
     .toArray(0, register.firstOpenCall)
@@ -210,7 +216,7 @@ function keepReferred(register: ToolResultIndex, cut: number): number {
   return first
 }
 
-function countTokens(register: ToolResultIndex, call: ToolCall | undefined): number {
+function countTokens(register: ToolResultIndex, call: IndexedToolCall | undefined): number {
   return call === undefined ? 0 : (findToolResult(register, call.id)?.tokens ?? 0)
 }
 
@@ -225,12 +231,12 @@ export function readReportedEdits(
   response: Parameters<ProviderProfile['spelling']['readEdits']>[0],
   profile: ProviderProfile,
   register?: ToolResultIndex,
-): ReportedEdits | null {
+): ReportedContextEdits | null {
   const applied = profile.spelling.readEdits(response, profile)
   return applied === null ? null : { ...applied, ...findNextCleared(register) }
 }
 
-function findNextCleared(register: ToolResultIndex | undefined): Pick<ReportedEdits, 'firstCleared'> {
+function findNextCleared(register: ToolResultIndex | undefined): Pick<ReportedContextEdits, 'firstCleared'> {
   const next = register?.calls.toArray(register.native?.cut ?? 0).find(({ isClearable }) => isClearable)
   return next === undefined ? {} : { firstCleared: next.id }
 }
@@ -258,9 +264,9 @@ export function findRequestedClearing(
  * is left to decide); null if there is nothing new. `applied`: the edits that the response reports.
  */
 export function findAppliedClearing(
-  question: Pick<ClearInput, 'register' | 'context'>,
+  question: Pick<ClearProposalInput, 'register' | 'context'>,
   sent: ProviderEditPlan,
-  applied: Omit<AppliedEdits, 'text'> | null,
+  applied: Omit<AppliedContextEdits, 'text'> | null,
 ): ClearProposal | null {
   if (applied === null) return null
   const { register, context } = question
@@ -293,7 +299,7 @@ export function findAppliedClearing(
     rewrittenTokens: price?.rewrittenTokens ?? 0,
     cost: price?.cost ?? null,
     breakEvenCalls: price?.breakEvenCalls ?? null,
-    why: `the provider cleared ${pluralize(ids.length, 'old result')} by itself, ${formatCount(freed)} tokens more than before${foreseen}`,
+    why: `the provider cleared ${formatCountedNoun(ids.length, 'old result')} by itself, ${formatCount(freed)} tokens more than before${foreseen}`,
     firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
     released: findClearedContent(register, { results, inputs: [] }, []),
   }

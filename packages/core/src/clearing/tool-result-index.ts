@@ -6,7 +6,7 @@
 import type { ContextEntry } from '../context/context-entry.ts'
 import { isAskingTool } from '../facts/question-answers.ts'
 import { isTodoOrPlanTool } from '../facts/todo-list.ts'
-import type { LargeInput, ToolCallFacts } from '../facts/tool-calls.ts'
+import type { LargeInputField, ToolCallFacts } from '../facts/tool-calls.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { ClearPolicy } from '../policy/clear-policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -16,19 +16,19 @@ export interface ToolResultIndex {
   readonly rules: ToolResultRules
   /** The context entries that the index covers. */
   readonly entries: AppendList<ContextEntry>
-  readonly calls: AppendList<ToolCall>
+  readonly calls: AppendList<IndexedToolCall>
   /**
    * Both map a tool call id to a position. `callPlaces`: index of the call in `calls`. `resultPlaces`: index of its
    * result in `results`.
    */
   readonly callPlaces: PersistentMap<number>
-  readonly results: AppendList<ToolResult>
+  readonly results: AppendList<IndexedToolResult>
   readonly resultPlaces: PersistentMap<number>
   /** Index in `results` of the first clearable result that has not been cleared; null if there is none. */
   readonly firstClearableResult: number | null
   /** Responses in the order in which they began. */
   readonly responses: AppendList<{ readonly id: string; readonly place: number }>
-  readonly supersession: Supersession
+  readonly supersession: SupersessionIndex
   /**
    * By file path: id of the newest tool call that shows the complete file. A later result that only says "unchanged"
    * refers to that call.
@@ -36,7 +36,7 @@ export interface ToolResultIndex {
   readonly newestReadByPath: PersistentMap<string>
   /** By tool call id: ids of later calls whose result only says "unchanged" since the result of that call. */
   readonly referringCalls: PersistentMap<readonly string[]>
-  readonly memories: AppendList<MemoryFile>
+  readonly memories: AppendList<AttachedMemoryFile>
   /** Deletions from the provider's cache that every API request still has to repeat. */
   readonly deletions: readonly CacheDeletion[]
   /**
@@ -90,7 +90,7 @@ interface ResultTally {
 export const EMPTY_RESULT_TALLY: ResultTally = { count: 0, tokens: 0 }
 
 /** Creates the index of an empty context. */
-export function createToolResultIndex(rules: ToolResultRules): ToolResultIndex {
+export function createEmptyToolResultIndex(rules: ToolResultRules): ToolResultIndex {
   return {
     rules,
     entries: AppendList.of(),
@@ -124,7 +124,7 @@ export function createToolResultIndex(rules: ToolResultRules): ToolResultIndex {
 export function findToolResult(
   { results, resultPlaces }: ToolResultIndex,
   id: string,
-): ToolResult | undefined {
+): IndexedToolResult | undefined {
   const place = resultPlaces.get(id)
   return place === undefined ? undefined : results.at(place)
 }
@@ -135,12 +135,12 @@ export function countResultTokens(register: ToolResultIndex, ids: readonly strin
 }
 
 /** Counts the estimated tokens of a tool result and of the large inputs of its call. Cleared parts count as 0. */
-export function countShownTokens({ tokens, isCleared, call }: ToolResult): number {
+export function countShownTokens({ tokens, isCleared, call }: IndexedToolResult): number {
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
 
 /** Returns number and tokens of the results of these calls that are clearable and not yet cleared, with their large inputs. */
-export function tallyResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
+export function tallyClearableResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
   return ids.reduce((sum, id) => {
     const result = findToolResult(register, id)
     const tokens = result?.call.isClearable === true ? countShownTokens(result) : 0
@@ -157,7 +157,7 @@ export function addResultTally(tally: ResultTally, added: ResultTally, sign: 1 |
 type CallTarget = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 
 /** A tool call of the context, as the index keeps it. */
-export interface ToolCall extends CallTarget {
+export interface IndexedToolCall extends CallTarget {
   readonly id: string
   readonly tool: string
   /** `uuid`: uuid of the log record that contains the tool call. `place`: index of its entry in the context. */
@@ -169,12 +169,12 @@ export interface ToolCall extends CallTarget {
   /** Tool name and input as text, to recognise a repeated tool call; empty if the tool is not clearable. */
   readonly repeatKey: string
   /** Large texts in the input of a tool that writes files, without those already cleared. */
-  readonly inputs: readonly LargeInput[]
+  readonly inputs: readonly LargeInputField[]
 }
 
 /** The result of a tool call, as the index keeps it. */
-export interface ToolResult {
-  readonly call: ToolCall
+export interface IndexedToolResult {
+  readonly call: IndexedToolCall
   /** `uuid`: uuid of the log record that contains the tool result. `place`: index of its entry in the context. */
   readonly uuid: string
   readonly place: number
@@ -192,7 +192,7 @@ export interface ToolResult {
 }
 
 /** A memory file that is attached in the context (attachment type `nested_memory`). */
-export interface MemoryFile {
+export interface AttachedMemoryFile {
   readonly path: string
   readonly uuid: string
   readonly place: number
@@ -216,7 +216,7 @@ interface CacheDeletion {
  * Tool results that a later tool call made obsolete: a file read again or overwritten, a command repeated, or a failed
  * call that later succeeded.
  */
-export interface Supersession {
+export interface SupersessionIndex {
   /** Why the results of tool calls are obsolete, by tool call id. */
   readonly superseded: PersistentMap<SupersedeReason>
   /**
@@ -230,8 +230,8 @@ export interface Supersession {
 export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
 
 /** What the index keeps of a call with its result, to find out which earlier results it makes obsolete. */
-export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
-  Pick<ToolResult, 'isError' | 'isComplete'>
+export type AnsweredCall = Pick<IndexedToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
+  Pick<IndexedToolResult, 'isError' | 'isComplete'>
 
 /**
  * Rules for classifying tool calls and results. Create them once per session, because the index stores classifications
@@ -251,7 +251,7 @@ interface IndexRulesOptions {
   readonly policy: ClearPolicy
   /** A tool input with at least this many tokens counts as large. The number depends on the context window. */
   readonly largeInput: number
-  readonly host?: HostTools
+  readonly host?: HostClearingRules
 }
 
 /** Returns the rules for one policy, host and context window. */
@@ -266,7 +266,7 @@ export function createToolResultRules(question: IndexRulesOptions): ToolResultRu
 }
 
 /** Facts about the host's own tools, in addition to the policy's list. */
-export interface HostTools {
+export interface HostClearingRules {
   /** Names of tools whose results can be obtained again by repeating the call. */
   readonly clearable?: readonly string[]
   /** Names of MCP tools whose annotations say that they only read; a function if the names become known later. */
@@ -299,7 +299,10 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
  * Returns a function that checks whether the results of a tool may be cleared. It remembers its answer for each name,
  * unless the host was asked and said no: the host may learn about the tool later.
  */
-export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
+export function createClearableCheck(
+  policy: ClearPolicy,
+  host: HostClearingRules = {},
+): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
   const { readOnly = [] } = host
   const named = new Set(typeof readOnly === 'function' ? [] : readOnly)

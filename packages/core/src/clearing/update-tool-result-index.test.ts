@@ -3,11 +3,11 @@ import { Situation, text } from '../../test/clear/situation.ts'
 import {
   createResultPlaceholder,
   findClearCandidates,
-  findFirstClearableId,
+  findFirstClearableCallId,
   NO_RETRIEVAL,
 } from './clear-candidates.ts'
 import { proposeBudgetClearing } from './propose-clearing.ts'
-import { createToolResultIndex } from './tool-result-index.ts'
+import { createEmptyToolResultIndex } from './tool-result-index.ts'
 import { updateToolResultIndex } from './update-tool-result-index.ts'
 
 describe('the register', () => {
@@ -124,10 +124,10 @@ describe('the register', () => {
     const [first, second] = situation.reads(2, 100)
     const uuid = situation.register.results.at(1)?.uuid ?? ''
     expect([
-      findFirstClearableId(situation.register, []),
-      findFirstClearableId(situation.register, [uuid]),
+      findFirstClearableCallId(situation.register, []),
+      findFirstClearableCallId(situation.register, [uuid]),
     ]).toEqual([first, second])
-    expect(findFirstClearableId(createToolResultIndex(situation.rules), [])).toBeNull()
+    expect(findFirstClearableCallId(createEmptyToolResultIndex(situation.rules), [])).toBeNull()
     // What is too short to be cleared does not hold it back, and what the provider deleted is still there.
     const tiny = new Situation()
     tiny.reads(3, 5)
@@ -141,11 +141,11 @@ describe('the register', () => {
       compactedToolIds: [long ?? ''],
       clearedAttachmentUUIDs: [],
     })
-    expect(findFirstClearableId(tiny.register, [])).toBe(long)
+    expect(findFirstClearableCallId(tiny.register, [])).toBe(long)
     const writing = new Situation()
     const todo = writing.call('TodoWrite', {}, text(10))
     const write = writing.call('Write', { file_path: '/a', content: text(2_000) }, 'ok')
-    expect(findFirstClearableId(writing.register, [])).toBe(todo)
+    expect(findFirstClearableCallId(writing.register, [])).toBe(todo)
     expect(write).not.toBe(todo)
   })
 })

@@ -7,7 +7,7 @@ import { type ContextEntry, endsPreviousTurn, isVisibleToModel } from '../contex
 import type { ContextView } from '../context/context-view.ts'
 import {
   describeToolCall,
-  findLargeInputs,
+  findLargeInputFields,
   isFileUnchangedNotice,
   readToolResultText,
 } from '../facts/tool-calls.ts'
@@ -23,27 +23,27 @@ import { AppendList } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
+  isCacheDeletionsEnd,
   isClearedByProvider,
-  isDeletionsEnd,
   isMicrocompactBoundary,
   type MicrocompactMetadata,
   type SystemRecord,
   type UserRecord,
 } from '../log/record.ts'
 import { toTokenCount } from '../tokens/usage.ts'
-import { withDeletions, withoutDeletions } from './cached-clearing.ts'
+import { cancelCacheDeletions, withCacheDeletions } from './cached-clearing.ts'
 import {
   type AnsweredCall,
   addResultTally,
   countShownTokens,
-  createToolResultIndex,
+  createEmptyToolResultIndex,
   EMPTY_RESULT_TALLY,
+  type IndexedToolCall,
+  type IndexedToolResult,
   type SupersedeReason,
-  type Supersession,
-  type ToolCall,
-  type ToolResult,
+  type SupersessionIndex,
   type ToolResultIndex,
-  tallyResults,
+  tallyClearableResults,
 } from './tool-result-index.ts'
 
 /** Returns the index of a context, given the index of an earlier state of that context. */
@@ -51,7 +51,7 @@ export function updateToolResultIndex(
   register: ToolResultIndex,
   { entries }: Pick<ContextView, 'entries'>,
 ): ToolResultIndex {
-  let next = entries.extends(register.entries) ? register : createToolResultIndex(register.rules)
+  let next = entries.extends(register.entries) ? register : createEmptyToolResultIndex(register.rules)
   for (let place = next.entries.length; place < entries.length; place += 1) {
     const entry = entries.at(place)
     if (entry === undefined) continue
@@ -122,12 +122,13 @@ function toCall(
   { rules, openResponses }: ToolResultIndex,
   block: ToolUseBlock,
   { entry, record, place }: Placed<AssistantRecord>,
-): ToolCall {
+): IndexedToolCall {
   const tool = typeof block.name === 'string' ? block.name : 'unknown'
   const isClearable = rules.isClearable(tool)
   const { kind, path, range } = describeToolCall(tool, block.input, rules)
   const isWrite = kind === 'write' || kind === 'edit' || rules.writeTools.includes(tool)
-  const inputs = isClearable && isWrite ? findLargeInputs(block, rules.largeInput, rules.estimator.text) : []
+  const inputs =
+    isClearable && isWrite ? findLargeInputFields(block, rules.largeInput, rules.estimator.text) : []
   const isGone = (field: string): boolean =>
     entry.cleared?.inputs.some((input) => input.toolUseId === block.id && input.field === field) === true
   return {
@@ -177,9 +178,9 @@ function withResult(
 function toResult(
   { rules, newestReadByPath }: ToolResultIndex,
   block: ToolResultBlock,
-  call: ToolCall,
+  call: IndexedToolCall,
   { entry, record, place }: Placed<UserRecord>,
-): ToolResult {
+): IndexedToolResult {
   const isUnchanged = call.isClearable && isFileUnchangedNotice(readToolResultText(block.content))
   return {
     call,
@@ -199,7 +200,7 @@ function isSpilled({ spilled }: UserRecord, id: string): boolean {
   return typeof found?.blob === 'string'
 }
 
-function withSize(register: ToolResultIndex, result: ToolResult): ToolResultIndex {
+function withSize(register: ToolResultIndex, result: IndexedToolResult): ToolResultIndex {
   const tokens = countShownTokens(result)
   if (tokens === 0) return register
   const one = { count: 1, tokens }
@@ -216,7 +217,7 @@ function withSize(register: ToolResultIndex, result: ToolResult): ToolResultInde
  */
 function withReferences(
   register: ToolResultIndex,
-  { call, isError, isComplete, refersTo }: ToolResult,
+  { call, isError, isComplete, refersTo }: IndexedToolResult,
 ): ToolResultIndex {
   const { id, path } = call
   const isRead = isComplete && !isError && call.range === null && call.kind !== 'edit'
@@ -249,7 +250,7 @@ function withAttachment(
 
 const NO_CALLS: AppendList<AnsweredCall> = AppendList.of()
 
-function supersede(state: Supersession, newer: AnsweredCall): Supersession {
+function supersede(state: SupersessionIndex, newer: AnsweredCall): SupersessionIndex {
   let { superseded, open } = state
   if (newer.isComplete && !newer.isError) {
     for (const key of listClosedKeys(newer)) {
@@ -299,7 +300,7 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
 // The following functions index clearings that the log records and deletions requested from the provider.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
-  if (isDeletionsEnd(record)) return withoutDeletions(register)
+  if (isCacheDeletionsEnd(record)) return cancelCacheDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata } = record
   const cleared = { ...register, clearableSinceLast: EMPTY_RESULT_TALLY }
@@ -316,9 +317,9 @@ function withRemoved(register: ToolResultIndex, metadata: MicrocompactMetadata):
   const next = {
     ...register,
     removedByProvider,
-    clearable: addResultTally(register.clearable, tallyResults(register, ids), -1),
+    clearable: addResultTally(register.clearable, tallyClearableResults(register, ids), -1),
   }
-  return way === 'native' ? withProviderCut(next, ids, metadata) : withDeletions(next, ids, metadata)
+  return way === 'native' ? withProviderCut(next, ids, metadata) : withCacheDeletions(next, ids, metadata)
 }
 
 /**

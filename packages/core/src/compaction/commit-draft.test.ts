@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { createToolResultRules } from '../clearing/tool-result-index.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator, createFixedWeights } from '../tokens/estimator.ts'
+import { createDefaultWeights, createEstimator } from '../tokens/estimator.ts'
 import { findReleasedContent } from './commit-draft.ts'
 
 describe('what left the view', () => {
   it('is what no kept message shows', () => {
     const { estimate, clear } = DEFAULT_POLICY
-    const estimator = createEstimator(createFixedWeights(estimate))
+    const estimator = createEstimator(createDefaultWeights(estimate))
     const rules = createToolResultRules({ estimator, policy: clear, largeInput: 1_000 })
     const builder = new SessionBuilder('told')
     builder.user('go')
@@ -30,7 +30,7 @@ describe('what left the view', () => {
 
   it('is a file of which only a part is still shown', () => {
     const { estimate, clear } = DEFAULT_POLICY
-    const estimator = createEstimator(createFixedWeights(estimate))
+    const estimator = createEstimator(createDefaultWeights(estimate))
     const rules = createToolResultRules({ estimator, policy: clear, largeInput: 1_000 })
     const builder = new SessionBuilder('told')
     builder.user('go')

@@ -5,11 +5,11 @@
  */
 
 import { showsWholeFile } from '../clearing/clear-candidates.ts'
-import { createToolResultIndex, type ToolResultRules } from '../clearing/tool-result-index.ts'
+import { createEmptyToolResultIndex, type ToolResultRules } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import { withProviderClearings } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { listUnansweredCalls } from '../context/flatten.ts'
+import { listUnansweredCalls } from '../context/flatten-context.ts'
 import { withEngineBetas } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
@@ -24,34 +24,33 @@ import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnH
 import { measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequest, countPrefixTokens, listMessagesToSend } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
-import type { TurnsSinceCompaction } from '../engine/session-state.ts'
 import {
   type CompactionSpacing,
   NO_COMPACTION_FAILURES,
   type PlanningState,
   resetCompactionTracking,
   type SessionState,
+  type TurnsSinceCompaction,
 } from '../engine/session-state.ts'
 import {
   appendLinkedRecords,
-  finishTurnSteps,
   linkRecords,
   pauseTurn,
   previewAppend,
   refreshSession,
+  runSlicesToEnd,
   type TurnContext,
 } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { runAtOnce } from '../log/work-steps.ts'
+import { runStepsAtOnce, type WorkInSteps } from '../log/work-steps.ts'
 import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
-import { type CurrentPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
+import { type CurrentSnapshot, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { redact } from '../text/redact.ts'
 import { breakDownContext, toBreakdownMetrics } from '../tokens/breakdown.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
-import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
+import { checkMessage, startValidation, updateValidation } from '../validate/validate-request.ts'
 import {
   type CompactionDraft,
   createDraftReceipt,
@@ -69,7 +68,7 @@ export type CompactionResult =
 const MAX_TRIES = 8
 
 /** Commits a draft for a caller that has reviewed it, perhaps long after it was prepared. Emits the phase `done` at the end. */
-export function commitCompaction(
+export function commitReviewedDraft(
   turn: TurnContext,
   compaction: CompactionServices,
   draft: CompactionDraft,
@@ -100,7 +99,7 @@ export async function* commitDraft(
       const after = turn.state.view.entries
       await pauseTurn(turn)
       // The compaction is in the log, so an abort does not stop what is left to do.
-      const receipt = await finishTurnSteps(turn, writeReceipt(prepared))
+      const receipt = await runSlicesToEnd(turn, writeReceipt(prepared))
       await pauseTurn(turn)
       const { metrics, why } = measureAccounting(draft.plan, compaction, turn)
       if (why !== null) yield { type: 'accounting-failed', why }
@@ -162,7 +161,7 @@ function prepareCommit(
   if (listUnansweredCalls(state.flat).length > 0)
     return refuseRewrite('pending-call', 'A tool call waits for its answer; compact when it is there.')
   const { plan } = draft
-  if (isSummarizedRecordPinned(plan, state)) return refuseRewrite('superseded', PINNED_MESSAGE)
+  if (isSummarizedRecordNewlyPinned(plan, state)) return refuseRewrite('superseded', PINNED_MESSAGE)
   const records = createDraftRecords(turn, compaction, draft)
   if (records === null) return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
   const next = previewAppend(state, records)
@@ -182,7 +181,7 @@ function prepareCommit(
 }
 
 /** Returns true if a record that the compaction summarizes was pinned after it was planned. */
-export function isSummarizedRecordPinned(
+export function isSummarizedRecordNewlyPinned(
   { span, pins }: CompactionPlan,
   state: Pick<SessionState, 'pins'>,
 ): boolean {
@@ -190,7 +189,7 @@ export function isSummarizedRecordPinned(
 }
 
 /** Returns the receipt made with the draft, or a new one if the summary was edited or messages were appended. */
-function* writeReceipt({ draft, isAsPrepared, states }: PreparedCommit): Steps<Receipt> {
+function* writeReceipt({ draft, isAsPrepared, states }: PreparedCommit): WorkInSteps<Receipt> {
   return isAsPrepared ? draft.receipt : yield* createDraftReceipt(draft, states)
 }
 
@@ -237,7 +236,7 @@ function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, toNextPrefix(current, host), host).findings
   const sent = listMessagesToSend(state, host)
-  let { state: checked } = runAtOnce(updateValidation(startValidation(host.profile), sent))
+  let { state: checked } = runStepsAtOnce(updateValidation(startValidation(host.profile), sent))
   for (const { message } of sent.tail) checked = checkMessage(checked, message)
   return checked.findings.toArray()
 }
@@ -271,7 +270,7 @@ function measureAccounting(
  * Returns the prefix of the next API request. After a switch of model that is the prefix of the new model, with its
  * parameters and betas, although no request has announced it yet.
  */
-function toNextPrefix(current: CurrentPrefix, host: TurnHost): CurrentPrefix {
+function toNextPrefix(current: CurrentSnapshot, host: TurnHost): CurrentSnapshot {
   const { model, parameters: given } = host.readOfferedPrefix()
   if (model === current.epoch.model) return current
   const parameters = withEngineBetas(given, host)
@@ -338,8 +337,8 @@ export function findReleasedContent(
   after: ContextView['entries'],
   rules: ToolResultRules,
 ): Pick<CommittedRewrite, 'toolUseIds' | 'filePaths'> {
-  const had = updateToolResultIndex(createToolResultIndex(rules), { entries: before })
-  const has = updateToolResultIndex(createToolResultIndex(rules), { entries: after })
+  const had = updateToolResultIndex(createEmptyToolResultIndex(rules), { entries: before })
+  const has = updateToolResultIndex(createEmptyToolResultIndex(rules), { entries: after })
   const shown = new Set(
     [...has.results].flatMap((result) => (showsWholeFile(has, result) ? (result.call.path ?? []) : [])),
   )

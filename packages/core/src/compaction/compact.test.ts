@@ -15,17 +15,22 @@ import {
   type TestSessionOptions,
   undoNow,
 } from '../../test/engine/test-session.ts'
-import type { NotesServices, SummaryWriter } from '../engine/host.ts'
+import type { HostSummaryWriter, NotesServices } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
-import { formatNotes, NOTES_SECTION_NAMES, NOTES_SECTIONS, NOTES_TEMPLATE } from '../notes/notes-file.ts'
-import { type BranchNotes, createBranchNotes } from '../notes/render-notes.ts'
+import {
+  formatNotes,
+  NOTES_SECTION_NAMES,
+  NOTES_SECTION_TEMPLATES,
+  NOTES_TEMPLATE,
+} from '../notes/notes-file.ts'
+import { type BranchNotesKeeper, createBranchNotesKeeper } from '../notes/render-notes.ts'
 import { presets } from '../policy/presets.ts'
-import { compact, hasReadyNotes } from './compact.ts'
+import { compact, hasUsableNotes } from './compact.ts'
 import type { CompactionOptions } from './plan-compaction.ts'
 
 const NOTES = formatNotes(
   NOTES_SECTION_NAMES.map((name) => ({
-    ...NOTES_SECTIONS[name],
+    ...NOTES_SECTION_TEMPLATES[name],
     body: name === 'state' ? 'The login is being mended in /src/login.ts.' : '',
   })),
 )
@@ -60,7 +65,7 @@ interface Given {
   /** Tokens of a result that no response has answered; default none. */
   readonly newest?: number
   /** Notes from the log, for where those of the model cannot be used. */
-  readonly fallback?: BranchNotes
+  readonly fallback?: BranchNotesKeeper
 }
 
 interface Opened {
@@ -256,7 +261,7 @@ describe('notes of the model that lag behind', () => {
   it.each([1, 2])(
     '(%i of 9 rounds) give way to notes from the log, and no model is asked',
     async (covered) => {
-      const given = { covered, rounds: 9, fallback: createBranchNotes(), options: { byChain: true } }
+      const given = { covered, rounds: 9, fallback: createBranchNotesKeeper(), options: { byChain: true } }
       const { session, by, refused } = await play(given)
       expect([by, refused, session.asked]).toEqual(['notes', [], []])
       expect(eventsOfType(session, 'sm-compact')).toMatchObject([
@@ -270,7 +275,7 @@ describe('notes of the model that lag behind', () => {
     const seen: string[] = []
     const preCompact = [{ name: 'guard', run: async () => void seen.push('ran') }]
     const options = { room: { hooks: { preCompact } } }
-    const { by } = await play({ covered: 2, rounds: 9, fallback: createBranchNotes(), options })
+    const { by } = await play({ covered: 2, rounds: 9, fallback: createBranchNotesKeeper(), options })
     expect([by, seen]).toEqual(['notes', ['ran']])
   })
 })
@@ -311,7 +316,7 @@ describe('a PreCompact hook', () => {
     const seen: string[] = []
     const instructions: string[] = []
     const hooks = hook({ newCustomInstructions: 'Name the tests.' }, seen)
-    const writeSummary: SummaryWriter = async (input) => {
+    const writeSummary: HostSummaryWriter = async (input) => {
       instructions.push(input.instructions ?? '')
       return SUMMARY
     }
@@ -383,7 +388,7 @@ describe('a compaction that only saves money', () => {
     const places = [-1, -2].map((place) => session.run.state.view.entries.at(place)?.record.uuid ?? '')
     const isReady = (coveredUuid = '') => {
       const notes = { ...session.room.notes, readStored: () => ({ coveredUuid }) } as NotesServices
-      return { notes, now: hasReadyNotes(session.run.state, session.host, { ...session.room, notes }) }
+      return { notes, now: hasUsableNotes(session.run.state, session.host, { ...session.room, notes }) }
     }
     const { notes, now } = isReady(places[1])
     const before = sentText(session)
@@ -478,7 +483,7 @@ describe('the kept messages', () => {
 
 describe('a result that the model has not seen', () => {
   it('stays although the threshold is passed with it, as long as it fits the window', async () => {
-    const given = { stored: null, fallback: createBranchNotes(), options: { byChain: true } }
+    const given = { stored: null, fallback: createBranchNotesKeeper(), options: { byChain: true } }
     const { session, by } = await play({ ...given, newest: 33_000 })
     expect([by, session.asked]).toEqual(['notes', []])
     expect(sentText(session)).toContain('"tool_use_id":"newest","content":"abc abc')
@@ -487,7 +492,7 @@ describe('a result that the model has not seen', () => {
   })
 
   it('is summarized if it does not fit the window', async () => {
-    const { by } = await play({ stored: null, fallback: createBranchNotes(), newest: 120_000 })
+    const { by } = await play({ stored: null, fallback: createBranchNotesKeeper(), newest: 120_000 })
     expect(by).not.toBe('notes')
   })
 })

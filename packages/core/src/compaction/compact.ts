@@ -4,7 +4,7 @@
  */
 
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
-import { findCutPoints, listWaitingCallIds } from '../context/flatten.ts'
+import { findCutPoints, listWaitingCallIds } from '../context/flatten-context.ts'
 import {
   ABORTED_REWRITE,
   emitDonePhase,
@@ -17,20 +17,25 @@ import {
 } from '../engine/events.ts'
 import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
 import {
-  createCalibratedCounter,
-  measureContextInSlices,
+  createCalibratedTokenCounter,
+  updatePlanningStateInSlices,
   withPlanningState,
 } from '../engine/measure-context.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import {
   type CompactionAttemptEnd,
-  isBreakerOpen,
+  isCompactionBreakerOpen,
   type SessionState,
-  updateBreaker,
+  updateCompactionBreaker,
 } from '../engine/session-state.ts'
-import { isTurnAborted, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
+import {
+  isTurnAborted,
+  pauseTurn,
+  runSlicesUnlessAborted,
+  type TurnContext,
+} from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
-import { joinTexts } from '../log/block.ts'
+import { joinTextBlocks } from '../log/block.ts'
 import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import {
   areNotesEmpty,
@@ -41,20 +46,20 @@ import {
   type NotesLimits,
   parseNotes,
 } from '../notes/notes-file.ts'
-import type { BranchNotes } from '../notes/render-notes.ts'
-import { WHOLE_CONVERSATION_SOURCES } from '../planner/context-plan.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { BranchNotesKeeper } from '../notes/render-notes.ts'
+import { SUMMARY_AND_NOTES_CALLERS } from '../planner/context-plan.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import { computeLocalSummaryLimit } from '../summary/local-summary.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import { type CompactionResult, commitDraft } from './commit-draft.ts'
-import { findLostThinking } from './draft.ts'
+import { listResponsesLosingThinking } from './draft.ts'
 import {
   type CompactionOptions,
   type CompactionPlan,
   keepsOnlyNewestRound,
   planCompaction,
-  withRoomBudgets,
+  withFittedBudgets,
 } from './plan-compaction.ts'
 import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
@@ -81,8 +86,8 @@ async function* runSteps(
   services: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  if (!(await measureContextInSlices(turn, services))) return ABORTED_REWRITE
-  const compaction = withRoomBudgets(turn.state, turn.host, services)
+  if (!(await updatePlanningStateInSlices(turn, services))) return ABORTED_REWRITE
+  const compaction = withFittedBudgets(turn.state, turn.host, services)
   const { end, hooked } = yield* compactWithNotes(turn, compaction, request)
   if (end !== null) return end
   if (request.notesOnly === true) return refuseRewrite('no-summary', 'The notes cannot be used now.')
@@ -113,10 +118,10 @@ export function* countCompactionFailure(
         ? { kind: 'nothing-to-do' }
         : { kind: 'failed', reason }
   const known = withPlanningState(turn.state, compaction)
-  const breaker = updateBreaker(known.context.breaker, attempt, known.session.records.length - 1)
+  const breaker = updateCompactionBreaker(known.context.breaker, attempt, known.session.records.length - 1)
   turn.state = { ...known, context: { ...known.context, breaker } }
   const { auto } = turn.host.policy.turn
-  if (isBreakerOpen(breaker, auto) && !isBreakerOpen(known.context.breaker, auto))
+  if (isCompactionBreakerOpen(breaker, auto) && !isCompactionBreakerOpen(known.context.breaker, auto))
     yield { type: 'breaker-open', failures: breaker.failures, reason: end.message }
 }
 
@@ -258,12 +263,12 @@ export async function planWithLogNotes(
   turn: TurnContext,
   compaction: CompactionServices,
   request: CompactionOptions,
-  keeper: BranchNotes,
+  keeper: BranchNotesKeeper,
 ): Promise<CompactionPlan | null> {
   if (!keepsNotes(turn.host)) return null
   const measure = createEntryCounter(turn, compaction)
   const tokens = turn.state.view.entries.toArray().reduce((sum, entry) => sum + measure(entry), 0)
-  const { scaled } = withRoomBudgets(turn.state, turn.host, compaction)
+  const { scaled } = withFittedBudgets(turn.state, turn.host, compaction)
   const { notes, keptMessages } = scaled.budgets
   const most = Math.floor(tokens * KEPT_SHARE)
   const total = Math.min(notes.total, computeLocalSummaryLimit(tokens))
@@ -287,7 +292,7 @@ export async function planWithLogNotes(
 
 /** Returns true if the settings keep notes of this conversation. Never of the conversations that write summaries or notes. */
 export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost): boolean {
-  return findMechanismStates(policy, switches).notes.on && !WHOLE_CONVERSATION_SOURCES.has(source)
+  return findFeatureStates(policy, switches).notes.on && !SUMMARY_AND_NOTES_CALLERS.has(source)
 }
 
 /** Plans a compaction with notes from the log instead of the model's notes; null if there are none that can be used. */
@@ -338,7 +343,7 @@ async function planWithText(
   if (!(await pauseTurn(turn))) return null
   const measure = createEntryCounter(turn, compaction)
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
-  const textTokens = createCalibratedCounter(turn.state, turn.host, compaction)(text)
+  const textTokens = createCalibratedTokenCounter(turn.state, turn.host, compaction)(text)
   // The size of the result before any hook runs, without what is attached again.
   const after = Math.round(plan.before.expected - (plan.replacedTokens - keptTokens) + textTokens)
   const threshold = keepsOnlyNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
@@ -367,7 +372,7 @@ function mayUseNotes({ host }: Pick<TurnContext, 'host'>, { trigger, cause }: Co
  * Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared: the
  * last record that they cover is in the context, and no compaction has failed to use them since their last update.
  */
-export function hasReadyNotes(state: SessionState, host: TurnHost, { notes }: CompactionServices): boolean {
+export function hasUsableNotes(state: SessionState, host: TurnHost, { notes }: CompactionServices): boolean {
   if (notes === undefined || !mayUseNotes({ host }, { trigger: 'auto', cause: 'threshold' })) return false
   const use = describeNotesUse(state, notes)
   const { refusedNotes: refused } = state
@@ -425,7 +430,7 @@ async function* bringUpToDate(
   turn: TurnContext,
   compaction: CompactionServices,
   store: NotesStore,
-  local: BranchNotes,
+  local: BranchNotesKeeper,
 ): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
   const { state, host } = turn
   const template = await readTemplate(turn, store)
@@ -454,12 +459,12 @@ async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<
 async function renderNotes(
   turn: TurnContext,
   compaction: CompactionServices,
-  keeper: BranchNotes,
-  options: Parameters<BranchNotes['update']>[2],
+  keeper: BranchNotesKeeper,
+  options: Parameters<BranchNotesKeeper['update']>[2],
 ): Promise<(UsableNotes & Pick<StoredNotes, 'coveredUuid'>) | NotesRefusal> {
   const { state } = turn
   const limits = createNotesLimits(turn, compaction)
-  const kept = await runTurnSteps(turn, keeper.update(state, limits, options))
+  const kept = await runSlicesUnlessAborted(turn, keeper.update(state, limits, options))
   if (kept === null) return ABORTED_NOTES
   const text = redact(kept.text)
   if (areNotesEmpty(text)) return EMPTY_NOTES
@@ -542,7 +547,7 @@ function isSummaryOrBoundary(record: KnownRecord): boolean {
 /** Returns the id of the message if the record has a text of the user or the model; a response may have several records. */
 function listTextMessages({ record }: ContextEntry): readonly string[] {
   if ((record.type !== 'user' && record.type !== 'assistant') || record.isMeta === true) return []
-  if (joinTexts(record.message.content).trim() === '') return []
+  if (joinTextBlocks(record.message.content).trim() === '') return []
   return [record.type === 'assistant' ? record.message.id : record.uuid]
 }
 
@@ -561,7 +566,7 @@ function createEntryCounter(
 /** Adds a sentence about kept thinking, for models that accept thinking only after unchanged messages. */
 function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): CompactionPlan {
   const context = { span: plan.span, outdated: [], isBlock: false, added: [] }
-  const lost = findLostThinking(context, host.profile).length
+  const lost = listResponsesLosingThinking(context, host.profile).length
   if (lost === 0) return plan
   const note = `The thinking of ${lost === 1 ? 'one kept response is' : `${lost} kept responses is`} no longer sent, because this model accepts it only after unchanged messages. The log keeps it, and an undo restores it.`
   return { ...plan, notes: [...plan.notes, note] }
@@ -573,5 +578,5 @@ export function createNotesLimits(
   compaction: CompactionServices,
 ): NotesLimits {
   const { section, decisions, total } = compaction.scaled.budgets.notes
-  return { section, decisions, total, countTokens: createCalibratedCounter(state, host, compaction) }
+  return { section, decisions, total, countTokens: createCalibratedTokenCounter(state, host, compaction) }
 }

@@ -5,15 +5,15 @@ import { openTestSession } from '../../test/engine/test-session.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { emptyAnnouncedPrefix } from '../request/prefix-snapshot.ts'
+import { emptyKnownPrefix } from '../request/prefix-snapshot.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import {
   type CompactionRecordParts,
   createCompactionRecords,
   createDraftRecords,
-  findLostThinking,
   type KeptContext,
+  listResponsesLosingThinking,
   readSummarizedHistory,
   type UnmeasuredDraft,
 } from './draft.ts'
@@ -81,7 +81,7 @@ it('what the provider cleared since a draft was planned stays cleared in its res
   } as unknown as UnmeasuredDraft
   const host = { ids: createCountingIds(), clock: { now: () => 0 }, profile: defineMessagesProfile({}) }
   const { view, session } = builder
-  const state = { id: 'late', view, session, prefix: emptyAnnouncedPrefix() }
+  const state = { id: 'late', view, session, prefix: emptyKnownPrefix() }
   const compaction = { retrieval: { historyTool: null, transcript: null } } as unknown as CompactionServices
   const records = createDraftRecords({ host, state } as unknown as TurnContext, compaction, draft)
   expect(records?.[0]).toMatchObject({
@@ -189,8 +189,10 @@ describe('thinking that a compaction makes invalid', () => {
     ],
     ['what came meanwhile', keeping({}, { added: entries('late') }), ['late']],
   ])('%s', (_, kept, lost) => {
-    expect(findLostThinking(kept, BOUND)).toEqual(lost)
-    expect(findLostThinking(kept, defineMessagesProfile({ thinking: { binding: 'model' } }))).toEqual([])
+    expect(listResponsesLosingThinking(kept, BOUND)).toEqual(lost)
+    expect(
+      listResponsesLosingThinking(kept, defineMessagesProfile({ thinking: { binding: 'model' } })),
+    ).toEqual([])
   })
 })
 

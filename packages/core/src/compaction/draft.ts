@@ -4,17 +4,17 @@
  */
 import {
   type ContextEntry,
-  findResponsesWithThinking,
+  findThinkingResponseIds,
   isProviderClearing,
   isVisibleToModel,
 } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import type { SummaryUsage } from '../engine/events.ts'
+import type { SideCallUsage } from '../engine/events.ts'
 import { type CompactionServices, type CompleteSummary, readPolicyToolNames } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { findLastRecordUuid, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { addRecords, createFactsKeeper, type SessionFacts } from '../facts/session-facts.ts'
+import { findLastRecordUuid, runSlicesUnlessAborted, type TurnContext } from '../engine/session-writer.ts'
+import { addRecordsInSteps, createFactsKeeper, type SessionFacts } from '../facts/session-facts.ts'
 import {
   type AssistantRecord,
   type Attachment,
@@ -25,11 +25,11 @@ import {
   readMessageRole,
   type UserRecord,
 } from '../log/record.ts'
-import { readRecordAt } from '../log/session-log.ts'
-import type { Steps } from '../log/work-steps.ts'
-import type { NewContextPrice } from '../planner/plan-input.ts'
+import { requireRecordAt } from '../log/session-log.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import type { RewrittenContextPrice } from '../planner/plan-input.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { listDiscoveredTools } from '../request/prefix-snapshot.ts'
+import { listLoadedToolNames } from '../request/prefix-snapshot.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
 import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
 import { type RankedName, rankNames } from '../summary/ledger.ts'
@@ -37,7 +37,7 @@ import { createLocalSummaryPieces } from '../summary/local-summary.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
 import { type CompactionForm, type CompactionSpan, listKeptUuids } from '../summary/select-span.ts'
 import type { SummaryPiece } from '../summary/summary-pieces.ts'
-import { chooseContinuation, createSummaryRecord } from '../summary/summary-prompt.ts'
+import { chooseContinuation, createSummaryRecordBody } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 
@@ -50,9 +50,9 @@ export interface CompactionDraft extends UnmeasuredDraft {
   readonly preparedText: string
   readonly receipt: Receipt
   /** What it costs to commit the draft, without the model calls that wrote it; null if a price is unknown. */
-  readonly price: NewContextPrice | null
+  readonly price: RewrittenContextPrice | null
   /** Usage of the model calls that wrote the summary. */
-  readonly usage: SummaryUsage
+  readonly usage: SideCallUsage
 }
 
 /** A compaction draft whose size has not been measured yet. */
@@ -92,11 +92,11 @@ export function createDraftRecords(
   const { outdated, summary } = draft
   const gone = new Set(outdated)
   const isCurrent = (uuid: string): boolean => !gone.has(uuid)
-  const lost = findLostThinking(
+  const lost = listResponsesLosingThinking(
     { span, outdated, isBlock: summary.block !== null, added: late },
     host.profile,
   )
-  const loaded = listDiscoveredTools(state.prefix)
+  const loaded = listLoadedToolNames(state.prefix)
   const attachments: Attachment[] = [
     ...createNotesBesideBlock(draft),
     ...[...draft.sourcesAfter, ...draft.hookContext].map(toAttachment),
@@ -176,7 +176,7 @@ export interface KeptContext {
  * if all earlier messages are unchanged, so every response after the first changed message loses its thinking. The log
  * keeps the thinking, and an undo restores it.
  */
-export function findLostThinking(
+export function listResponsesLosingThinking(
   { span, outdated, isBlock, added }: KeptContext,
   profile: ProviderProfile,
 ): readonly string[] {
@@ -184,7 +184,7 @@ export function findLostThinking(
   const isIntact = isBlock || span.form === 'from'
   const firstChange = span.kept.findIndex(({ record }) => outdated.includes(record.uuid))
   const changed = isIntact ? (firstChange === -1 ? [] : span.kept.slice(firstChange)) : span.kept
-  return findResponsesWithThinking([...changed, ...span.pinned, ...added])
+  return findThinkingResponseIds([...changed, ...span.pinned, ...added])
 }
 
 function toMetadata({ plan, summary, durationMs }: UnmeasuredDraft): CompactionRecordParts['metadata'] {
@@ -208,7 +208,7 @@ function createSummaryBody(
 ): SummaryBody {
   if (summary.block !== null) return createBlockBody(summary.block, plan)
   const { historyTool, transcript } = retrieval
-  return createSummaryRecord({
+  return createSummaryRecordBody({
     summary: summary.text,
     span: plan.span,
     transcript: historyTool === null ? transcript : `the tool ${historyTool} searches and reads it`,
@@ -340,7 +340,7 @@ export function createCompactionRecords(
 export function createDraftReceipt(
   { plan, sourcesBefore, sourcesAfter, failedSources, hookContext, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
-): Steps<Receipt> {
+): WorkInSteps<Receipt> {
   return createReceipt({
     before: before.view.entries.toArray(),
     history: listSummarizedRecords(before, plan),
@@ -369,11 +369,11 @@ export function readSummarizedHistory(
   plan: CompactionPlan,
 ): Promise<SummarizedHistory | null> {
   const records = listSummarizedRecords(turn.state, plan)
-  return runTurnSteps(turn, readInSteps())
+  return runSlicesUnlessAborted(turn, readInSteps())
 
-  function* readInSteps(): Steps<SummarizedHistory> {
+  function* readInSteps(): WorkInSteps<SummarizedHistory> {
     const keeper = createFactsKeeper({ tools: readPolicyToolNames(turn.host.policy) })
-    yield* addRecords(keeper, records)
+    yield* addRecordsInSteps(keeper, records)
     const facts = withAnsweredMessages(keeper.read())
     const names = yield* rankNames(records, estimator)
     return {
@@ -409,7 +409,7 @@ function listSummarizedRecords(
   for (let position = 0; position < view.branch.length; position += 1) {
     const index = view.branch.at(position) ?? -1
     if (index < first || index > last) continue
-    const record = readRecordAt(session, index)
+    const record = requireRecordAt(session, index)
     if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)
   }
   return records

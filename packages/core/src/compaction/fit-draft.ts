@@ -5,20 +5,24 @@
 
 import {
   ABORTED_REWRITE,
-  NO_SUMMARY_USAGE,
+  NO_SIDE_CALL_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   STALE_DRAFT_MESSAGE,
 } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { createCalibratedCounter, gatherPlanContext, measureContext } from '../engine/measure-context.ts'
+import {
+  createCalibratedTokenCounter,
+  gatherContextPlanInput,
+  measureContext,
+} from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { previewAppend, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { type NewContextPrice, priceNewContext } from '../planner/plan-input.ts'
+import { previewAppend, runSlicesUnlessAborted, type TurnContext } from '../engine/session-writer.ts'
+import { priceRewrittenContext, type RewrittenContextPrice } from '../planner/plan-input.ts'
 import { dropOptionalAttachments } from '../sources/collect-sources.ts'
 import type { SourceAttachment } from '../sources/context-source.ts'
 import type { SmallerSummaryLimits } from '../summary/attempt-types.ts'
-import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
+import { type ContextTokens, computeCalibrationScale } from '../tokens/usage.ts'
 import {
   type CompactionDraft,
   createDraftReceipt,
@@ -29,7 +33,7 @@ import {
   type CompactionPlan,
   describeSmallGain,
   findLargestWorthwhileSize,
-  refuseIrreducible,
+  refuseIrreducibleContext,
 } from './plan-compaction.ts'
 
 /** A draft that may be committed, or why there is none. */
@@ -40,9 +44,9 @@ export interface FitResult {
   /** Creates the draft with its receipt, or the refusal. Takes time in a long session, so call it for the final draft only. */
   readonly createOutcome: () => Promise<DraftResult>
   /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
-  readonly over: number
+  readonly excessTokens: number
   /** Limits of a smaller summary that should be tried; null if none is needed or none would fit. */
-  readonly smaller: SmallerSummaryLimits | null
+  readonly smallerLimits: SmallerSummaryLimits | null
   /** Tokens of the summary, without the list of names. */
   readonly summaryTokens: number
   /** True if the result is above its limit or saves too little, so that any smaller one is better. */
@@ -60,7 +64,14 @@ export function fitDraft(
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null) {
     const createOutcome = async () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
-    return { createOutcome, over: 0, smaller: null, summaryTokens: 0, isTooLarge: true, isLocal: false }
+    return {
+      createOutcome,
+      excessTokens: 0,
+      smallerLimits: null,
+      summaryTokens: 0,
+      isTooLarge: true,
+      isLocal: false,
+    }
   }
   const fitted = dropSources(turn, compaction, measured)
   const { plan } = whole
@@ -71,8 +82,8 @@ export function fitDraft(
     : findSmallerSummary(fitted, tokens)
   return {
     createOutcome: () => createOutcome(turn, compaction, fitted),
-    over: countExcessTokens(plan, fitted.after),
-    smaller,
+    excessTokens: countExcessTokens(plan, fitted.after),
+    smallerLimits: smaller,
     summaryTokens: tokens,
     isTooLarge: countMissingGain(plan, fitted.after) > 0 || countAboveLimit(plan, fitted.after) > 0,
     isLocal,
@@ -112,16 +123,16 @@ async function createOutcome(
   }
   const { limit, request, span } = plan
   if (refusal !== null && limit !== null)
-    return refuseIrreducible(span, after, limit, {
+    return refuseIrreducibleContext(span, after, limit, {
       state,
       compaction,
       isTarget: request.target !== undefined,
     })
-  const receipt = await runTurnSteps(turn, createDraftReceipt(draft, { before, after: state }))
+  const receipt = await runSlicesUnlessAborted(turn, createDraftReceipt(draft, { before, after: state }))
   if (receipt === null) return ABORTED_REWRITE
   const price = priceDraft(turn, compaction, fitted)
   const preparedText = draft.summary.text
-  return { ...draft, ok: true, after, preparedText, receipt, price, usage: NO_SUMMARY_USAGE }
+  return { ...draft, ok: true, after, preparedText, receipt, price, usage: NO_SIDE_CALL_USAGE }
 }
 
 /** Prices a draft by its own sizes. System prompt and tools, and messages kept before the summary, stay cached. */
@@ -129,15 +140,15 @@ function priceDraft(
   turn: TurnContext,
   compaction: CompactionServices,
   { draft, after }: MeasuredDraft,
-): NewContextPrice | null {
+): RewrittenContextPrice | null {
   const { plan, snapshot } = draft
-  const { context } = gatherPlanContext(turn.state, turn.host, compaction, 'call')
+  const { context } = gatherContextPlanInput(turn.state, turn.host, compaction, 'call')
   const { rates, write, cache, prefixTokens, calibration } = context
   const kept = plan.span.form === 'from' ? plan.span.kept : []
   const before = kept.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
-  const unchanged = snapshot === null ? prefixTokens + readCalibrationScale(calibration) * before : 0
+  const unchanged = snapshot === null ? prefixTokens + computeCalibrationScale(calibration) * before : 0
   const sizes = { before: plan.before.expected, after: after.expected, unchanged }
-  return rates === null ? null : priceNewContext({ ...sizes, rates, write, isWarm: cache.isWarm })
+  return rates === null ? null : priceRewrittenContext({ ...sizes, rates, write, isWarm: cache.isWarm })
 }
 
 // Limits of a smaller summary, after a summary with which the draft is too large. `tokens`: the tokens of that summary,
@@ -183,7 +194,7 @@ function countSummaryTokens(
   compaction: CompactionServices,
   { summary }: UnmeasuredDraft,
 ): number {
-  const count = createCalibratedCounter(state, host, compaction)
+  const count = createCalibratedTokenCounter(state, host, compaction)
   return Math.max(0, count(summary.text) - count(summary.ledger.join('\n')))
 }
 

@@ -2,11 +2,11 @@
 
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextRewrite } from '../context/context-view.ts'
-import { type ContextPart, type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
+import { type IrreduciblePart, type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import {
   findInputLimit,
-  gatherPlanContext,
+  gatherContextPlanInput,
   measureContext,
   withPlanningState,
 } from '../engine/measure-context.ts'
@@ -15,21 +15,21 @@ import type { TokenExcess } from '../engine/reply.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
-import { estimateCompactionResult } from '../planner/context-plan.ts'
+import { estimateCompactionResultSizes } from '../planner/context-plan.ts'
 import {
-  type ExpectedCompactionResult,
-  findOptimalCompactionSize,
-  type OptimalCompactionSize,
-  type PlanContext,
+  type CompactionBreakEven,
+  type CompactionResultSizes,
+  type ContextPlanInput,
+  findCompactionBreakEven,
 } from '../planner/plan-input.ts'
 import type { Policy } from '../policy/policy.ts'
 import {
-  computeNotesBudget,
   limitBudgetsToRoom,
   limitNotesBudgets,
-  type ScaledPolicy,
+  type ScaledLimits,
+  sumNotesAndLedgerBudgets,
 } from '../policy/scale-policy.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CompactionForm } from '../summary/select-span.ts'
 import { type CompactionSpan, chooseCompactionSpan, type SpanResult } from '../summary/select-span.ts'
 import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
@@ -37,9 +37,9 @@ import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import {
   type ContextTokens,
   calibrateSize,
+  canFitLimit,
+  computeCalibrationScale,
   computeLowerBound,
-  mayFitLimit,
-  readCalibrationScale,
 } from '../tokens/usage.ts'
 
 /** What is asked for: which compaction, why, and with which limits. */
@@ -109,7 +109,7 @@ export interface CompactionPlan {
    */
   readonly room: number | null
   /** Cost of the compaction, and the number of model calls after which it has paid for itself; null if unknown. */
-  readonly price: OptimalCompactionSize | null
+  readonly price: CompactionBreakEven | null
   /** When the compaction was planned, in milliseconds since 1970. */
   readonly at: number
 }
@@ -144,7 +144,7 @@ interface SizeLimit {
 function findSizeLimit(
   request: CompactionOptions,
   form: CompactionForm,
-  scaled: ScaledPolicy,
+  scaled: ScaledLimits,
   window: number,
 ): SizeLimit | null {
   const { target, notesText, isForced = false } = request
@@ -164,7 +164,7 @@ export function keepsOnlyNewestRound({ trigger, notesBy, notesOnly }: Compaction
 }
 
 interface WindowSizes {
-  readonly scaled: ScaledPolicy
+  readonly scaled: ScaledLimits
   readonly before: ContextTokens
   /** The largest prompt that the provider takes, by the catalogue. */
   readonly inputLimit: number
@@ -226,7 +226,7 @@ export function planCompaction(
 ): CompactionPlan | RefusedRewrite {
   const { policy, switches = NO_SWITCHES, clock } = host
   const { scaled } = compaction
-  const { auto, manual } = findMechanismStates(policy, switches)
+  const { auto, manual } = findFeatureStates(policy, switches)
   const mechanism = request.trigger === 'manual' ? manual : auto
   if (!mechanism.on)
     return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
@@ -250,7 +250,7 @@ export function planCompaction(
   const limit = limitResult({ ...request, isForced }, form, least, sizes)
   // A target given by the user is judged after the summary is written, so that the refusal can name a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
-    return refuseIrreducible(span, least, limit, { state, compaction, isTarget: false })
+    return refuseIrreducibleContext(span, least, limit, { state, compaction, isTarget: false })
   const count = (entries: readonly ContextEntry[]): number =>
     measureEntries(state, entries, { host, compaction }).expected
   const kept = request.notesText === undefined ? 0 : count(span.kept)
@@ -322,7 +322,7 @@ export function mayFitWindow(
     span === null ? measureContext(state, host, compaction) : measureLeastResult(state, span, parts)
   const entries = span === null ? state.view.entries.toArray() : [...span.pinned, ...span.unanswered]
   const texts = entries.flatMap(({ record }) => ('message' in record ? [record.message.content] : []))
-  return mayFitLimit(size, texts, findInputLimit(host, compaction.scaled))
+  return canFitLimit(size, texts, findInputLimit(host, compaction.scaled))
 }
 
 /** Estimates the tokens of system prompt and tools, corrected by the usage that the provider reported. */
@@ -358,7 +358,7 @@ const MAX_PARTS = 5
  * Refuses a compaction whose result stays over the limit even without optional attachments, and names what fills the
  * context. `state`: the session with the compacted context, or the unchanged session if no summary was written.
  */
-export function refuseIrreducible(
+export function refuseIrreducibleContext(
   span: CompactionSpan,
   after: ContextTokens,
   limit: SizeLimit,
@@ -373,7 +373,7 @@ export function refuseIrreducible(
   const entries = state.view.entries
     .toArray()
     .filter((entry) => isVisibleToModel(entry) && !gone.has(entry.record.uuid))
-  const parts = entries.map((entry): ContextPart => {
+  const parts = entries.map((entry): IrreduciblePart => {
     const { record } = entry
     const what =
       record.isCompactSummary === true
@@ -423,7 +423,7 @@ export function describeSmallGain(plan: CompactionPlan, after: number, words: nu
 }
 
 /** Returns how many tokens pinned records may have together. In a small window, they must leave enough free to continue. */
-function findPinBudget({ compact }: Policy, scaled: ScaledPolicy): number {
+function findPinBudget({ compact }: Policy, scaled: ScaledLimits): number {
   return scaled.known
     ? Math.min(compact.pinTokens, Math.floor(scaled.lines.autoCompact / 2))
     : compact.pinTokens
@@ -440,7 +440,7 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
 const LARGEST_RESULT = 0.85
 
 /** The policy of one context window that is known. */
-type KnownPolicy = Extract<ScaledPolicy, { readonly known: true }>
+type KnownPolicy = Extract<ScaledLimits, { readonly known: true }>
 
 /**
  * Returns the size that the context should have after a compaction. Unless policy `compact.target.countsPrefix` says so, a
@@ -456,7 +456,7 @@ function findTarget(
   const prefix = estimatePrefixTokens(state, { host, compaction })
   const { broughtBack, keptMessages, files, skills } = budgets
   const messages = computeUserMessageBudget(host.policy.ledger, broughtBack).total
-  const text = computeNotesBudget(budgets) + messages
+  const text = sumNotesAndLedgerBudgets(budgets) + messages
   const whole = text + keptMessages.maximum + files.total + skills.total
   const most = Math.max(0, lines.autoCompact - prefix.expected) * LARGEST_RESULT
   return Math.max(lines.target, Math.floor(prefix.expected + Math.min(most, whole)))
@@ -467,7 +467,7 @@ function findTarget(
  * tools count against the target (policy `compact.target.countsPrefix`), the budgets stay as they are. Clients for
  * which `dropIn.notesLine` applies have their own limit of the notes, too.
  */
-export function withRoomBudgets(
+export function withFittedBudgets(
   state: SessionState,
   host: TurnHost,
   compaction: CompactionServices,
@@ -494,7 +494,7 @@ function findReserve(
   { kept }: CompactionSpan,
 ): number {
   if (!host.policy.compact.target.countsPrefix) return 0
-  const { rates, write, meter, calibration, scaled } = gatherPlanContext(
+  const { rates, write, meter, calibration, scaled } = gatherContextPlanInput(
     state,
     host,
     compaction,
@@ -508,7 +508,7 @@ function findReserve(
   const tokens = kept.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
   return Math.max(
     0,
-    scaled.budgets.keptMessages.maximum - Math.round(readCalibrationScale(calibration) * tokens),
+    scaled.budgets.keptMessages.maximum - Math.round(computeCalibrationScale(calibration) * tokens),
   )
 }
 
@@ -521,13 +521,13 @@ function estimateCost(
   host: TurnHost,
   compaction: CompactionServices,
   planned: { readonly span: CompactionSpan; readonly request: CompactionOptions; readonly tokens: number },
-): OptimalCompactionSize | null {
-  const { context } = gatherPlanContext(state, host, compaction, 'call')
+): CompactionBreakEven | null {
+  const { context } = gatherContextPlanInput(state, host, compaction, 'call')
   const { rates, cache, write, meter } = context
   const growth = measureGrowthPerCall(meter)
   if (rates === null || growth === null) return null
   const { chain } = host.policy.compact
-  return findOptimalCompactionSize({
+  return findCompactionBreakEven({
     context: planned.tokens,
     expectedResult: estimateResult(context, compaction, planned.span),
     growthPerCall: growth,
@@ -553,19 +553,22 @@ const SUMMARY_SIZE = { share: 0.15, max: 3_000 }
  * to the cache again.
  */
 function estimateResult(
-  context: PlanContext,
+  context: ContextPlanInput,
   compaction: CompactionServices,
   span: CompactionSpan,
-): ExpectedCompactionResult {
+): CompactionResultSizes {
   const { sources: carriers = [], scaled, estimator } = compaction
   const last = context.expectedResult
   const sizeOf = (entries: readonly ContextEntry[]): number =>
-    readCalibrationScale(context.calibration) *
+    computeCalibrationScale(context.calibration) *
     entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const summary = Math.min(last?.summary ?? SUMMARY_SIZE.max, SUMMARY_SIZE.share * sizeOf(span.summarised))
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
-  const typical = estimateCompactionResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
+  const typical = estimateCompactionResultSizes(
+    context.prefixTokens,
+    scaled.known ? scaled.lines.target : null,
+  )
   // In a short session few files come back: at most about half as many tokens as are summarized.
   const reattached = last?.reattached ?? Math.min(typical.reattached, sizeOf(span.summarised) / 2)
   const sources = carriers.length === 0 ? 0 : reattached

@@ -9,36 +9,36 @@ import {
   addReplyUsage,
   emitDonePhase,
   listHookEvents,
-  NO_SUMMARY_USAGE,
+  NO_SIDE_CALL_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
 } from '../engine/events.ts'
 import { createHookLimits, type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { createCalibratedCounter } from '../engine/measure-context.ts'
+import { createCalibratedTokenCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
-import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
+import { createSnapshotForCompaction } from '../request/prefix-snapshot.ts'
 import { type HookOutput, toHookAttachments } from '../sources/builtin-sources.ts'
 import {
-  arrangeAttachments,
-  collectSources,
+  arrangeAttachmentsAroundSummary,
+  collectSourceAttachments,
   findPreviousAttachments,
-  isReminder,
+  isOpeningReminder,
 } from '../sources/collect-sources.ts'
 import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import {
   type CompactionDraft,
-  findLostThinking,
   type KeptContext,
   listEntriesSincePlan,
+  listResponsesLosingThinking,
   readSummarizedHistory,
   type UnmeasuredDraft,
 } from './draft.ts'
 import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
-import { type CompactionPlan, estimatePrefixTokens, withRoomBudgets } from './plan-compaction.ts'
+import { type CompactionPlan, estimatePrefixTokens, withFittedBudgets } from './plan-compaction.ts'
 import {
   completeSummary,
   type WriteSummaryInput,
@@ -48,7 +48,7 @@ import {
 } from './write-summary.ts'
 
 /** Prepares a draft for a caller that reviews it before a commit. Emits the phase `done` at the end. */
-export function prepareCompaction(
+export function prepareDraftForReview(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
@@ -67,7 +67,7 @@ export async function* prepareDraft(
   plan: CompactionPlan,
   hooked: PreCompactResult | null = null,
 ): AsyncGenerator<TurnEvent, DraftResult> {
-  let usage = NO_SUMMARY_USAGE
+  let usage = NO_SIDE_CALL_USAGE
   const events = runDraftSteps(turn, compaction, plan, hooked)
   try {
     for (;;) {
@@ -253,11 +253,11 @@ async function* shrinkToFit(
   let { written } = input
   let best = await fitWithNames(turn, compaction, input)
   let last = best
-  while (last.smaller !== null) {
-    const { over, smaller, summaryTokens } = last
+  while (last.smallerLimits !== null) {
+    const { excessTokens: over, smallerLimits: smaller, summaryTokens } = last
     // The limit is for the model's own text: what is added to it from the log stays as long as it is.
     const added =
-      summaryTokens - createCalibratedCounter(turn.state, turn.host, compaction)(written.summary.text)
+      summaryTokens - createCalibratedTokenCounter(turn.state, turn.host, compaction)(written.summary.text)
     const fitting = Math.max(0, (smaller.tokens ?? 0) - Math.max(0, added))
     const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${fitting} tokens fits.`
     const next = yield* writeSmallerSummary(turn, compaction, input.task, { last: written, why, smaller })
@@ -266,7 +266,7 @@ async function* shrinkToFit(
     written = next
     last = await fitWithNames(turn, compaction, { ...input, written })
     const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isTooLarge
-    if (isBetter && last.over <= best.over) best = last
+    if (isBetter && last.excessTokens <= best.excessTokens) best = last
   }
   return best.createOutcome()
 }
@@ -284,13 +284,13 @@ async function fitWithNames(
   await pauseTurn(turn)
   const whole = fitDraft(turn, compaction, draft)
   const names = draft.summary.ledger.join('\n')
-  const listed = createCalibratedCounter(turn.state, turn.host, compaction)(names)
-  if (whole.over === 0 || whole.isLocal || whole.over > listed) return whole
+  const listed = createCalibratedTokenCounter(turn.state, turn.host, compaction)(names)
+  if (whole.excessTokens === 0 || whole.isLocal || whole.excessTokens > listed) return whole
   const tokens = compaction.estimator.text(names)
-  for (const left of [0.9 * (1 - whole.over / Math.max(1, listed)), 0]) {
+  for (const left of [0.9 * (1 - whole.excessTokens / Math.max(1, listed)), 0]) {
     const shorter = await createDraft(turn, compaction, { ...input, nameTokens: Math.floor(tokens * left) })
     const fitted = fitDraft(turn, compaction, shorter)
-    if (fitted.over === 0) return fitted
+    if (fitted.excessTokens === 0) return fitted
   }
   return whole
 }
@@ -333,11 +333,13 @@ async function* reattachSources(
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered, ...added],
     policy: turn.host.policy,
-    budgets: withRoomBudgets(turn.state, turn.host, compaction).scaled.budgets,
+    budgets: withFittedBudgets(turn.state, turn.host, compaction).scaled.budgets,
     measure: compaction.estimator.text,
     isClientLed: turn.host.client !== undefined,
   }
-  const sources = await collectSources(limitSourceTime(turn, compaction), question, () => pauseTurn(turn))
+  const sources = await collectSourceAttachments(limitSourceTime(turn, compaction), question, () =>
+    pauseTurn(turn),
+  )
   if (isTurnAborted(turn)) return null
   for (const { carrier, why } of sources.failed) yield { type: 'restore-failed', carrier, why }
   return sources
@@ -363,10 +365,10 @@ async function placeSources(
   // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
   const { front, behind } = isFirst
-    ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
+    ? arrangeAttachmentsAroundSummary(carried, findPreviousAttachments(turn.state.view))
     : {
-        front: isBlock ? [] : carried.filter(isReminder),
-        behind: carried.filter((one) => isBlock || !isReminder(one)),
+        front: isBlock ? [] : carried.filter(isOpeningReminder),
+        behind: carried.filter((one) => isBlock || !isOpeningReminder(one)),
       }
   return {
     sourcesBefore: front,
@@ -388,12 +390,12 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
   const { profile } = turn.host
   const { current } = turn.state.prefix
   if (current === null || span.form === 'from') return null
-  const lost = new Set(findLostThinking(keeping, profile))
+  const lost = new Set(listResponsesLosingThinking(keeping, profile))
   const records = [...span.kept, ...span.pinned]
     .map(({ record }) => record)
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
   const present = await readHostPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
   if ('ok' in present) return null
-  const next = replacePrefixSnapshot(current.epoch, withChosenTtl(turn, present), { records, profile })
+  const next = createSnapshotForCompaction(current.epoch, withChosenTtl(turn, present), { records, profile })
   return next.isReplaced ? next.epoch : null
 }

@@ -5,7 +5,7 @@ import type { Deadlines, Model, Signal } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
 import { readSummarizedHistory } from './draft.ts'
 import { planCompaction } from './plan-compaction.ts'
-import { createBoundedModel } from './run-summary-attempt.ts'
+import { createTimeLimitedModel } from './run-summary-attempt.ts'
 import { createAttemptsInput } from './write-summary.ts'
 
 const alive: ReplyEvent = { type: 'reply-alive' }
@@ -42,7 +42,7 @@ async function told(
   stream: Model['stream'],
   options: { tooLong?: number; signal?: { aborted: boolean } } = {},
 ) {
-  const model = createBoundedModel({ stream }, { deadlines: deadlinesOf(options.tooLong), limits })
+  const model = createTimeLimitedModel({ stream }, { deadlines: deadlinesOf(options.tooLong), limits })
   const events: ReplyEvent[] = []
   for await (const event of model.stream({} as never, options.signal)) events.push(event)
   return events.map((event) =>
@@ -114,7 +114,7 @@ describe('a model that is bounded', () => {
         yield alive
       }
     }
-    const model = createBoundedModel({ stream }, { deadlines: deadlinesOf(500), limits })
+    const model = createTimeLimitedModel({ stream }, { deadlines: deadlinesOf(500), limits })
     for await (const _ of model.stream({} as never)) break
     await turnsOf(30)
     expect(said).toBeLessThan(5)
@@ -136,7 +136,7 @@ describe('a model that is bounded', () => {
         return { ok: true, value }
       },
     }
-    const model = createBoundedModel({ stream }, { deadlines, limits })
+    const model = createTimeLimitedModel({ stream }, { deadlines, limits })
     for await (const _ of model.stream({} as never)) break
     await turnsOf(1)
     expect(signal?.aborted).toBe(true)

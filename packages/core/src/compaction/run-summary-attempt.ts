@@ -3,21 +3,21 @@
  * prefix, a separate model call, or a request for the provider's compaction block.
  */
 import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../cache/cache-model.ts'
-import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import { listTracedMessages, type TracedMessage } from '../context/flatten-context.ts'
 import type { Payload } from '../context/payload.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
-import type { DeadlineResult, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
+import type { DeadlineResult, Deadlines, Model, ModelStreamInput, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
   measureForkCacheRead,
-  restoreLastRequest,
   runSideCall,
   type SideCallRequest,
   toUncachedRequest,
+  withRestoredRequest,
 } from '../engine/side-call.ts'
 import { describeThrown } from '../errors.ts'
 import { toBlocks } from '../log/block.ts'
@@ -33,9 +33,9 @@ import {
   type PlannedMarker,
 } from '../request/cache-markers.ts'
 import type {
-  AttemptDeadlines,
   AttemptResult,
-  BlockAttempt,
+  AttemptTimeLimits,
+  CompactionBlockAttempt,
   LocalAttempt,
   SummaryAttempt,
 } from '../summary/attempt-types.ts'
@@ -109,7 +109,7 @@ function createSideTurn(
     attempt.kind === 'direct' && attempt.payload.model !== host.readOfferedPrefix().model
       ? compaction.summaryModel
       : undefined
-  const model = createBoundedModel(other?.model ?? host.model, { deadlines, limits: attempt.deadlines })
+  const model = createTimeLimitedModel(other?.model ?? host.model, { deadlines, limits: attempt.deadlines })
   const profile = other?.summariser.profile ?? host.profile
   return {
     get state() {
@@ -132,7 +132,7 @@ function createAttemptCall(
   attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): SideCallRequest | UnavailableAttempt {
   const source = COMPACT_SOURCE
-  const sentTo = restoreLastRequest(state, host).lastRequest?.front.model ?? null
+  const sentTo = withRestoredRequest(state, host).lastRequest?.front.model ?? null
   if (attempt.kind !== 'direct' && sentTo !== null && sentTo !== host.readOfferedPrefix().model)
     return unavailableAttempt(`The last request was made to ${sentTo}, and the model was switched since.`)
   switch (attempt.kind) {
@@ -186,7 +186,7 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
  */
 function createBlockRequest(
   state: SessionState,
-  attempt: BlockAttempt,
+  attempt: CompactionBlockAttempt,
   host: TurnHost,
 ): AssembledRequest | null {
   const { lastRequest, flat } = state
@@ -234,14 +234,14 @@ function withBeta(parameters: JsonObject, beta: string | null): JsonObject {
 
 interface ModelBounds {
   readonly deadlines: Deadlines
-  readonly limits: AttemptDeadlines
+  readonly limits: AttemptTimeLimits
 }
 
 /**
  * Wraps a model with two time limits: for silence and for the whole reply. A reply that exceeds a limit ends with a
  * failure event.
  */
-export function createBoundedModel(model: Model, bounds: ModelBounds): Model {
+export function createTimeLimitedModel(model: Model, bounds: ModelBounds): Model {
   return { stream: (call, signal) => streamBounded(model, bounds, call, signal) }
 }
 
@@ -252,7 +252,7 @@ export function createBoundedModel(model: Model, bounds: ModelBounds): Model {
 async function* streamBounded(
   model: Model,
   { deadlines, limits }: ModelBounds,
-  call: ModelCall,
+  call: ModelStreamInput,
   signal: Signal | undefined,
 ): AsyncGenerator<ReplyEvent, void> {
   const queue = createEventQueue()

@@ -2,13 +2,23 @@
 
 import type { ContextEntry } from '../context/context-entry.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import type { CompactionServices, CompleteSummary, RawSummary, SummaryWriter } from '../engine/host.ts'
-import { createCalibratedCounter, withPlanningState } from '../engine/measure-context.ts'
-import { finishTurnSteps, pauseTurn, runTurnSteps, type TurnContext } from '../engine/session-writer.ts'
-import { restoreLastRequest } from '../engine/side-call.ts'
+import type {
+  CompactionServices,
+  CompleteSummary,
+  HostSummaryWriter,
+  UncheckedSummary,
+} from '../engine/host.ts'
+import { createCalibratedTokenCounter, withPlanningState } from '../engine/measure-context.ts'
+import {
+  pauseTurn,
+  runSlicesToEnd,
+  runSlicesUnlessAborted,
+  type TurnContext,
+} from '../engine/session-writer.ts'
+import { withRestoredRequest } from '../engine/side-call.ts'
 import { describeThrown } from '../errors.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
+import { runStepsAtOnce, type WorkInSteps } from '../log/work-steps.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
 import {
   isAttemptsOutcome,
@@ -29,7 +39,7 @@ import {
   createLocalSummaryPieces,
   type LocalSummaryInput,
   writeLocalSummary,
-  writeMissingSections,
+  writeMissingModelSections,
 } from '../summary/local-summary.ts'
 import { repairSummary } from '../summary/repair-summary.ts'
 import { computeUserMessageBudget } from '../summary/summary-pieces.ts'
@@ -55,7 +65,7 @@ export interface WriteSummaryInput {
 /** A summary, and the state from which a smaller summary can be tried next. */
 export interface WriteSummaryResult {
   readonly ok: true
-  readonly summary: RawSummary
+  readonly summary: UncheckedSummary
   /** State of the attempts to write the summary; null if the host wrote the summary or the notes are the summary. */
   readonly attempts: SummaryAttemptState | null
 }
@@ -119,8 +129,8 @@ async function writeByHost(
   turn: TurnContext,
   { deadlines }: CompactionServices,
   { plan, instructions }: WriteSummaryInput,
-  write: SummaryWriter,
-): Promise<RawSummary | RefusedRewrite> {
+  write: HostSummaryWriter,
+): Promise<UncheckedSummary | RefusedRewrite> {
   const input = { sessionId: turn.state.id, span: plan.span, instructions }
   const ms = turn.host.policy.compact.waiting.attemptSeconds * 1000
   try {
@@ -137,9 +147,9 @@ async function writeByHost(
 /** Wraps a text that no attempt of the engine wrote (notes, or a summary by the host) as a summary. */
 function toSummary(
   text: string,
-  author: RawSummary['author'],
-  summarizer: RawSummary['summarizer'],
-): RawSummary {
+  author: UncheckedSummary['author'],
+  summarizer: UncheckedSummary['summarizer'],
+): UncheckedSummary {
   return {
     ok: true,
     text: text.startsWith(SUMMARY_HEADING) ? text : `${SUMMARY_HEADING}\n${text}`,
@@ -162,10 +172,10 @@ function estimateLeastSize(
   compaction: CompactionServices,
   { plan, history }: WriteSummaryInput,
 ): { readonly least: number; readonly withMessages: number; readonly words: number } {
-  const count = createCalibratedCounter(turn.state, turn.host, compaction)
+  const count = createCalibratedTokenCounter(turn.state, turn.host, compaction)
   const staying = plan.stayingTokens
   const words = countUserWords(turn, compaction, { plan, history })
-  const least = runAtOnce(writeLocally(turn, compaction, plan, { history, tokens: 0 }))
+  const least = runStepsAtOnce(writeLocally(turn, compaction, plan, { history, tokens: 0 }))
   return {
     least: Math.round(staying + count(least)),
     withMessages: Math.round(staying + words),
@@ -179,7 +189,7 @@ function countUserWords(
   compaction: CompactionServices,
   { plan, history }: Pick<WriteSummaryInput, 'plan' | 'history'>,
 ): number {
-  const count = createCalibratedCounter(turn.state, turn.host, compaction)
+  const count = createCalibratedTokenCounter(turn.state, turn.host, compaction)
   const words = history.facts.messages.reduce((sum, { lead, text }) => sum + count(`${lead}${text}`), 0)
   return Math.min(computeMessageBudget(turn, compaction, plan).total, words)
 }
@@ -196,7 +206,7 @@ export function createAttemptsInput(
   const { compact, estimate } = host.policy
   const { meter, register } = withPlanningState(state, compaction).context
   const { model, tools } = host.readOfferedPrefix()
-  const restored = restoreLastRequest(state, host)
+  const restored = withRestoredRequest(state, host)
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
   // No model call is spent if not even the smallest summary reaches the target.
   const isOutOfReach =
@@ -247,7 +257,7 @@ async function* runAttempts(
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
       const { maximumTokens: tokens, restTokens } = next
       const input = { history, tokens, restTokens }
-      const text = await runTurnSteps(turn, writeLocally(turn, compaction, plan, input))
+      const text = await runSlicesUnlessAborted(turn, writeLocally(turn, compaction, plan, input))
       result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
     } else
       result = yield* runSummaryAttempt(turn, compaction, limitForkToPlannedRecords(next, plan, turn.state))
@@ -267,7 +277,7 @@ function toRawSummary(
   compaction: CompactionServices,
   plan: CompactionPlan,
   done: SummaryAttemptsOutcome,
-): RawSummary | RefusedRewrite {
+): UncheckedSummary | RefusedRewrite {
   if (!done.ok) {
     if (done.aborted) return ABORTED_REWRITE
     const { message, trace: steps } = done
@@ -302,8 +312,8 @@ function writeCover(
   if (entries.length === 0) return ''
   const tokens = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
   const facts = extractSessionFacts(entries.map(({ record }) => record))
-  const history = { facts, pieces: runAtOnce(createLocalSummaryPieces(facts)) }
-  const text = runAtOnce(writeLocally(turn, compaction, plan, { history, tokens, messages: null }))
+  const history = { facts, pieces: runStepsAtOnce(createLocalSummaryPieces(facts)) }
+  const text = runStepsAtOnce(writeLocally(turn, compaction, plan, { history, tokens, messages: null }))
   const many = entries.length === 1 ? 'One record' : `${entries.length} records`
   const title = `${many} did not fit into the summariser's window. This was taken from the log without a model:`
   return `${title}\n\n${text.replace(SUMMARY_HEADING, '').trim()}`
@@ -330,13 +340,13 @@ function* writeLocally(
   compaction: CompactionServices,
   plan: CompactionPlan,
   { history, ...limits }: LocalLimits,
-): Steps<string> {
+): WorkInSteps<string> {
   const { text } = yield* writeLocalSummary(history, {
     form: plan.span.form,
     messages: computeMessageBudget(turn, compaction, plan),
     ...limits,
     files: compaction.scaled.budgets.ledger.files,
-    estimate: { text: createCalibratedCounter(turn.state, turn.host, compaction) },
+    estimate: { text: createCalibratedTokenCounter(turn.state, turn.host, compaction) },
   })
   return text
 }
@@ -370,13 +380,13 @@ function countSummarized({ estimator }: CompactionServices, { span }: Compaction
 function fillSections(
   compaction: CompactionServices,
   { plan, history }: WriteSummaryInput,
-  { text, summarizer }: RawSummary,
+  { text, summarizer }: UncheckedSummary,
 ): readonly string[] {
   if (summarizer !== 'model') return []
   const { ledger } = compaction.scaled.budgets
   const tokens = Math.min(ledger.files, Math.floor(countSummarized(compaction, plan) / FILLED_PART))
   const options = { form: plan.span.form, tokens, estimate: compaction.estimator }
-  return writeMissingSections(text, history, options)
+  return writeMissingModelSections(text, history, options)
 }
 
 /**
@@ -387,7 +397,7 @@ export async function completeSummary(
   turn: TurnContext,
   compaction: CompactionServices,
   task: WriteSummaryInput,
-  written: RawSummary,
+  written: UncheckedSummary,
   nameTokens: number = compaction.scaled.budgets.ledger.names,
 ): Promise<CompleteSummary> {
   const { scaled, estimator } = compaction
@@ -410,14 +420,14 @@ export async function completeSummary(
     keptMessages: extractSessionFacts(keptRecords).messages,
   }
   const repair = repairSummary(written.text, history.facts, rules)
-  const { text, additions, unfit } = await finishTurnSteps(turn, repair)
+  const { text, additions, unfit } = await runSlicesToEnd(turn, repair)
   const filled = fillSections(compaction, task, written)
   await pauseTurn(turn)
   // The list of names becomes smaller with a local summary.
   const userTokens = countUserWords(turn, compaction, task)
   const most = isLocal ? computeNameListLimit(estimator.text(written.text) - userTokens) : nameTokens
   const nameRules = { tokens: Math.min(ledger.names, most), estimate: estimator }
-  const names = await finishTurnSteps(turn, buildLedger(history.names, nameRules))
+  const names = await runSlicesToEnd(turn, buildLedger(history.names, nameRules))
   const listed = names.text === '' ? [] : [redact(names.text)]
   const complete = { ...written, userTokens, ledger: names.lines.map(redact), missingFacts: unfit }
   if (written.block !== null) return { ...complete, besideBlock: [...additions, ...listed].join('\n\n') }

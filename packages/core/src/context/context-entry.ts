@@ -6,8 +6,8 @@
 import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   type Block,
+  hasOnlyCacheDeletions,
   isBlock,
-  isDeletionContent,
   isForeignBlock,
   isMediaBlock,
   isOpaqueBlock,
@@ -24,11 +24,11 @@ import {
   type Attachment,
   CLEARED_RESULT_TEXT,
   type ClearedInput,
+  isCacheDeletionsEnd,
   isClearedByProvider,
-  isDeletionsEnd,
   isMicrocompactBoundary,
+  isNewTurnMessage,
   isSyntheticError,
-  isTurnEndingMessage,
   type KnownRecord,
   type MicrocompactMetadata,
 } from '../log/record.ts'
@@ -83,11 +83,11 @@ export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
 export function endsPreviousTurn(entry: ContextEntry): boolean {
   const { record } = entry
   if (record.type === 'attachment') return isVisibleToModel(entry)
-  return record.type === 'user' && isTurnEndingMessage(record.message)
+  return record.type === 'user' && isNewTurnMessage(record.message)
 }
 
 /** One block of a message, and the record that the block comes from. */
-export interface MessagePart {
+export interface TracedBlock {
   readonly block: Block
   /** uuid of the record that the block comes from. */
   readonly origin: string
@@ -102,14 +102,14 @@ export interface MessagePart {
  * Returns the blocks that the entry contributes to a message, with placeholders for the cleared parts; none for other
  * records.
  */
-export function toMessageParts({ record, cleared }: ContextEntry): readonly MessagePart[] {
+export function toTracedBlocks({ record, cleared }: ContextEntry): readonly TracedBlock[] {
   const origin = record.uuid
   if (record.type === 'attachment')
     return [{ block: { type: 'text', text: formatAttachmentText(record.attachment) }, origin }]
   if (record.type !== 'user' && record.type !== 'assistant') return []
   const blocks = toBlocks(record.message.content)
   const rawBlocks = Array.isArray(record.rawBlocks) ? record.rawBlocks : []
-  const parts = withMediaPlaceholders(blocks, cleared?.media).map((block, index): MessagePart => {
+  const parts = withMediaPlaceholders(blocks, cleared?.media).map((block, index): TracedBlock => {
     const raw: unknown = rawBlocks.find((item) => item?.index === index)?.text
     return block === blocks[index] && typeof raw === 'string' ? { block, origin, raw } : { block, origin }
   })
@@ -118,7 +118,7 @@ export function toMessageParts({ record, cleared }: ContextEntry): readonly Mess
 
 const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
 
-function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePart[] {
+function clearPart(part: TracedBlock, cleared: ClearedParts): readonly TracedBlock[] {
   const { block, origin } = part
   if (cleared.thinking && isThinkingBlock(block)) return []
   if (cleared.opaque === true) {
@@ -140,7 +140,7 @@ function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePa
   return [{ block: { ...block, input: Object.fromEntries(input) }, origin }]
 }
 
-function withoutOrigin({ block: { origin: _, ...rest }, ...part }: MessagePart): MessagePart {
+function withoutOrigin({ block: { origin: _, ...rest }, ...part }: TracedBlock): TracedBlock {
   return { ...part, block: rest as Block }
 }
 
@@ -195,7 +195,7 @@ const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: 
  * of the provider, and the item behind a tool call). `responses` should be a list of `message.id`, but it comes from
  * the log and is not validated.
  */
-export function hideInResponses(
+export function hideResponseParts(
   entries: readonly ContextEntry[],
   responses: unknown,
   part: 'thinking' | 'opaque',
@@ -349,24 +349,24 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
 }
 
 /** Returns the `message.id` of each response with a visible block that the provider `target` cannot read, in order. */
-export function findResponsesWithForeignItems(
+export function findForeignResponseIds(
   entries: readonly ContextEntry[],
   target: ProviderProfile['origin'],
 ): readonly string[] {
   const ids = entries.flatMap((entry) => {
     const { record } = entry
     const isForeign =
-      record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isForeignBlock(block, target))
+      record.type === 'assistant' && toTracedBlocks(entry).some(({ block }) => isForeignBlock(block, target))
     return isForeign ? [record.message.id] : []
   })
   return [...new Set(ids)]
 }
 
 /** Returns the `message.id` of each response whose thinking is visible in `entries`, in order. */
-export function findResponsesWithThinking(entries: readonly ContextEntry[]): readonly string[] {
+export function findThinkingResponseIds(entries: readonly ContextEntry[]): readonly string[] {
   const ids = entries.flatMap((entry) => {
     const { record } = entry
-    return record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isThinkingBlock(block))
+    return record.type === 'assistant' && toTracedBlocks(entry).some(({ block }) => isThinkingBlock(block))
       ? [record.message.id]
       : []
   })
@@ -405,7 +405,7 @@ function listClearingsInForce(entries: AppendList<ContextEntry>): readonly Micro
   let found: MicrocompactMetadata[] = []
   for (const { record } of entries) {
     if (record.type !== 'system') continue
-    if (isDeletionsEnd(record)) found = found.filter(({ way }) => way === 'native')
+    if (isCacheDeletionsEnd(record)) found = found.filter(({ way }) => way === 'native')
     if (isMicrocompactBoundary(record) && isProviderClearing(record)) found.push(record.microcompactMetadata)
   }
   return found
@@ -428,11 +428,11 @@ function listClearedInputs(
 }
 
 /** Hides the messages that only delete from the provider's cache. For use once that cache has expired. */
-export function withoutDeletionMessages(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+export function withoutCacheDeletions(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const cleared = { ...NOTHING_CLEARED, whole: true }
   return AppendList.of(
     [...entries].map((entry) =>
-      entry.record.type === 'user' && isDeletionContent(entry.record.message.content)
+      entry.record.type === 'user' && hasOnlyCacheDeletions(entry.record.message.content)
         ? { ...entry, cleared }
         : entry,
     ),

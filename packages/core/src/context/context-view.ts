@@ -10,9 +10,9 @@ import type { Damage, DamageKind } from '../log/decode-log.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
   type CompactBoundary,
+  isCacheDeletionsEnd,
   isClearedByProvider,
   isCompactBoundary,
-  isDeletionsEnd,
   isKnownRecord,
   isMicrocompactBoundary,
   type KnownRecord,
@@ -22,12 +22,12 @@ import {
   REPLY_DROPPED_SUBTYPE,
   type SystemRecord,
 } from '../log/record.ts'
-import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { findRecordIndex, NO_PARENT, requireRecordAt, type SessionLog } from '../log/session-log.ts'
 import {
   applyClearingToEntries,
   type ContextEntry,
-  hideInResponses,
-  withoutDeletionMessages,
+  hideResponseParts,
+  withoutCacheDeletions,
   withoutPrefixUpdates,
 } from './context-entry.ts'
 
@@ -46,11 +46,11 @@ export interface ContextRewrite {
   readonly summaryUuid: string | null
   readonly replacedEntries: AppendList<ContextEntry>
   /** For which of `replacedEntries` reported usage was valid; an undo makes it valid again. */
-  readonly measured: MeasuredPart
+  readonly measured: ValidUsageRange
 }
 
 /** Tells for which entries the token usage that responses reported is still the size of the present context. */
-export interface MeasuredPart {
+export interface ValidUsageRange {
   /**
    * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
    * reported before this record measured a different context, except in the `restored` part.
@@ -60,12 +60,12 @@ export interface MeasuredPart {
   readonly restored: RestoredPart | null
 }
 
-interface RestoredPart extends MeasuredPart {
+interface RestoredPart extends ValidUsageRange {
   readonly entries: number
 }
 
 /** What the model sees of a session, with what the next record or an undo needs. */
-export interface ContextView extends MeasuredPart {
+export interface ContextView extends ValidUsageRange {
   /** Indexes of the branch records that this context already includes. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
@@ -122,7 +122,7 @@ interface RecordPosition {
 
 function applyRecord(view: ContextView, session: SessionLog, position: number): ContextView {
   const index = session.branch.at(position) ?? NO_PARENT
-  const record = readRecordAt(session, index)
+  const record = requireRecordAt(session, index)
   if (!isKnownRecord(record)) return view
   const at = { session, position, index }
   if (isCompactBoundary(record)) return startCompaction(view, record, at)
@@ -225,7 +225,7 @@ function withPrefixSnapshot(
   const kept = withoutPrefixUpdates(entries)
   if (clearedThinking.length + clearedItems.length === 0) return kept
   return AppendList.of(
-    hideInResponses(hideInResponses(kept.toArray(), clearedThinking, 'thinking'), clearedItems, 'opaque'),
+    hideResponseParts(hideResponseParts(kept.toArray(), clearedThinking, 'thinking'), clearedItems, 'opaque'),
   )
 }
 
@@ -258,7 +258,7 @@ function applyCompaction(
   at: RecordPosition,
 ): ContextView {
   const index = at.session.branch.at(pending.position) ?? NO_PARENT
-  const boundary = readRecordAt(at.session, index) as CompactBoundary
+  const boundary = requireRecordAt(at.session, index) as CompactBoundary
   const kept = collectKeptRecords(boundary, pending.replacedEntries, at.session)
   let next: ContextView = {
     ...view,
@@ -294,8 +294,8 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
       }
     : view
   const next = pushEntry(rewritten, { record, index: at.index })
-  if (isDeletionsEnd(record))
-    return { ...next, entries: withoutDeletionMessages(next.entries), rewrittenAt: at.index, restored: null }
+  if (isCacheDeletionsEnd(record))
+    return { ...next, entries: withoutCacheDeletions(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
 }
@@ -312,7 +312,7 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
   const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
     (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
   )
-  const dropsEdits = later.some((entry) => isDeletionsEnd(entry.record))
+  const dropsEdits = later.some((entry) => isCacheDeletionsEnd(entry.record))
   // With another prefix snapshot, or without the deletions in the cache, usage from before measured other requests.
   const isMeasured = !dropsEdits && !later.some((entry) => isSnapshotRecord(entry.record))
   let next: ContextView = {
@@ -324,17 +324,17 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
     rewrittenAt: at.index,
     restored: isMeasured ? { ...act.measured, entries: act.replacedEntries.length } : null,
   }
-  for (const item of hideInResponses(later, record.clearedThinking, 'thinking')) {
+  for (const item of hideResponseParts(later, record.clearedThinking, 'thinking')) {
     if (isSnapshotRecord(item.record))
       next = { ...next, entries: withPrefixSnapshot(next.entries, item.record as SystemRecord) }
     next = pushEntry(next, item)
   }
-  return dropsEdits ? { ...next, entries: withoutDeletionMessages(next.entries) } : next
+  return dropsEdits ? { ...next, entries: withoutCacheDeletions(next.entries) } : next
 }
 
 function listEntriesBetween(session: SessionLog, from: number, to: number): readonly ContextEntry[] {
   return session.branch.toArray(from, to).flatMap((index) => {
-    const record = readRecordAt(session, index)
+    const record = requireRecordAt(session, index)
     return isKnownRecord(record) ? [{ record, index }] : []
   })
 }
@@ -437,7 +437,7 @@ function collectKeptRecords(
       if (entry === undefined) missing.push(uuid)
       return entry ?? []
     })
-    return { anchor: anchorUuid, entries: hideInResponses(entries, metadata?.clearedThinking, 'thinking') }
+    return { anchor: anchorUuid, entries: hideResponseParts(entries, metadata?.clearedThinking, 'thinking') }
   })
   return { anchored: anchored.filter(({ entries }) => entries.length > 0), missing }
 }
@@ -459,6 +459,6 @@ function toPreservedMessages(
 
 function findEntryInLog(uuid: string, session: SessionLog): ContextEntry | undefined {
   const index = findRecordIndex(session, uuid)
-  const record = index === undefined ? undefined : readRecordAt(session, index)
+  const record = index === undefined ? undefined : requireRecordAt(session, index)
   return index === undefined || record === undefined || !isKnownRecord(record) ? undefined : { record, index }
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { findCutPointAtOrBefore, findCutPoints, groupIntoRounds } from './flatten.ts'
+import { findCutPointAtOrBefore, findCutPoints, groupIntoRounds } from './flatten-context.ts'
 
 const call = (id: string) => ({ type: 'tool_use', id, name: 'Read', input: {} })
 const recordsOf = (builder: SessionBuilder): readonly KnownRecord[] =>

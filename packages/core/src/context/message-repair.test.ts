@@ -9,7 +9,7 @@ import {
   listUnansweredCalls,
   listWaitingCallIds,
   toApiMessages,
-} from './flatten.ts'
+} from './flatten-context.ts'
 import { MISSING_RESULT_TEXT } from './message-repair.ts'
 
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })

@@ -13,7 +13,7 @@
 import { wrapInReminder } from '../facts/host-texts.ts'
 import {
   EFFORT_FIELD,
-  isBlankText,
+  isBlankTextBlock,
   isBlock,
   isServerToolResult,
   isServerToolUse,
@@ -27,7 +27,7 @@ import {
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList, type PersistentMap } from '../log/persistent-collections.ts'
-import type { MessagePart } from './context-entry.ts'
+import type { TracedBlock } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
 /** A message being assembled from the blocks of one or more records. */
@@ -35,7 +35,7 @@ export interface MessageDraft {
   readonly role: Role
   /** The `message.id` of a response; null for other messages. */
   readonly responseId: string | null
-  readonly parts: AppendList<MessagePart>
+  readonly parts: AppendList<TracedBlock>
   /** The message as it was logged; null if it was joined from several records, or changed (system messages excepted). */
   readonly unchangedMessage: ApiMessage | null
   /**
@@ -97,7 +97,7 @@ export function repairMessageDrafts(
   return { ...paired, drafts, repairs, calls: drafts.flatMap(listToolCallIds) }
 }
 
-function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
+function withDraftParts(draft: MessageDraft, parts: readonly TracedBlock[]): MessageDraft {
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
   if (isSame) return draft
@@ -124,7 +124,7 @@ function isEmptyDraft(draft: MessageDraft): boolean {
 /** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */
 function isBlankResponse(draft: MessageDraft): boolean {
   if (draft.role !== 'assistant') return false
-  return draft.parts.toArray().every((part) => isThinkingBlock(part.block) || isBlankText(part.block))
+  return draft.parts.toArray().every((part) => isThinkingBlock(part.block) || isBlankTextBlock(part.block))
 }
 
 // The functions below pair client tool calls with their results.
@@ -242,7 +242,7 @@ function withAcceptedCalls(
   const own = new Set<string>()
   const isTaken = (id: string): boolean =>
     given.has(id) || isKnown(id) || [...callIds.values()].some((ids) => ids.includes(id))
-  const parts = draft.parts.toArray().flatMap((part): readonly MessagePart[] => {
+  const parts = draft.parts.toArray().flatMap((part): readonly TracedBlock[] => {
     const { block, origin } = part
     if (!isToolUse(block)) return [part]
     const ids = callIds.get(block.id) ?? []
@@ -304,7 +304,7 @@ function pairGroup(
   repairs: MessageRepair[],
 ): { readonly drafts: readonly MessageDraft[]; readonly open: readonly UnansweredCall[] } {
   const unanswered = new Set(responses.flatMap(listToolCallIds))
-  const results: MessagePart[] = []
+  const results: TracedBlock[] = []
   for (const given of following.flatMap(listToolResults)) {
     const part = withNewCallId(given, callIds, unanswered)
     const { tool_use_id: id } = part.block as ToolResultBlock
@@ -327,7 +327,7 @@ function pairGroup(
 }
 
 /** Returns a tool result with the id of its call: of several calls with one id, the first that has no result yet. */
-function withNewCallId(part: MessagePart, callIds: CallIds, unanswered: ReadonlySet<string>): MessagePart {
+function withNewCallId(part: TracedBlock, callIds: CallIds, unanswered: ReadonlySet<string>): TracedBlock {
   const block = part.block as ToolResultBlock
   const ids = callIds.get(block.tool_use_id) ?? []
   const id = ids.find((one) => unanswered.has(one)) ?? ids[0] ?? block.tool_use_id
@@ -339,7 +339,7 @@ function withNewCallId(part: MessagePart, callIds: CallIds, unanswered: Readonly
  * follows.
  */
 function insertResults(
-  results: readonly MessagePart[],
+  results: readonly TracedBlock[],
   following: readonly MessageDraft[],
 ): readonly MessageDraft[] {
   const isFirstUser = following[0]?.role === 'user'
@@ -360,7 +360,7 @@ function insertResults(
   ]
 }
 
-function listToolResults(draft: MessageDraft): readonly MessagePart[] {
+function listToolResults(draft: MessageDraft): readonly TracedBlock[] {
   return draft.parts.toArray().filter((part) => isToolResult(part.block))
 }
 
@@ -479,12 +479,12 @@ function followsUserMessage(drafts: readonly MessageDraft[], frozen: SentMessage
 }
 
 function toReminder(draft: MessageDraft): MessageDraft {
-  const parts = draft.parts.toArray().map(toReminderPart)
+  const parts = draft.parts.toArray().map(toReminderBlock)
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
 /** Wraps a text block in a reminder; any other block stays as it is. */
-export function toReminderPart({ block, origin }: MessagePart): MessagePart {
+export function toReminderBlock({ block, origin }: TracedBlock): TracedBlock {
   return { block: isTextBlock(block) ? { type: 'text', text: wrapInReminder(block.text) } : block, origin }
 }
 
@@ -514,17 +514,17 @@ export function withoutBlankText(drafts: readonly MessageDraft[]): RepairedDraft
 }
 
 function isBlankItem(item: unknown): boolean {
-  return isBlock(item) && isBlankText(item)
+  return isBlock(item) && isBlankTextBlock(item)
 }
 
 /** True for a blank text block and for a tool result with one inside. */
-function hasBlankText({ block }: MessagePart): boolean {
-  if (!isToolResult(block)) return isBlankText(block)
+function hasBlankText({ block }: TracedBlock): boolean {
+  if (!isToolResult(block)) return isBlankTextBlock(block)
   return Array.isArray(block.content) && block.content.some(isBlankItem)
 }
 
 /** Removes blank text blocks, also those inside a tool result, because the provider refuses blank text. */
-function withoutBlankPart({ block, origin }: MessagePart): readonly MessagePart[] {
+function withoutBlankPart({ block, origin }: TracedBlock): readonly TracedBlock[] {
   if (!isToolResult(block) || !Array.isArray(block.content)) return []
   return [{ block: { ...block, content: block.content.filter((item) => !isBlankItem(item)) }, origin }]
 }

@@ -26,7 +26,7 @@ export type Spending = Readonly<Record<LimitName, number | null>>
 export const NOTHING_SPENT: Spending = { turns: 0, tokens: 0, dollars: 0 }
 
 /** Limits that apply together to the same calls, such as those of one run. */
-export interface LimitScope {
+export interface ScopedLimits {
   readonly scope: 'run' | 'session'
   readonly limits: Limits
   /** Totals of the session when the scope began; null if that is with its first call. */
@@ -37,20 +37,20 @@ export interface LimitScope {
 
 /** The limits of a session, and its running calls. All operations of the session share this object. */
 export interface CallLimits {
-  readonly scopes: readonly LimitScope[]
+  readonly scopes: readonly ScopedLimits[]
   readonly running: Set<RunningCall>
 }
 
 /** A call that was sent and has not been settled. */
 export interface RunningCall {
   /** The most that the call can use. */
-  readonly most: Spending
+  readonly mostSpending: Spending
   readonly ended: Promise<void>
 }
 
 /** A limit that does not let the next call begin. */
 export interface ReachedLimit {
-  readonly scope: LimitScope['scope']
+  readonly scope: ScopedLimits['scope']
   readonly limit: LimitName
   readonly allowed: number
   /** How much of `limit` was used, in its unit: calls, tokens or dollars. Null if it cannot be counted. */
@@ -87,7 +87,7 @@ export function addSpending(one: Spending, other: Spending): Spending {
  * that calls can use which are under way.
  */
 export function findReachedLimit(
-  scopes: readonly LimitScope[],
+  scopes: readonly ScopedLimits[],
   totals: CostTotals,
   running: Spending = NOTHING_SPENT,
 ): ReachedLimit | null {

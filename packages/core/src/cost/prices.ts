@@ -2,14 +2,14 @@
  * Defines prices as data and computes the cost of a model call. Unknown prices stay unknown: tokens without a known
  * price make the total null and are named in `missing`; they never count as 0.
  */
-import type { TokenUsage } from '../log/model-report.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
 import {
-  type BilledPart,
+  type BilledModelRun,
   type ByPriceClass,
-  listBilledParts,
+  listBilledModelRuns,
   PRICE_CLASSES,
   type PriceClass,
-  type TokensByClass,
+  type TokensByPriceClass,
   toTokenCount,
 } from '../tokens/usage.ts'
 
@@ -85,7 +85,7 @@ const SAME_PRICES_ASSUMED = 'what another model answered is priced as this one'
  * priced by the length of its own prompt. `pricesOf` returns the prices of other models that ran an iteration.
  */
 export function priceUsage(usage: TokenUsage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
-  const parts = listBilledParts(usage).map((part) => pricePart(part, usage, prices, pricesOf))
+  const parts = listBilledModelRuns(usage).map((part) => pricePart(part, usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
@@ -94,7 +94,9 @@ export function priceUsage(usage: TokenUsage, prices: ModelPrices, pricesOf?: Pr
  * The price tier and the factors stay the same.
  */
 export function priceUsageUncached(usage: TokenUsage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
-  const parts = listBilledParts(usage).map((part) => pricePart(withoutCache(part), usage, prices, pricesOf))
+  const parts = listBilledModelRuns(usage).map((part) =>
+    pricePart(withoutCache(part), usage, prices, pricesOf),
+  )
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
@@ -102,13 +104,18 @@ export function priceUsageUncached(usage: TokenUsage, prices: ModelPrices, price
  * Counts cached tokens as plain input. Assumptions about the cache lifetime are dropped, because they no longer affect
  * the price.
  */
-function withoutCache(part: BilledPart): BilledPart {
+function withoutCache(part: BilledModelRun): BilledModelRun {
   const { output } = part.tokens
   const tokens = { input: countPromptTokens(part.tokens), cacheRead: 0, writeShort: 0, writeLong: 0, output }
   return { ...part, tokens, assumed: [] }
 }
 
-function pricePart(part: BilledPart, usage: TokenUsage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+function pricePart(
+  part: BilledModelRun,
+  usage: TokenUsage,
+  prices: ModelPrices,
+  pricesOf?: PriceLookup,
+): Cost {
   const isOwn = part.model === null || pricesOf === undefined
   const own = isOwn ? prices : pricesOf(part.model)
   const { factor, assumed } = own === null ? NO_FACTOR : findPriceFactor(usage, own)
@@ -120,11 +127,11 @@ function pricePart(part: BilledPart, usage: TokenUsage, prices: ModelPrices, pri
   }
 }
 
-function countPromptTokens({ input, cacheRead, writeShort, writeLong }: TokensByClass): number {
+function countPromptTokens({ input, cacheRead, writeShort, writeLong }: TokensByPriceClass): number {
   return input + cacheRead + writeShort + writeLong
 }
 
-function priceTokenClasses(tokens: TokensByClass, rates: TokenRates): Cost {
+function priceTokenClasses(tokens: TokensByPriceClass, rates: TokenRates): Cost {
   const byClass = mapPriceClasses((kind) => priceTokenClass(tokens[kind], rates[kind]))
   const missing = PRICE_CLASSES.filter((kind) => byClass[kind] === null)
   const priced = PRICE_CLASSES.reduce((sum, kind) => sum + (byClass[kind] ?? 0), 0)

@@ -2,7 +2,7 @@ import { createUsage, readTestReport } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { SessionRecord } from '../log/record.ts'
-import { runAtOnce } from '../log/work-steps.ts'
+import { runStepsAtOnce } from '../log/work-steps.ts'
 import { emptySessionCost, type FindModelPrices, sumSessionCost, updateSessionCost } from './session-cost.ts'
 
 const PRICES = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
@@ -31,7 +31,7 @@ function loss(kind: string, tokens: number, usd: number | null): SessionRecord {
 }
 
 function totalsOf(records: readonly SessionRecord[]) {
-  return sumSessionCost(runAtOnce(updateSessionCost(emptySessionCost(), AppendList.of(records), prices)))
+  return sumSessionCost(runStepsAtOnce(updateSessionCost(emptySessionCost(), AppendList.of(records), prices)))
 }
 
 const M = 1_000_000
@@ -111,11 +111,11 @@ describe('the cost of a session', () => {
     let money = emptySessionCost()
     for (const record of records) {
       list = list.push(record)
-      money = runAtOnce(updateSessionCost(money, list, prices))
+      money = runStepsAtOnce(updateSessionCost(money, list, prices))
     }
     expect(sumSessionCost(money)).toEqual(totalsOf(records))
     expect(sumSessionCost(money).calls).toBe(20)
-    const other = runAtOnce(updateSessionCost(money, AppendList.of([answer('x', IN)]), prices))
+    const other = runStepsAtOnce(updateSessionCost(money, AppendList.of([answer('x', IN)]), prices))
     expect(sumSessionCost(other)).toEqual(totalsOf([answer('x', IN)]))
   })
 

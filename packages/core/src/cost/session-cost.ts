@@ -3,11 +3,16 @@
  * its cost. Every call in the log counts, including those of abandoned branches and of subagents, because they were billed.
  */
 import { isObject } from '../log/json.ts'
-import { isTokenUsage, type TokenUsage } from '../log/model-report.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isKnownRecord, isSyntheticError, type SessionRecord } from '../log/record.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { isNothingBilled, listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
+import { isTokenUsage, type TokenUsage } from '../log/reply-report.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import {
+  isNothingBilled,
+  listBilledModelRuns,
+  type TokensByPriceClass,
+  toTokenCount,
+} from '../tokens/usage.ts'
 import {
   addCosts,
   type Cost,
@@ -36,7 +41,7 @@ interface BilledCall {
 }
 
 export interface PricedCall extends BilledCall {
-  readonly tokens: TokensByClass
+  readonly tokens: TokensByPriceClass
   readonly money: Cost
   /** Dollars that prompt caching saved on this call's prompt; null if a price is unknown. */
   readonly saved: number | null
@@ -45,7 +50,7 @@ export interface PricedCall extends BilledCall {
 /** The text in `missing` of a cost if the log lacks the usage of a call. */
 export const MISSING_USAGE = 'calls whose usage the log does not have'
 
-export const ZERO_TOKENS: TokensByClass = mapPriceClasses(() => 0)
+export const ZERO_TOKENS: TokensByPriceClass = mapPriceClasses(() => 0)
 
 /** Prices a call at the prices of its day. If its usage or a price is unknown, the total is null and `missing` says why. */
 export function priceCall(call: BilledCall, list: FindModelPrices): PricedCall {
@@ -61,14 +66,20 @@ export function priceCall(call: BilledCall, list: FindModelPrices): PricedCall {
   const prompt = sumPromptPrice(money)
   return {
     ...call,
-    tokens: listBilledParts(usage).reduce((sum, { tokens }) => addTokensByClass(sum, tokens), ZERO_TOKENS),
+    tokens: listBilledModelRuns(usage).reduce(
+      (sum, { tokens }) => addTokensByPriceClass(sum, tokens),
+      ZERO_TOKENS,
+    ),
     money:
       prices === null && money.missing.length > 0 ? { ...money, missing: [`prices of ${model}`] } : money,
     saved: uncachedPrompt === null || prompt === null ? null : uncachedPrompt - prompt,
   }
 }
 
-export function addTokensByClass(one: TokensByClass, other: TokensByClass): TokensByClass {
+export function addTokensByPriceClass(
+  one: TokensByPriceClass,
+  other: TokensByPriceClass,
+): TokensByPriceClass {
   return mapPriceClasses((name) => one[name] + other[name])
 }
 
@@ -97,7 +108,7 @@ export function readModelCallRecord(
 }
 
 /** The calls of a session, priced so far. `sumSessionCost` gives the totals. */
-export interface SessionCost {
+export interface SessionCostTally {
   /** Cost totals of the older model calls, whose usage can no longer change. */
   readonly settled: CostTotals
   /**
@@ -114,7 +125,7 @@ export interface SessionCost {
 /** Number of newest responses that may still receive records. More than one can, for example with parallel subagents. */
 const MAX_OPEN_CALLS = 16
 
-export function emptySessionCost(): SessionCost {
+export function emptySessionCost(): SessionCostTally {
   return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
@@ -126,10 +137,10 @@ const RECORD_WORK = 150
  * update, or all if there was none.
  */
 export function* updateSessionCost(
-  money: SessionCost | null,
+  money: SessionCostTally | null,
   records: AppendList<SessionRecord>,
   prices: FindModelPrices,
-): Steps<SessionCost> {
+): WorkInSteps<SessionCostTally> {
   let next = money !== null && records.extends(money.records) ? money : emptySessionCost()
   for (let index = next.records.length; index < records.length; index += 1) {
     const record = records.at(index)
@@ -139,11 +150,15 @@ export function* updateSessionCost(
   return { ...next, records }
 }
 
-export function sumSessionCost({ settled, recent }: SessionCost): CostTotals {
+export function sumSessionCost({ settled, recent }: SessionCostTally): CostTotals {
   return recent.reduce(withCall, settled)
 }
 
-function withRecord(money: SessionCost, record: SessionRecord, prices: FindModelPrices): SessionCost {
+function withRecord(
+  money: SessionCostTally,
+  record: SessionRecord,
+  prices: FindModelPrices,
+): SessionCostTally {
   // The record was copied from another session, where its cost is counted.
   if (record.forkedFrom !== undefined) return money
   const call = readCall(record)
@@ -152,7 +167,7 @@ function withRecord(money: SessionCost, record: SessionRecord, prices: FindModel
   return isObject(loss) ? { ...money, settled: withLoss(money.settled, loss) } : money
 }
 
-function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
+function withPricedCall(money: SessionCostTally, call: PricedCall): SessionCostTally {
   const { recent, closed } = money
   if (closed.has(call.id)) return money
   const at = recent.findIndex(({ id }) => id === call.id)
@@ -209,7 +224,7 @@ export interface CostTotals {
   readonly calls: number
   /** Number of model calls that have no usage or no known price. `spent.missing` lists what is unknown. */
   readonly unpricedCalls: number
-  readonly tokens: TokensByClass
+  readonly tokens: TokensByPriceClass
   readonly spent: Cost
   /** Dollars saved by prompt caching: what the same prompts would have cost without a cache, minus what they did cost. */
   readonly savedByCache: Amount
@@ -246,7 +261,7 @@ function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCa
     ...totals,
     calls: totals.calls + 1,
     unpricedCalls: totals.unpricedCalls + (money.total === null ? 1 : 0),
-    tokens: addTokensByClass(totals.tokens, tokens),
+    tokens: addTokensByPriceClass(totals.tokens, tokens),
     spent: addCosts(totals.spent, money),
     savedByCache: addToAmount(totals.savedByCache, saved),
     spentOnCompaction:

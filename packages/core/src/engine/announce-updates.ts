@@ -4,27 +4,27 @@
  */
 
 import { hasLiveCache } from '../cache/cache-model.ts'
-import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
+import { type CacheMonitor, withAnnouncedRewrite } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
 import {
-  findResponsesWithForeignItems,
-  findResponsesWithThinking,
+  findForeignResponseIds,
+  findThinkingResponseIds,
   isVisibleToModel,
 } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import { TidemarkError } from '../errors.ts'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks, withoutCacheMarker } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord, SnapshotSection } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { ProviderZone } from '../policy/provider-spelling.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { CacheMissZone } from '../policy/provider-spelling.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countMessages, findMessageAt, type MessageList, toMessageBlocks } from '../request/block-index.ts'
 import { chooseSnapshotTtl, tallyLoggedGaps } from '../request/cache-ttl.ts'
 import {
   buildRequestPrefix,
-  type CurrentPrefix,
+  type CurrentSnapshot,
   createPrefixSnapshot,
   type DesiredPrefix,
   hasBoundThinking,
@@ -71,7 +71,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
     const epoch = createPrefixSnapshot(withChosenTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
     // The log may come from a program that used another provider, whose items this provider does not accept.
-    const foreign = findResponsesWithForeignItems(turn.state.view.entries.toArray(), turn.host.profile.origin)
+    const foreign = findForeignResponseIds(turn.state.view.entries.toArray(), turn.host.profile.origin)
     const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch, [], foreign)])
     if (failure !== null) return failure
   }
@@ -117,8 +117,8 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   // Lifetime and bound thinking are looked up only for a new prefix snapshot, because that reads the log and the context.
   const isBound = host.profile.thinking.binding === 'prefix'
   const entries = state.view.entries.toArray()
-  const boundResponses = isBound ? findResponsesWithThinking(entries) : []
-  const foreignResponses = findResponsesWithForeignItems(entries, host.profile.origin)
+  const boundResponses = isBound ? findThinkingResponseIds(entries) : []
+  const foreignResponses = findForeignResponseIds(entries, host.profile.origin)
   return planPrefixChange(prefix, withChosenTtl(turn, present), {
     ...rules,
     boundResponses,
@@ -127,7 +127,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
 }
 
 /** Returns true if no live cache entry begins with the tools and the system prompt of the snapshot in effect. */
-function isPrefixCold({ state, host }: TurnContext, current: CurrentPrefix): boolean {
+function isPrefixCold({ state, host }: TurnContext, current: CurrentSnapshot): boolean {
   if (state.cacheModel === null) return false
   const { tools, system } = buildRequestPrefix(current, { previous: state.lastRequest?.front })
   const front = [...tools.filter(isLoadedUpfront), ...system.map(({ block }) => block)]
@@ -172,10 +172,13 @@ export function announceSnapshotToMonitor(
   causes: readonly PrefixChangeCause[],
 ): CacheMonitor {
   const act = causes.map(describeCause).join(', ')
-  return ZONES.reduce((next, zone) => announceRewrite(next, source, { kind: 'rewrite', zone, act }), watch)
+  return ZONES.reduce(
+    (next, zone) => withAnnouncedRewrite(next, source, { kind: 'rewrite', zone, act }),
+    watch,
+  )
 }
 
-const ZONES: readonly ProviderZone[] = ['model', 'tools', 'system', 'other']
+const ZONES: readonly CacheMissZone[] = ['model', 'tools', 'system', 'other']
 
 function describeCause(cause: PrefixChangeCause): string {
   switch (cause.kind) {
@@ -223,11 +226,11 @@ export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix |
   if ('ok' in offered) return offered
   const parameters = withEngineBetas(offered.parameters, host)
   const usedTools = offered.tools.length === 0 ? listUsedTools(turn) : []
-  return { ...offered, usedTools, parameters, sections: listPresentSections(host.sections, texts) }
+  return { ...offered, usedTools, parameters, sections: listSectionsWithText(host.sections, texts) }
 }
 
 /** Returns the sections that have a text. The boundary string of the system prompt is removed from computed texts. */
-export function listPresentSections(
+export function listSectionsWithText(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
 ): readonly SnapshotSection[] {
@@ -322,7 +325,7 @@ function readHostTools(host: TurnHost): OfferedPrefix | PrefixFailure {
   const path = findNonJsonPath({ model, parameters, tools })
   if (path !== null)
     return createPrefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
-  return findMechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
+  return findFeatureStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
     ? { ...offered, tools: tools.map(withoutCacheMarker), parameters: withoutCacheMarker(parameters) }
     : { ...offered, tools, parameters }
 }

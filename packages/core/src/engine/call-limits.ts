@@ -9,11 +9,11 @@ import {
   type RunningCall,
   type Spending,
 } from '../cost/limits.ts'
-import { type SessionCost, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
+import { type SessionCostTally, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import type { TurnFailure } from './events.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext } from './measure-context.ts'
-import { finishTurnSteps, isTurnAborted, type TurnContext, waitUnlessAborted } from './session-writer.ts'
+import { isTurnAborted, runSlicesToEnd, type TurnContext, waitUnlessAborted } from './session-writer.ts'
 
 /** A call that may begin. Call `end` once the usage of the call is in the log. */
 export interface AdmittedCall {
@@ -26,7 +26,7 @@ const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
  * Returns why no further call may begin; null if one may. Waits first for running calls that may reach a limit. Must
  * not be called with the write lock held: the running calls need the lock to end.
  */
-export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
+export async function checkLimitsBeforeCall(turn: TurnContext): Promise<TurnFailure | null> {
   for (;;) {
     const failure = await findLoggedLimitFailure(turn)
     if (failure !== null) return failure
@@ -41,7 +41,7 @@ export async function findLimitFailure(turn: TurnContext): Promise<TurnFailure |
 export async function findLoggedLimitFailure(turn: TurnContext): Promise<TurnFailure | null> {
   const { limits } = turn.host
   if (limits === undefined || limits.scopes.length === 0) return null
-  await updateCosts(turn)
+  await priceNewCalls(turn)
   return findCountedLimitFailure(turn)
 }
 
@@ -49,17 +49,17 @@ export async function findLoggedLimitFailure(turn: TurnContext): Promise<TurnFai
  * Prices the calls that were logged since the last update, and stores and returns the sums. The first update of an opened
  * session prices its whole log, in slices.
  */
-export async function updateCosts(turn: TurnContext): Promise<SessionCost> {
+export async function priceNewCalls(turn: TurnContext): Promise<SessionCostTally> {
   const { costs: known, session } = turn.state
   const steps = updateSessionCost(known, session.records, turn.host.pricesOf)
-  const costs = await finishTurnSteps(turn, steps)
+  const costs = await runSlicesToEnd(turn, steps)
   turn.state = { ...turn.state, costs }
   return costs
 }
 
-/** Waits and checks as `findLimitFailure` does. If the call may begin, counts it as under way until its `end` is called. */
+/** Waits and checks as `checkLimitsBeforeCall` does. If the call may begin, counts it as under way until its `end` is called. */
 export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnFailure> {
-  const failure = await findLimitFailure(turn)
+  const failure = await checkLimitsBeforeCall(turn)
   if (failure !== null) return failure
   const { limits } = turn.host
   if (limits === undefined || limits.scopes.length === 0) return { end: () => {} }
@@ -67,7 +67,7 @@ export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnF
   const ended = new Promise<void>((done) => {
     resolve = done
   })
-  const call: RunningCall = { most: boundSpending(turn), ended }
+  const call: RunningCall = { mostSpending: boundSpending(turn), ended }
   limits.running.add(call)
   return {
     end() {
@@ -88,7 +88,7 @@ export function findCountedLimitFailure({ state, host }: TurnContext): TurnFailu
 /** True if the calls under way may reach a limit. */
 function canReachLimit({ state, host: { limits } }: TurnContext): boolean {
   if (limits === undefined || limits.running.size === 0 || state.costs === null) return false
-  const most = [...limits.running].map((call) => call.most).reduce(addSpending, NOTHING_SPENT)
+  const most = [...limits.running].map((call) => call.mostSpending).reduce(addSpending, NOTHING_SPENT)
   return findReachedLimit(limits.scopes, sumSessionCost(state.costs), most) !== null
 }
 

@@ -2,31 +2,35 @@
  * Makes one model call: sends the request, appends the reply to the log while it streams, and compares the cache read with the
  * forecast. A content block is appended when the next block ends; the last block is appended together with the final usage.
  */
-import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
+import {
+  type CacheForecast,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
+} from '../cache/cache-forecast.ts'
 import { canReachPrefix, findNewestPrefixExpiry, findPrefixSize } from '../cache/cache-model.ts'
-import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
+import { type CacheCheckOutcome, withSentRequest } from '../cache/cache-monitor.ts'
 import { judgeCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
 import { findRequestedClearing, readReportedEdits } from '../clearing/provider-clearing.ts'
 import { formatCount, formatDollars, formatDuration } from '../cost/prices.ts'
 import { type FindModelPrices, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { describeThrown } from '../errors.ts'
-import { isBlankText, isTextBlock } from '../log/block.ts'
+import { isBlankTextBlock, isTextBlock } from '../log/block.ts'
 import { omitUndefined } from '../log/json.ts'
-import type { TokenUsage } from '../log/model-report.ts'
 import {
   type AssistantMessage,
   type AssistantRecord,
   type CacheLoss,
   REPLY_DROPPED_SUBTYPE,
 } from '../log/record.ts'
-import { runAtOnce } from '../log/work-steps.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
+import { runStepsAtOnce } from '../log/work-steps.ts'
 import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
-import { findWriteClass } from '../request/cache-ttl.ts'
+import { findWritePriceClass } from '../request/cache-ttl.ts'
 import { redact } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { estimateLostUsage, withEstimatedOutput } from '../tokens/usage.ts'
-import { type AdmittedCall, findCountedLimitFailure, updateCosts } from './call-limits.ts'
+import { type AdmittedCall, findCountedLimitFailure, priceNewCalls } from './call-limits.ts'
 import type { ResumeCost, TurnEvent, TurnFailure } from './events.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
 import { measureContext, measureIdleTime } from './measure-context.ts'
@@ -51,12 +55,12 @@ import {
   type UnlinkedRecord,
   waitUnlessAborted,
 } from './session-writer.ts'
-import { fitReplyEventInput } from './tool-input.ts'
+import { fitReplyEventToolInputs } from './tool-input.ts'
 import {
+  estimatePromptSize,
   findTruncatedCount,
   learnFromTruncation,
-  measurePrompt,
-  type PromptSize,
+  type PromptSizeEstimate,
 } from './truncated-prompt.ts'
 
 export type ModelCallResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
@@ -78,7 +82,7 @@ export interface PendingModelCall {
   /** The call as the limits count it, from `admitCall`: ended together with the model call. Missing for a side call. */
   readonly admitted?: AdmittedCall
   /** Size of the prompt, to notice if the server drops its beginning. Missing for a side call, and if that cannot happen. */
-  readonly promptSize?: PromptSize
+  readonly promptSize?: PromptSizeEstimate
 }
 
 /** Stores the request as the last one sent, whether the engine or the host sends it. Returns the pending call. */
@@ -87,11 +91,11 @@ export function registerModelCall(turn: TurnContext, { request, forecast }: Next
   const last = turn.state.view.entries.last?.record.uuid
   const newest = last === undefined ? {} : { lastUuid: last }
   const { tooLong } = turn.host.profile.capabilities
-  const promptSize = tooLong === 'refused' ? null : measurePrompt(turn.state, turn.host)
+  const promptSize = tooLong === 'refused' ? null : estimatePromptSize(turn.state, turn.host)
   const measured = promptSize === null ? {} : { promptSize }
   const { state } = turn
   const call = { request, source, state, forecast, isMonitored: true, ...newest, ...measured }
-  const opened = monitorRequest(turn, call)
+  const opened = addRequestToCacheMonitor(turn, call)
   const { flat, prefix } = turn.state
   turn.state = { ...turn.state, lastRequest: request, whenRequested: { flat, prefix } }
   return opened
@@ -117,7 +121,7 @@ export function findResumeCost(
   const lostTokens = warmTokens - cachedTokens
   if (lostTokens <= policy.cache.breaks.tokens) return null
   const rates = findCurrentRates(host, tokens)
-  const write = rates?.[findWriteClass(request.ttl, host.profile.cache)] ?? null
+  const write = rates?.[findWritePriceClass(request.ttl, host.profile.cache)] ?? null
   const read = rates?.cacheRead ?? null
   const isPriced = write !== null && read !== null
   const price = isPriced ? ((tokens - cachedTokens) * write + cachedTokens * read) / 1_000_000 : null
@@ -138,7 +142,7 @@ function countReadIfWarm({ read, basis }: CacheForecast): number {
 }
 
 /** Passes the request to the cache monitor. Call this just before sending, because the request must not change afterwards. */
-export function monitorRequest(turn: TurnContext, call: PendingModelCall): PendingModelCall {
+export function addRequestToCacheMonitor(turn: TurnContext, call: PendingModelCall): PendingModelCall {
   if (!call.isMonitored) return call
   const { state, host } = turn
   const watched = toSentRequest(call.request, {
@@ -148,7 +152,7 @@ export function monitorRequest(turn: TurnContext, call: PendingModelCall): Pendi
     ...(call.forkOf === undefined ? {} : { forkOf: call.forkOf }),
     ...(state.monitoredRequest === null ? {} : { previous: state.monitoredRequest }),
   })
-  const watch = recordSentRequest(state.cacheMonitor, watched, call.forecast, host.policy.cache.breaks)
+  const watch = withSentRequest(state.cacheMonitor, watched, call.forecast, host.policy.cache.breaks)
   turn.state = { ...state, monitoredRequest: watched, cacheMonitor: watch }
   return call
 }
@@ -174,7 +178,7 @@ export async function* sendRequest(
       if (reached !== null) return reached
       continue
     }
-    const event = fitReplyEventInput(given, tools)
+    const event = fitReplyEventToolInputs(given, tools)
     yield { type: 'reply', event }
     assembly = addReplyEvent(assembly, event)
     if (isReplyEnd(event)) return yield* finishReply(turn, opened, event, held)
@@ -393,8 +397,8 @@ function learnFromUsage(
 ): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
   return forkOf === undefined
-    ? updateCacheFromResponse(lineage, forecast, usage, isEdited)
-    : updateCacheFromFork(lineage, forecast, usage)
+    ? updateCacheModelFromResponse(lineage, forecast, usage, isEdited)
+    : updateCacheModelFromFork(lineage, forecast, usage)
 }
 
 /** Returns the usage that was billed for a response, with an estimated output if the response broke off. */
@@ -471,7 +475,7 @@ function estimateLostCall(
   const isPrefixMissing = prefix !== undefined && source === 'estimated'
   const prompt = expected + (isPrefixMissing ? compaction.estimator.prefix(prefix) : 0)
   const ttl = request.markers.length === 0 ? null : request.ttl
-  const write = ttl === null ? null : findWriteClass(ttl, profile.cache)
+  const write = ttl === null ? null : findWritePriceClass(ttl, profile.cache)
   return estimateLostUsage(prompt, isRepeated && ttl !== null ? prompt : forecast.read, write)
 }
 
@@ -532,12 +536,12 @@ async function saveDiff(
 }
 
 /** Returns the state with the costs of all model calls. Reads the whole log the first time, later only new records. */
-export function withCosts(state: SessionState, prices: FindModelPrices): SessionState {
-  return { ...state, costs: runAtOnce(updateSessionCost(state.costs, state.session.records, prices)) }
+export function withSessionCosts(state: SessionState, prices: FindModelPrices): SessionState {
+  return { ...state, costs: runStepsAtOnce(updateSessionCost(state.costs, state.session.records, prices)) }
 }
 
 async function* emitPrice(turn: TurnContext, response: string): AsyncGenerator<TurnEvent, void> {
-  const costs = await updateCosts(turn)
+  const costs = await priceNewCalls(turn)
   const call = costs.recent.find(({ id }) => id === response)
   if (call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
 }
@@ -566,7 +570,7 @@ function finalRecords(
   if (event.failure.kind !== 'aborted') return ended
   const cut = reply.unfinished
     .map(({ block }) => block)
-    .filter((block) => isTextBlock(block) && !isBlankText(block))
+    .filter((block) => isTextBlock(block) && !isBlankTextBlock(block))
   const said = [...ended, ...cut.map((block): AssistantBody => toRecord(reply, { block }))]
   return said.map((record, index) => (index < said.length - 1 ? record : { ...record, isInterrupted: true }))
 }

@@ -1,5 +1,5 @@
 /** Events that a turn emits, the ways a turn can end, and the reasons for refusing a compaction, a clearing or an undo. */
-import type { CacheBreak, OwnRewriteCost } from '../cache/cache-break.ts'
+import type { CacheBreak, OwnRewriteCost } from '../cache/cache-break-types.ts'
 import type { CacheForecast } from '../cache/cache-forecast.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
@@ -8,7 +8,6 @@ import type { ReachedLimit } from '../cost/limits.ts'
 import type { CostTotals, PricedCall } from '../cost/session-cost.ts'
 import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import type { ReplyStop } from '../log/model-report.ts'
 import type {
   ClearMode,
   CompactCause,
@@ -17,6 +16,7 @@ import type {
   PrefixSnapshot,
   SessionRecord,
 } from '../log/record.ts'
+import type { ReplyStop } from '../log/reply-report.ts'
 import type { CompactionSavings, ContextPlan } from '../planner/context-plan.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PrefixChange } from '../request/prefix-updates.ts'
@@ -29,7 +29,7 @@ import type { Finding } from '../validate/findings.ts'
 import type { HookResult } from './hooks.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
-import type { ModelFailure, Reply, ReplyEvent, RetryInfo } from './reply.ts'
+import type { ModelFailure, Reply, ReplyEvent, UpcomingRetry } from './reply.ts'
 import type { CompactionSpacing, SessionState } from './session-state.ts'
 
 export type TurnEvent =
@@ -73,7 +73,7 @@ export type TurnEvent =
   /** The reply broke off. The part that arrived is not in the context. `response`: its message id. */
   | { readonly type: 'reply-dropped'; readonly response: string; readonly cause: ModelFailure }
   /** An API request failed or its reply broke off. It will be sent again after a delay. */
-  | ({ readonly type: 'retrying' } & RetryInfo)
+  | ({ readonly type: 'retrying' } & UpcomingRetry)
   /** The output limit ended the answer, and the model is asked to continue it. `part`: 1 for the first continuation. */
   | { readonly type: 'answer-continued'; readonly part: number }
   /** The complete reply was appended. `usage`: in the provider's own fields, unlike `reply.usage`; null if it reported none. */
@@ -280,7 +280,7 @@ export interface CommittedCompaction {
   /** All attempts at the summary in order, made or skipped, each with its outcome and reason. */
   readonly steps: readonly SummaryAttemptStep[]
   /** Usage of all summary requests of this compaction. */
-  readonly usage: SummaryUsage
+  readonly usage: SideCallUsage
   /**
    * Estimated tokens of the context before the compaction by kind of content, such as `human_message_tokens` or
    * `tool_result_Read_tokens`; empty if they could not be counted.
@@ -301,7 +301,7 @@ export interface CommittedCompaction {
 }
 
 /** Why a compaction, a clearing or an undo was refused. A refusal changes neither the log nor the next request. */
-export type RefusalReason =
+export type RewriteRefusalReason =
   | SpanRefusalReason
   /** Compaction is switched off; the message names the setting. */
   | 'off'
@@ -330,11 +330,11 @@ export type RefusalReason =
 /** A compaction, clearing, undo, pin or move that was not made. Nothing has changed. */
 export interface RefusedRewrite {
   readonly ok: false
-  readonly reason: RefusalReason
+  readonly reason: RewriteRefusalReason
   /** A message for the user: what went wrong and what to do. */
   readonly message: string
   /** For reason `floor`: the parts of the context that cannot be removed, largest first. */
-  readonly floor?: readonly ContextPart[]
+  readonly floor?: readonly IrreduciblePart[]
   /** For reason `floor`: the tokens that the compacted context would have. */
   readonly tokens?: number
   /** For reason `not-newest`: id of the newer rewrite that must be undone first. */
@@ -345,13 +345,13 @@ export interface RefusedRewrite {
 }
 
 /** A part of the context that no compaction can remove. `what`: what it is, as text for the user. */
-export interface ContextPart {
+export interface IrreduciblePart {
   readonly what: string
   readonly tokens: number
 }
 
 export function refuseRewrite(
-  reason: RefusalReason,
+  reason: RewriteRefusalReason,
   message: string,
   more: Omit<RefusedRewrite, 'ok' | 'reason' | 'message'> = {},
 ): RefusedRewrite {
@@ -384,7 +384,7 @@ export async function* emitDonePhase<End>(
 }
 
 /** Tokens of all model calls that wrote one summary, or updated the notes once, including failed calls, which cost money too. */
-export interface SummaryUsage {
+export interface SideCallUsage {
   readonly calls: number
   /** Input tokens that were neither read from the cache nor written to it. */
   readonly input: number
@@ -393,7 +393,7 @@ export interface SummaryUsage {
   readonly cacheWritten: number
 }
 
-export const NO_SUMMARY_USAGE: SummaryUsage = {
+export const NO_SIDE_CALL_USAGE: SideCallUsage = {
   calls: 0,
   input: 0,
   output: 0,
@@ -402,7 +402,7 @@ export const NO_SUMMARY_USAGE: SummaryUsage = {
 }
 
 /** If `event` ends a reply, returns `usage` plus the usage of that reply; otherwise returns `usage` unchanged. */
-export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
+export function addReplyUsage(usage: SideCallUsage, event: ReplyEvent): SideCallUsage {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
   const calls = usage.calls + 1
   const reported = event.reply?.usage
@@ -545,7 +545,7 @@ type NotesEvent =
 
 /** What the model calls of an update of the notes cost; `dollars` is null if a price is unknown. */
 export interface NotesCost {
-  readonly usage: SummaryUsage
+  readonly usage: SideCallUsage
   readonly dollars: number | null
 }
 
@@ -583,7 +583,7 @@ export type NotesRefusalReason =
   | 'error'
 
 /** The cost of notes that are kept from the log: no model is called. */
-export const NO_NOTES_COST: NotesCost = { usage: NO_SUMMARY_USAGE, dollars: 0 }
+export const NO_NOTES_COST: NotesCost = { usage: NO_SIDE_CALL_USAGE, dollars: 0 }
 
 /** Returns the events about a hook that has run: that it failed, or its message for the user. */
 export function listHookEvents(

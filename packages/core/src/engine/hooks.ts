@@ -5,11 +5,11 @@
 import { describeThrown } from '../errors.ts'
 import type { MessageContent, ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import type { ReplyStop } from '../log/model-report.ts'
 import type { CompactTrigger } from '../log/record.ts'
+import type { ReplyStop } from '../log/reply-report.ts'
 import type { Policy } from '../policy/policy.ts'
 import { formatErrorValue } from '../policy/policy-fields.ts'
-import type { ScaledPolicy } from '../policy/scale-policy.ts'
+import type { ScaledLimits } from '../policy/scale-policy.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { truncateEnd } from '../text/truncate-text.ts'
 import type { Deadlines, Signal } from './ports.ts'
@@ -66,7 +66,7 @@ interface ToolCallInput {
 }
 
 /** Whether a tool call may run. `ask`: the PermissionRequest hooks decide; without an answer, the call is refused. */
-export interface ToolDecision {
+export interface ToolPermissionDecision {
   readonly decision: 'allow' | 'ask' | 'deny'
   /** Why, as a sentence for the model and the user. */
   readonly reason?: string
@@ -83,7 +83,7 @@ interface EndTurnOutput {
   readonly endTurn?: string
 }
 
-interface PreToolUseOutput extends HookContextOutput, EndTurnOutput, Partial<ToolDecision> {
+interface PreToolUseOutput extends HookContextOutput, EndTurnOutput, Partial<ToolPermissionDecision> {
   /** Another input for the tool. */
   readonly input?: JsonObject
 }
@@ -96,7 +96,7 @@ interface PermissionRequestInput extends ToolCallInput {
 interface PermissionOutput
   extends Pick<HookContextOutput, 'userDisplayMessage'>,
     EndTurnOutput,
-    Pick<ToolDecision, 'reason' | 'userReason'> {
+    Pick<ToolPermissionDecision, 'reason' | 'userReason'> {
   readonly decision?: 'allow' | 'deny'
   readonly input?: JsonObject
 }
@@ -221,7 +221,7 @@ interface HookLimits {
 /** Returns the limits of hooks, as policy has them. */
 export function createHookLimits(
   { host, signal }: { readonly host: { readonly policy: Policy }; readonly signal?: Signal | undefined },
-  { deadlines, scaled }: { readonly deadlines: Deadlines; readonly scaled: ScaledPolicy },
+  { deadlines, scaled }: { readonly deadlines: Deadlines; readonly scaled: ScaledLimits },
 ): HookLimits {
   const { timeoutSeconds } = host.policy.turn.hooks
   return { deadlines, timeoutSeconds, outputCharacters: scaled.budgets.hookOutputCharacters, signal }
@@ -248,7 +248,7 @@ export async function* runHooks<Input, Output>(
   rules: HookLimits,
   isSettled: () => boolean = () => false,
 ): AsyncGenerator<HookResult<Output>, void> {
-  for (const group of groupHooks(hooks)) {
+  for (const group of groupParallelHooks(hooks)) {
     if (rules.signal?.aborted === true || isSettled()) return
     const running = group.map((hook) => runHook(hook, input, rules))
     for (const result of running) yield await result
@@ -256,7 +256,7 @@ export async function* runHooks<Input, Output>(
 }
 
 /** Splits the hooks of a point into groups that run one after another. The hooks of a group run at the same time. */
-export function groupHooks<Each extends { readonly isParallel?: boolean }>(
+export function groupParallelHooks<Each extends { readonly isParallel?: boolean }>(
   hooks: readonly Each[],
 ): readonly (readonly Each[])[] {
   const groups: Each[][] = []

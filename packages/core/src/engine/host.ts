@@ -2,8 +2,8 @@
  * What the host supplies: ports, policy, system prompt and tools for a turn; services for compaction, such as a summary of
  * its own, and cleanups that run after a rewrite.
  */
-import type { CacheBreak } from '../cache/cache-break.ts'
-import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
+import type { CacheBreak } from '../cache/cache-break-types.ts'
+import type { RetrievalMethods } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { CallLimits } from '../cost/limits.ts'
 import { findTierRates, type TokenRates } from '../cost/prices.ts'
@@ -12,10 +12,10 @@ import { describeThrown } from '../errors.ts'
 import type { FactsOptions } from '../facts/session-facts.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { CompactMetadata, RecordedUserInput } from '../log/record.ts'
-import type { BranchNotes } from '../notes/render-notes.ts'
+import type { BranchNotesKeeper } from '../notes/render-notes.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import type { ScaledPolicy } from '../policy/scale-policy.ts'
+import type { ScaledLimits } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
 import type { ClientMarker } from '../request/cache-markers.ts'
 import type { TtlEntitlement } from '../request/cache-ttl.ts'
@@ -23,11 +23,11 @@ import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
 import type { ContextSource } from '../sources/context-source.ts'
 import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
+import type { SummaryModel } from '../summary/direct-summary-request.ts'
 import type { SummaryAuthor } from '../summary/repair-summary.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
-import type { SummaryModel } from '../summary/summary-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import type { SessionHooks, SessionStartSource, ToolDecision } from './hooks.ts'
+import type { SessionHooks, SessionStartSource, ToolPermissionDecision } from './hooks.ts'
 import type {
   BlobStore,
   Clock,
@@ -172,18 +172,21 @@ export type ToolRunner = (
 ) => ToolResultContent | Promise<ToolResultContent>
 
 /** Decides whether a tool call may run. Called after the PreToolUse hooks. */
-export type PermissionCheck = (call: ToolUseBlock, signal?: Signal) => ToolDecision | Promise<ToolDecision>
+export type PermissionCheck = (
+  call: ToolUseBlock,
+  signal?: Signal,
+) => ToolPermissionDecision | Promise<ToolPermissionDecision>
 
 /** Services that the host supplies for clearing and compaction. */
 export interface CompactionServices {
   /** Token estimator for the model in use. If this object changes, the engine counts the whole context again. */
   readonly estimator: Estimator
   /** Thresholds and budgets of the policy, scaled to the model's context window. */
-  readonly scaled: ScaledPolicy
+  readonly scaled: ScaledLimits
   readonly rules: ToolResultRules
   readonly deadlines: Deadlines
   /** Where the model can read text that is no longer in the context. */
-  readonly retrieval: RetrievalPaths
+  readonly retrieval: RetrievalMethods
   /** Stores large tool results. Without it, or if the model has no history tool, tool results are never shortened. */
   readonly blobs?: BlobStore
   /** State to attach again after a compaction. */
@@ -196,7 +199,7 @@ export interface CompactionServices {
   /** A separate model for summary calls that do not read the conversation's cached prefix. */
   readonly summaryModel?: SeparateSummaryModel
   /** Writes summaries instead of the engine. */
-  readonly writeSummary?: SummaryWriter
+  readonly writeSummary?: HostSummaryWriter
   /** The notes of the session. Without them, every compaction writes a summary. */
   readonly notes?: NotesServices
 }
@@ -205,9 +208,9 @@ export interface CompactionServices {
 export interface NotesServices {
   readonly store: NotesStore
   /** The notes that are kept from the log without a model; null if the conversation's model writes the notes. */
-  readonly local: BranchNotes | null
+  readonly local: BranchNotesKeeper | null
   /** Notes from the log for a compaction that cannot use those of the model. Not used if `local` is set. */
-  readonly fallback?: BranchNotes
+  readonly fallback?: BranchNotesKeeper
   /** Returns the model's notes as last read or stored. Not called if the notes are kept without a model. */
   readonly readStored?: () => Pick<StoredNotes, 'coveredUuid'> | null
 }
@@ -279,7 +282,7 @@ export function runCleanups(
 }
 
 /** A summary before it is checked, written by a model, the host or the engine itself. */
-export interface RawSummary {
+export interface UncheckedSummary {
   readonly ok: true
   /** Text of the summary, which begins with `Summary:`. */
   readonly text: string
@@ -299,7 +302,7 @@ export interface RawSummary {
 }
 
 /** A summary that was checked against the user messages, files, errors and todos of the log. */
-export interface CompleteSummary extends RawSummary {
+export interface CompleteSummary extends UncheckedSummary {
   /** Missing facts and names of files that are sent next to the provider's compaction block, since the block must not change. */
   readonly besideBlock: string
   /** Tokens of the user's messages in the summary. They are not cut to make the summary smaller. */
@@ -322,7 +325,7 @@ export interface HostSummaryInput {
  * A function of the host that writes the text of a summary, in place of the engine. If it returns null or blank text,
  * throws, or takes too long, the compaction is refused.
  */
-export type SummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
+export type HostSummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
 
 /** Returns the names of tools for files and for the todo list that the policy has. */
 export function readPolicyToolNames({ rehydrate }: Policy): NonNullable<FactsOptions['tools']> {

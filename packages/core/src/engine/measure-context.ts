@@ -5,27 +5,27 @@
 
 import {
   EMPTY_CACHE_MODEL,
-  estimateRemainingCalls,
+  estimateCallsBeforeExpiry,
   measureCacheTemperature,
-  updateCallTally,
+  updateCacheLapseTally,
 } from '../cache/cache-model.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { listUnansweredCalls } from '../context/flatten.ts'
+import { listUnansweredCalls } from '../context/flatten-context.ts'
 import { sumSessionCost } from '../cost/session-cost.ts'
-import { countTextCharacters, type JsonObject } from '../log/json.ts'
+import { countStringCharacters, type JsonObject } from '../log/json.ts'
 import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
-import { readRecordAt } from '../log/session-log.ts'
-import type { Steps } from '../log/work-steps.ts'
+import { requireRecordAt } from '../log/session-log.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
 import { type CompactionSavings, makeContextPlan } from '../planner/context-plan.ts'
-import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
+import { type ContextPlanInput, computeContextSize, type PlanningMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
-import type { ScaledPolicy } from '../policy/scale-policy.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { ScaledLimits } from '../policy/scale-policy.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
+import { chooseRequestTtl, findWritePriceClass } from '../request/cache-ttl.ts'
 import { hasContextEditBetas } from '../request/prefix-snapshot.ts'
-import { type ContextMeter, readReportedPrefixTokens } from '../tokens/context-meter.ts'
+import { type ContextMeter, derivePrefixTokens } from '../tokens/context-meter.ts'
 import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { withEngineBetas } from './announce-updates.ts'
 import { type CompactionServices, findCurrentRates, type TurnHost } from './host.ts'
@@ -36,7 +36,7 @@ import {
   type SessionState,
   updatePlanningState,
 } from './session-state.ts'
-import { runTurnSteps, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
+import { runSlicesUnlessAborted, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
 
 /**
  * Returns the tokens of the next request as far as it is known now: expected size and upper bound, from the newest reported
@@ -50,7 +50,7 @@ export function measureContext(
   const { context } = withPlanningState(state, compaction)
   const { policy, profile } = host
   const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
-  return readContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
+  return computeContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
 }
 
 /** A session state with up-to-date planning data in its field `context`. */
@@ -67,7 +67,7 @@ export function withPlanningState(state: SessionState, compaction: CompactionSer
 const ENTRY_WORK = 300
 
 function countWork({ record }: ContextEntry): number {
-  return ENTRY_WORK + countTextCharacters(record.type === 'system' ? null : record)
+  return ENTRY_WORK + countStringCharacters(record.type === 'system' ? null : record)
 }
 
 /** Work, in characters to read, after which the planning data are updated and one step ends. */
@@ -78,7 +78,7 @@ function* updateInSteps(
   from: PlanningState | null,
   view: ContextView,
   compaction: CompactionServices,
-): Steps<PlanningState> {
+): WorkInSteps<PlanningState> {
   const { entries } = view
   let context = from
   // In a session that was opened again, the estimator first measures what rewrites replaced. It remembers these measurements.
@@ -104,7 +104,7 @@ function* updateInSteps(
  * Updates the planning data of the session in slices, so that the next step finds them ready and does not hold the event
  * loop. What was appended meanwhile is counted, too. Returns false if the turn was aborted.
  */
-export async function measureContextInSlices(
+export async function updatePlanningStateInSlices(
   turn: TurnContext,
   compaction: CompactionServices,
 ): Promise<boolean> {
@@ -112,7 +112,7 @@ export async function measureContextInSlices(
     const { context: from, view } = turn.state
     // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
     if (from !== null && from.meter.estimator !== compaction.estimator) return true
-    const context = await runTurnSteps(turn, updateInSteps(from, view, compaction))
+    const context = await runSlicesUnlessAborted(turn, updateInSteps(from, view, compaction))
     if (context === null) return false
     const { state } = turn
     if (state.context !== from || state.view.rewrites !== view.rewrites) return true
@@ -122,7 +122,7 @@ export async function measureContextInSlices(
 }
 
 /** Creates a function that estimates the tokens of a text, corrected by the usage that the provider reported. */
-export function createCalibratedCounter(
+export function createCalibratedTokenCounter(
   state: SessionState,
   { policy }: TurnHost,
   compaction: CompactionServices,
@@ -132,12 +132,12 @@ export function createCalibratedCounter(
 }
 
 /** Gathers the input for planning a clearing or a compaction. Also returns the session state with updated planning data. */
-export function gatherPlanContext(
+export function gatherContextPlanInput(
   given: SessionState,
   host: TurnHost,
   compaction: CompactionServices,
-  moment: TurnMoment,
-): { readonly context: PlanContext; readonly state: SessionState } {
+  moment: PlanningMoment,
+): { readonly context: ContextPlanInput; readonly state: SessionState } {
   const { policy, profile, source, switches = NO_SWITCHES } = host
   const now = host.clock.now()
   const tracking = collectTracking(given, host)
@@ -148,12 +148,12 @@ export function gatherPlanContext(
   const expectedResult = updateExpectedResult(known)
   const tokens = measureContext(known, host, compaction).expected
   const waitsUntilFull = host.client?.waitsUntilFull === true
-  const reported = waitsUntilFull ? readReportedPrefixTokens(meter) : null
+  const reported = waitsUntilFull ? derivePrefixTokens(meter) : null
   const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
-  const ttl = findMechanismStates(policy, switches).caching.on
+  const ttl = findFeatureStates(policy, switches).caching.on
     ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache }).name
     : null
-  const write = findWriteClass(ttl, profile.cache)
+  const write = findWritePriceClass(ttl, profile.cache)
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
     sent,
@@ -164,8 +164,8 @@ export function gatherPlanContext(
     now,
     contextTokens: tokens,
   })
-  const tally = updateCallTally(known.context.tally, known.session, cache.ttlMs)
-  const context: PlanContext = {
+  const tally = updateCacheLapseTally(known.context.tally, known.session, cache.ttlMs)
+  const context: ContextPlanInput = {
     register,
     meter,
     pins: [...known.pins],
@@ -177,7 +177,7 @@ export function gatherPlanContext(
     prefixTokens: prefix,
     source,
     moment,
-    cache: { ...cache, expectedCalls: estimateRemainingCalls(tally.runs, cache.expectedCalls) },
+    cache: { ...cache, expectedCalls: estimateCallsBeforeExpiry(tally.runs, cache.expectedCalls) },
     rates: findCurrentRates(host, tokens),
     write,
     idleMs: measureIdleTime(given, now),
@@ -197,7 +197,7 @@ export function gatherPlanContext(
 function readThinking(
   parameters: JsonObject,
   { thinking: { whenAbsent }, spelling }: TurnHost['profile'],
-): Pick<PlanContext, 'thinks' | 'thinkingMode'> {
+): Pick<ContextPlanInput, 'thinks' | 'thinkingMode'> {
   const mode = spelling.readSettings(parameters).thinkingMode
   if (mode === undefined) return { thinks: whenAbsent !== 'disabled', thinkingMode: null }
   return { thinks: mode !== 'disabled', thinkingMode: mode as ThinkingMode | null }
@@ -227,7 +227,7 @@ function findClientLimit(
   { view, context, costs, freeCompactionFrom: freeFrom }: MeasuredState,
   host: TurnHost,
   { scaled }: CompactionServices,
-): NonNullable<PlanContext['clientLimit']> {
+): NonNullable<ContextPlanInput['clientLimit']> {
   const usual = host.profile.capabilities.countsMaxTokens
     ? 0
     : Math.min(readMaxTokens(host) ?? Number.POSITIVE_INFINITY, measureUsualOutput(context.meter))
@@ -257,13 +257,13 @@ function readMaxTokens({ readOfferedPrefix, profile }: TurnHost): number | null 
  * Returns the largest prompt, in tokens, that the provider takes; infinite if the window is unknown. Some providers
  * refuse a request whose answer could go beyond the context window. Others end the response there.
  */
-export function findInputLimit(host: TurnHost, scaled: ScaledPolicy): number {
+export function findInputLimit(host: TurnHost, scaled: ScaledLimits): number {
   if (!scaled.known) return Number.POSITIVE_INFINITY
   const answer = host.profile.capabilities.countsMaxTokens ? (readMaxTokens(host) ?? 0) : 0
   return Math.max(0, scaled.lines.window - answer)
 }
 
-function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {
+function collectTracking(state: SessionState, { policy }: TurnHost): ContextPlanInput['tracking'] {
   const { context, view, flat, lastResponseIndex } = state
   const breaker = context?.breaker ?? NO_COMPACTION_FAILURES
   const most = policy.turn.auto.breakerFailures
@@ -282,7 +282,7 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
 /** Returns the context size before the newest compaction in effect that was made to save money; null if there is none. */
 function findPriceCompaction({ view, session }: SessionState): number | null {
   for (const { position } of view.rewrites.toReversed()) {
-    const record = readRecordAt(session, view.branch.at(position) ?? 0)
+    const record = requireRecordAt(session, view.branch.at(position) ?? 0)
     const metadata = isKnownRecord(record) && isCompactBoundary(record) ? record.compactMetadata : undefined
     if (metadata?.cause === 'price') return metadata.preTokens
   }
@@ -298,14 +298,14 @@ export function findCompactionSavings(
   host: TurnHost,
   compaction: CompactionServices,
 ): { readonly advice: CompactionSavings | null; readonly state: SessionState } {
-  const { context, state } = gatherPlanContext(given, host, compaction, 'call')
+  const { context, state } = gatherContextPlanInput(given, host, compaction, 'call')
   return { advice: makeContextPlan(context).advice, state }
 }
 
 /** Returns the milliseconds since the newest response; null if there is none. */
 export function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {
   if (lastResponseIndex < 0) return null
-  const at = Date.parse(readRecordAt(session, lastResponseIndex).timestamp ?? '')
+  const at = Date.parse(requireRecordAt(session, lastResponseIndex).timestamp ?? '')
   return Number.isNaN(at) ? null : Math.max(0, now - at)
 }
 

@@ -1,6 +1,6 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { findLastSourceUuid } from './next-request.ts'
+import { findLastSourceBeforeSummary } from './next-request.ts'
 
 function compacted(inFront: number, behind: number): SessionBuilder {
   const builder = new SessionBuilder()
@@ -23,16 +23,16 @@ describe('the end of the carriers in front', () => {
     [3, 2, 'front-2'],
   ])('with %d in front of the summary and %d behind is %s', (inFront, behind, end) => {
     const { view, session } = compacted(inFront, behind)
-    expect(findLastSourceUuid(view, session)).toBe(end)
+    expect(findLastSourceBeforeSummary(view, session)).toBe(end)
   })
 
   it('is nowhere where nothing was compacted, or the compaction was taken back', () => {
     const builder = new SessionBuilder()
     builder.attachment({ type: 'todo' })
-    expect(findLastSourceUuid(builder.view, builder.session)).toBe(null)
+    expect(findLastSourceBeforeSummary(builder.view, builder.session)).toBe(null)
     const undone = compacted(2, 0)
     undone.notice('compact_undone', { of: undone.view.rewrites[0]?.uuid ?? '' })
-    expect(findLastSourceUuid(undone.view, undone.session)).toBe(null)
+    expect(findLastSourceBeforeSummary(undone.view, undone.session)).toBe(null)
   })
 
   it('is that of the newest compaction', () => {
@@ -41,6 +41,6 @@ describe('the end of the carriers in front', () => {
       builder.notice('compact_boundary', { compactMetadata: { trigger: 'auto', preTokens: 1 } })
       builder.user('More was done.', { isCompactSummary: true })
     })
-    expect(findLastSourceUuid(builder.view, builder.session)).toBe(null)
+    expect(findLastSourceBeforeSummary(builder.view, builder.session)).toBe(null)
   })
 })

@@ -3,18 +3,18 @@
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import {
   createResultPlaceholder,
-  findFirstClearableId,
+  findFirstClearableCallId,
   SAMPLE_CALL_ID,
 } from '../clearing/clear-candidates.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { fitContextToRoles } from '../context/flatten.ts'
+import { fitContextToRoles } from '../context/flatten-context.ts'
 import { emptySessionCost, sumSessionCost } from '../cost/session-cost.ts'
 import type { JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isKnownRecord } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-import { runAtOnce, type Steps } from '../log/work-steps.ts'
-import { readContextSize } from '../planner/plan-input.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { requireRecordAt, type SessionLog } from '../log/session-log.ts'
+import { runStepsAtOnce, type WorkInSteps } from '../log/work-steps.ts'
+import { computeContextSize } from '../planner/plan-input.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countTotalsThroughBlock } from '../request/block-index.ts'
 import {
   type AssembledRequest,
@@ -23,20 +23,20 @@ import {
   findRequestProblems,
 } from '../request/build-request.ts'
 import {
-  type FirstClearableMarker,
+  type FirstClearableTracker,
   type MessagesWithCalls,
-  type OwnMarkers,
+  type OwnMarkerScope,
   type PlannedMarker,
   updateFirstClearable,
 } from '../request/cache-markers.ts'
-import { chooseRequestTtl, findWriteClass } from '../request/cache-ttl.ts'
-import { buildRequestPrefix, type CurrentPrefix } from '../request/prefix-snapshot.ts'
+import { chooseRequestTtl, findWritePriceClass } from '../request/cache-ttl.ts'
+import { buildRequestPrefix, type CurrentSnapshot } from '../request/prefix-snapshot.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
-import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
+import { startValidation, updateValidation, type ValidationState } from '../validate/validate-request.ts'
 import { findCurrentRates, type TurnHost } from './host.ts'
-import { restoreStateAt, type SessionState, updatePlanningState } from './session-state.ts'
+import { restoreContextAt, type SessionState, updatePlanningState } from './session-state.ts'
 
 /** A request that can be sent if it has no findings. */
 export interface NextRequest {
@@ -49,16 +49,20 @@ export interface NextRequest {
 }
 
 /** Builds the next request without sending or appending anything. `standing`: the current system prompt and tools. */
-export function buildNextRequest(state: SessionState, standing: CurrentPrefix, host: TurnHost): NextRequest {
-  return runAtOnce(buildNextRequestInSteps(state, standing, host))
+export function buildNextRequest(
+  state: SessionState,
+  standing: CurrentSnapshot,
+  host: TurnHost,
+): NextRequest {
+  return runStepsAtOnce(buildNextRequestInSteps(state, standing, host))
 }
 
 /** As `buildNextRequest`, in steps: a request that begins with a long history is checked message by message. */
 export function* buildNextRequestInSteps(
   state: SessionState,
-  standing: CurrentPrefix,
+  standing: CurrentSnapshot,
   host: TurnHost,
-): Steps<NextRequest> {
+): WorkInSteps<NextRequest> {
   const { profile, clock } = host
   const edge = holdRequestEdge(state, host)
   const question = toAssembleQuestion({ ...state, clearingEdge: edge }, standing, host)
@@ -83,7 +87,7 @@ export function* buildNextRequestInSteps(
 function assembleAffordable(
   state: SessionState,
   host: TurnHost,
-  assemble: (markers: OwnMarkers) => Pick<NextRequest, 'request' | 'forecast'>,
+  assemble: (markers: OwnMarkerScope) => Pick<NextRequest, 'request' | 'forecast'>,
 ): Pick<NextRequest, 'request' | 'forecast'> {
   const { context } = state
   const { compaction, policy, profile } = host
@@ -92,7 +96,7 @@ function assembleAffordable(
   if (others.length === 0 || context === null || compaction === undefined) return made
   const { calibration } = context.meter
   const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
-  const tokens = readContextSize({ ...context, calibration, policy, profile, prefix }).expected
+  const tokens = computeContextSize({ ...context, calibration, policy, profile, prefix }).expected
   const { expected: prefixTokens, high } = calibrateSize(calibration, prefix(), policy.estimate)
   const question = { tokens, prefixTokens, mostPrefixTokens: Math.max(prefix(), high) }
   for (const choice of others) {
@@ -132,11 +136,11 @@ const HOST_CODES: ReadonlySet<Finding['code']> = new Set([
 
 function toAssembleQuestion(
   state: SessionState,
-  standing: CurrentPrefix,
+  standing: CurrentSnapshot,
   host: TurnHost,
 ): AssembleRequestInput {
   const { profile, source, policy, client, switches = NO_SWITCHES } = host
-  const { caching, clear } = findMechanismStates(policy, switches)
+  const { caching, clear } = findFeatureStates(policy, switches)
   const { isUserTool } = host.readOfferedPrefix()
   const { providerEdits } = state
   const rules = { policy: policy.cache, cache: profile.cache }
@@ -150,12 +154,12 @@ function toAssembleQuestion(
     tailTtl: ttl.tail,
     clears: clear.on,
     edge: state.clearingEdge,
-    carriersEnd: findLastSourceUuid(state.view, state.session),
+    carriersEnd: findLastSourceBeforeSummary(state.view, state.session),
     ...(client?.repeatedUntil === undefined ? {} : { repeatedUntil: client.repeatedUntil }),
     clientMarkers: policy.dropIn.cacheMarkers === 'replace' ? [] : (client?.markers ?? []),
     isRewritten: state.view.rewrites.length > 0,
     extra: {
-      ...createDiagnosisFields(state, host),
+      ...createCacheDiagnosisFields(state, host),
       ...(providerEdits === null ? {} : profile.spelling.requestEdits(providerEdits.edits, profile)),
     },
   }
@@ -167,7 +171,7 @@ export function listMessagesToSend({ flat }: Pick<SessionState, 'flat'>, host: T
 }
 
 /** Returns the first clearable tool calls, in front of which a cache marker is placed, brought up to date for this request. */
-function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
+function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableTracker {
   const { session, view, lastResponseIndex } = state
   const answeredAt = findResponseStart(session, lastResponseIndex)
   const find = (at: SessionState): string | null =>
@@ -177,7 +181,7 @@ function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMar
     position: session.records.length,
     answeredAt,
     isAnswered: lastResponseIndex > view.rewrittenAt,
-    restore: () => find(restoreStateAt(state, answeredAt ?? 0)),
+    restore: () => find(restoreContextAt(state, answeredAt ?? 0)),
   })
 }
 
@@ -209,7 +213,7 @@ function findFirstClearableCall(
 ): string | null {
   if (compaction === undefined) return null
   const { register } = updatePlanningState(context, view, compaction)
-  return findFirstClearableId(
+  return findFirstClearableCallId(
     register,
     [...pins],
     createResultPlaceholder(SAMPLE_CALL_ID, compaction.retrieval),
@@ -220,7 +224,7 @@ function checkMessages(
   { checkedMessages }: SessionState,
   { messages }: AssembledRequest,
   { profile }: TurnHost,
-): Steps<ValidationState> {
+): WorkInSteps<ValidationState> {
   return updateValidation(
     checkedMessages?.state.profile === profile ? checkedMessages : startValidation(profile),
     messages,
@@ -231,7 +235,7 @@ function checkMessages(
  * Returns the uuid of the last attachment that the newest compaction placed before its summary, where unchanged
  * attachments stay cached; null if there is none.
  */
-export function findLastSourceUuid(view: ContextView, session: SessionLog): string | null {
+export function findLastSourceBeforeSummary(view: ContextView, session: SessionLog): string | null {
   const act = view.rewrites.findLast(({ kind }) => kind === 'compact')
   let end: string | null = null
   for (
@@ -239,7 +243,7 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
     position < view.branch.length;
     position += 1
   ) {
-    const record = readRecordAt(session, view.branch.at(position) ?? 0)
+    const record = requireRecordAt(session, view.branch.at(position) ?? 0)
     if (record.uuid === act?.summaryUuid) break
     if (record.type === 'attachment') end = record.uuid ?? null
   }
@@ -250,7 +254,7 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
  * Returns the request fields that ask the provider to explain a cache miss; empty if unsupported or turned off, or if the
  * newest response has no id that the provider knows.
  */
-export function createDiagnosisFields(state: SessionState, { profile, policy }: TurnHost): JsonObject {
+export function createCacheDiagnosisFields(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
   return profile.spelling.askDiagnosis(findNewestResponse(state)?.id ?? null)
 }
@@ -258,7 +262,7 @@ export function createDiagnosisFields(state: SessionState, { profile, policy }: 
 /** Returns the message of the newest response in the log; null if there is none. */
 export function findNewestResponse({ session, lastResponseIndex }: SessionState): AssistantMessage | null {
   if (lastResponseIndex < 0) return null
-  const record = readRecordAt(session, lastResponseIndex)
+  const record = requireRecordAt(session, lastResponseIndex)
   return isKnownRecord(record) && record.type === 'assistant' ? record.message : null
 }
 
@@ -277,7 +281,7 @@ const ADVANCE = { bare: 0.1, caching: 0.01 }
 const RECENT_PAUSES = 2
 
 /** Returns which cache markers may be added to a request, in order of preference. */
-function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkers[] {
+function listMarkerChoices({ client, policy }: TurnHost): readonly OwnMarkerScope[] {
   if (client === undefined || policy.dropIn.cacheMarkers === 'replace') return ['all']
   return policy.dropIn.cacheMarkers === 'keep' ? ['none'] : ['all', 'prefix', 'none']
 }
@@ -307,7 +311,7 @@ function canAffordCacheWrite(
   const ttl = readMarkerTtl(last, host)
   if (outlastsCache(ttl, host)) return false
   const { input, cacheRead, ...rates } = findCurrentRates(host, tokens) ?? NO_RATES
-  const write = rates[findWriteClass(ttl, host.profile.cache)]
+  const write = rates[findWritePriceClass(ttl, host.profile.cache)]
   if (input === null || cacheRead === null || write === null) return true
   const totals = sumSessionCost(costs ?? emptySessionCost())
   // Cache reads up to the client's own marker are no saving of the engine. Estimated too low, they would count as one each time.

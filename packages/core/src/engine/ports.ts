@@ -31,7 +31,7 @@ export type NewRecord<R extends SessionRecord = SessionRecord> = R extends unkno
   ? Omit<R, 'seq' | 'batch'>
   : never
 
-export interface JournalState {
+export interface JournalReadResult {
   readonly exists: boolean
   /** `seq` of the last valid record, to be passed to `append` as `after`; 0 for an empty session. */
   readonly position: number
@@ -56,7 +56,7 @@ export interface Journal {
     session: string,
     visit: (records: readonly SessionRecord[]) => void,
     from?: number,
-  ): Promise<JournalState>
+  ): Promise<JournalReadResult>
   /**
    * Appends either all of `records` after position `after`, or none. The records are durable when the call returns.
    * Calls may overlap, and calls that wait at the same time share one flush to disk.
@@ -83,7 +83,7 @@ export interface BlobStore {
 }
 
 /** The input of one model call. */
-export interface ModelCall {
+export interface ModelStreamInput {
   readonly payload: Payload
   /** Exact JSON of blocks that parsing and stringifying would change: a map per message, keyed by block index. */
   readonly raw?: readonly (ReadonlyMap<number, string> | undefined)[]
@@ -98,7 +98,7 @@ export interface Model {
    * reported by `reply-failed` and never thrown. A model retries a call only before its first event, so no event is
    * emitted twice; the turn repeats a call whose reply breaks off later.
    */
-  stream(call: ModelCall, signal?: Signal): AsyncIterable<ReplyEvent>
+  stream(call: ModelStreamInput, signal?: Signal): AsyncIterable<ReplyEvent>
 }
 
 // Time limits are a port, because core creates neither timers nor signals. Every wait for a hook, a file or a model

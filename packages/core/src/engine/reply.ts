@@ -4,8 +4,8 @@
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
-import type { ModelReport } from '../log/model-report.ts'
 import type { AssistantMessage, RawBlockText } from '../log/record.ts'
+import type { ReplyReport } from '../log/reply-report.ts'
 import type { Policy } from '../policy/policy.ts'
 
 export type ReplyEvent =
@@ -30,7 +30,7 @@ export type ReplyEvent =
 interface ReplyStarted {
   readonly type: 'reply-started'
   readonly message: AssistantMessage
-  readonly report?: ModelReport
+  readonly report?: ReplyReport
 }
 
 /** A content block started. `raw` is its exact JSON, set only if parsing and stringifying would change it. */
@@ -73,7 +73,7 @@ export interface ReplyUpdated {
   readonly fields: JsonObject
   readonly usage?: JsonObject
   /** Everything reported so far, in place of the previous report; missing if nothing has changed. */
-  readonly report?: ModelReport
+  readonly report?: ReplyReport
 }
 
 export interface ReplyEnded {
@@ -89,7 +89,7 @@ export interface ReplyFailed {
 }
 
 /** A reply assembled from its events, complete or partial. */
-export interface Reply extends ModelReport {
+export interface Reply extends ReplyReport {
   /** The message with all complete blocks, in order. */
   readonly message: AssistantMessage
   /** Exact JSON of blocks that parsing and stringifying would change, with their index in the content. */
@@ -120,7 +120,7 @@ export interface ReplyAssembly {
   readonly message: AssistantMessage | null
   /** The provider's own usage figures so far. They become the message's usage once the report has usage. */
   readonly figures: JsonObject
-  readonly report: ModelReport
+  readonly report: ReplyReport
   readonly ended: readonly BlockEnded[]
   readonly open: ReadonlyMap<number, OpenBlock>
   readonly others: readonly Json[]
@@ -310,7 +310,7 @@ export interface ModelFailure {
 }
 
 /** A retry that is about to begin. `attempt` is the number of attempts that have failed so far. */
-export interface RetryInfo {
+export interface UpcomingRetry {
   readonly cause: ModelFailure
   readonly delayMs: number
   readonly attempt: number

@@ -1,35 +1,38 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { EMPTY_CALL_TALLY, updateCallTally } from '../cache/cache-model.ts'
+import { EMPTY_CACHE_LAPSE_TALLY, updateCacheLapseTally } from '../cache/cache-model.ts'
 import {
-  announceRewrite,
   createCacheMonitor,
   EMPTY_CALLER_STATE,
+  withAnnouncedRewrite,
   withCallerState,
 } from '../cache/cache-monitor.ts'
 import { measureCompactionSpacing } from '../compaction/commit-draft.ts'
-import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
+import { type ContextEntry, findThinkingResponseIds } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
-  addTurnToTracking,
-  announceRecordedRewrite,
+  announceRewriteToMonitor,
   applyPinRecords,
   type CompactionAttemptEnd,
   type CompactionBreaker,
-  isBreakerOpen,
+  countTurnSinceCompaction,
+  isCompactionBreakerOpen,
   NO_COMPACTION_FAILURES,
   NO_COMPACTION_YET,
   NO_PINS,
   resetCompactionTracking,
-  updateBreaker,
+  updateCompactionBreaker,
 } from './session-state.ts'
 
 const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = addTurnToTracking(addTurnToTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
+    const started = countTurnSinceCompaction(
+      countTurnSinceCompaction({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'),
+      'c',
+    )
     expect(measureCompactionSpacing(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
@@ -37,7 +40,7 @@ describe('tracking', () => {
     })
     const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(measureCompactionSpacing(addTurnToTracking(compacted, 'e'), auto)).toEqual({
+    expect(measureCompactionSpacing(countTurnSinceCompaction(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -49,7 +52,7 @@ describe('tracking', () => {
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
     let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
-    for (let turn = 0; turn < turns; turn += 1) tracking = addTurnToTracking(tracking, `t${turn}`)
+    for (let turn = 0; turn < turns; turn += 1) tracking = countTurnSinceCompaction(tracking, `t${turn}`)
     expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
   })
 })
@@ -62,7 +65,7 @@ describe('the calls of a session', () => {
   builder.user('one', at(0))
   builder.assistant('a', [{ type: 'text', text: 'x' }], at(1))
   builder.assistant('a', [{ type: 'text', text: 'of the same response' }], at(2))
-  const early = updateCallTally(EMPTY_CALL_TALLY, builder.session, 5 * MINUTE)
+  const early = updateCacheLapseTally(EMPTY_CACHE_LAPSE_TALLY, builder.session, 5 * MINUTE)
   builder.assistant('b', 'y', at(3))
   builder.assistant('c', 'after lunch', at(60))
   builder.assistant('side', 'another conversation', { ...at(200), isSidechain: true })
@@ -73,14 +76,14 @@ describe('the calls of a session', () => {
   })
 
   it('are counted as they come, and the gaps that outlasted the cache', () => {
-    const grown = updateCallTally(early, builder.session, 5 * MINUTE)
+    const grown = updateCacheLapseTally(early, builder.session, 5 * MINUTE)
     expect(early.runs).toEqual({ calls: 1, lapses: 0 })
     expect(grown.runs).toEqual({ calls: 3, lapses: 1 })
-    expect(updateCallTally(EMPTY_CALL_TALLY, builder.session, 5 * MINUTE)).toEqual(grown)
+    expect(updateCacheLapseTally(EMPTY_CACHE_LAPSE_TALLY, builder.session, 5 * MINUTE)).toEqual(grown)
   })
 
   it('are counted anew for another lifetime', () => {
-    expect(updateCallTally(early, builder.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
+    expect(updateCacheLapseTally(early, builder.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
   })
 })
 
@@ -91,7 +94,7 @@ const watched = SOURCES.reduce(
 )
 
 function announced(record: SessionRecord, builder = new SessionBuilder()) {
-  const { sources } = announceRecordedRewrite(watched, record, builder.view)
+  const { sources } = announceRewriteToMonitor(watched, record, builder.view)
   return [...sources.values()].map((source) => source.announced)
 }
 
@@ -130,8 +133,8 @@ describe('acts read off the log', () => {
     (subtype) => {
       const record = new SessionBuilder().notice(subtype, { of: 'x' })
       const clearing = { kind: 'clearing', act: 'cleared 1 result' } as const
-      const before = announceRewrite(watched, 'sdk', clearing)
-      const { sources } = announceRecordedRewrite(before, record, new SessionBuilder().view)
+      const before = withAnnouncedRewrite(watched, 'sdk', clearing)
+      const { sources } = announceRewriteToMonitor(before, record, new SessionBuilder().view)
       expect([...sources.values()].map((source) => [source.last, source.announced])).toEqual([
         [null, []],
         [null, []],
@@ -145,13 +148,13 @@ describe('acts read off the log', () => {
     ['an act of a side agent', () => new SessionBuilder().notice('compact_boundary', { isSidechain: true })],
     ['a line of another kind', (): SessionRecord => ({ type: 'file-history' })],
   ])('are none in %s', (_, record) => {
-    expect(announceRecordedRewrite(watched, record(), new SessionBuilder().view)).toBe(watched)
+    expect(announceRewriteToMonitor(watched, record(), new SessionBuilder().view)).toBe(watched)
   })
 
   it('announce nothing where nothing is watched', () => {
     const watch = createCacheMonitor()
     expect(
-      announceRecordedRewrite(
+      announceRewriteToMonitor(
         watch,
         new SessionBuilder().notice('compact_boundary', {}),
         new SessionBuilder().view,
@@ -194,7 +197,7 @@ describe('pins', () => {
 const { auto: autoBreaker } = DEFAULT_POLICY.turn
 const failed: CompactionAttemptEnd = { kind: 'failed', reason: 'no_summary' }
 const after = (ends: readonly CompactionAttemptEnd[]): CompactionBreaker =>
-  ends.reduce((breaker, end, index) => updateBreaker(breaker, end, index), NO_COMPACTION_FAILURES)
+  ends.reduce((breaker, end, index) => updateCompactionBreaker(breaker, end, index), NO_COMPACTION_FAILURES)
 
 describe('the breaker', () => {
   it.each<[string, readonly CompactionAttemptEnd[], boolean]>([
@@ -208,7 +211,7 @@ describe('the breaker', () => {
       true,
     ],
   ])('%s', (_, ends, open) => {
-    expect(isBreakerOpen(after(ends), autoBreaker)).toBe(open)
+    expect(isCompactionBreakerOpen(after(ends), autoBreaker)).toBe(open)
   })
 
   it('remembers why, and when', () => {
@@ -234,7 +237,7 @@ describe('thinking that entries show', () => {
     const [first] = entries('a')
     if (first === undefined) throw new Error('there is one')
     const cleared = { whole: false, thinking: true, results: [], inputs: [] }
-    expect(findResponsesWithThinking([first, first, { ...first, cleared }])).toEqual(['a'])
-    expect(findResponsesWithThinking([{ ...first, cleared }])).toEqual([])
+    expect(findThinkingResponseIds([first, first, { ...first, cleared }])).toEqual(['a'])
+    expect(findThinkingResponseIds([{ ...first, cleared }])).toEqual([])
   })
 })

@@ -3,14 +3,14 @@
  * compactions, how the last answer ended). Updates process only the records that were added.
  */
 
-import type { RewriteAnnouncement } from '../cache/cache-break.ts'
-import { type CacheModel, type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-model.ts'
-import { announceRewrite, type CacheMonitor, createCacheMonitor } from '../cache/cache-monitor.ts'
-import type { MonitoredRequest } from '../cache/sent-request.ts'
-import { readDeletedTokens } from '../clearing/cached-clearing.ts'
+import type { RewriteAnnouncement } from '../cache/cache-break-types.ts'
+import { type CacheLapseTally, type CacheModel, EMPTY_CACHE_LAPSE_TALLY } from '../cache/cache-model.ts'
+import { type CacheMonitor, createCacheMonitor, withAnnouncedRewrite } from '../cache/cache-monitor.ts'
+import type { SentRequestWithPrefix } from '../cache/sent-request.ts'
+import { findReportedDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import {
-  createToolResultIndex,
+  createEmptyToolResultIndex,
   type ToolResultIndex,
   type ToolResultRules,
 } from '../clearing/tool-result-index.ts'
@@ -21,8 +21,8 @@ import {
   emptyContextView,
   updateContextView,
 } from '../context/context-view.ts'
-import { type FlattenedContext, flattenContext, listUnansweredCalls } from '../context/flatten.ts'
-import type { SessionCost } from '../cost/session-cost.ts'
+import { type FlattenedContext, flattenContext, listUnansweredCalls } from '../context/flatten-context.ts'
+import type { SessionCostTally } from '../cost/session-cost.ts'
 import type { Damage } from '../log/decode-log.ts'
 import {
   isBranchSwitch,
@@ -39,30 +39,26 @@ import {
   buildSessionLog,
   emptySessionLog,
   NO_PARENT,
-  readRecordAt,
+  requireRecordAt,
   type SessionLog,
 } from '../log/session-log.ts'
-import type { ExpectedCompactionResult } from '../planner/plan-input.ts'
+import type { CompactionResultSizes } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
-import {
-  type AnnouncedPrefix,
-  emptyAnnouncedPrefix,
-  updateAnnouncedPrefix,
-} from '../request/prefix-snapshot.ts'
+import { type FirstClearableTracker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
+import { emptyKnownPrefix, type KnownPrefix, updateKnownPrefix } from '../request/prefix-snapshot.ts'
 import type { RequestSizeState } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
-import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
+import { NO_SHOWN_ATTACHMENTS, type ShownAttachmentIndex } from '../sources/context-source.ts'
 import {
   type ContextMeter,
-  createReopenedMeter,
   replaceEstimator,
+  restoreCalibratedMeter,
   updateContextMeter,
 } from '../tokens/context-meter.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toTokenCount } from '../tokens/usage.ts'
-import type { ValidationState } from '../validate/validate.ts'
+import type { ValidationState } from '../validate/validate-request.ts'
 import type { Journal } from './ports.ts'
 
 export interface SessionState {
@@ -75,7 +71,7 @@ export interface SessionState {
   readonly view: ContextView
   readonly flat: FlattenedContext
   /** System prompt and tools that the model knows: the prefix snapshot and the updates appended since. */
-  readonly prefix: AnnouncedPrefix
+  readonly prefix: KnownPrefix
   /** Log index of the newest record of a model response; -1 if there is none. */
   readonly lastResponseIndex: number
   /** Texts of the system prompt's sections, computed since the session was opened. */
@@ -90,7 +86,7 @@ export interface SessionState {
    */
   readonly whenRequested: Pick<SessionState, 'flat' | 'prefix'> | null
   /** The first tool calls that a clearing would change, in front of which requests have a cache marker. */
-  readonly clearingEdge: FirstClearableMarker
+  readonly clearingEdge: FirstClearableTracker
   /** Expected content of the provider's cache; null until the first request, when it is rebuilt from the log. */
   readonly cacheModel: CacheModel | null
   /** The messages validated so far, so that only new ones are checked; null until the first request. */
@@ -102,9 +98,9 @@ export interface SessionState {
   /** Expected cache read of each caller (query source), used to detect cache breaks. */
   readonly cacheMonitor: CacheMonitor
   /** The last request passed to the cache monitor, so that its unchanged parts are not processed again. */
-  readonly monitoredRequest: MonitoredRequest | null
-  /** Costs found in the log; null until the first model call or the first call of `withCosts`. */
-  readonly costs: SessionCost | null
+  readonly monitoredRequest: SentRequestWithPrefix | null
+  /** Costs found in the log; null until the first model call or the first call of `withSessionCosts`. */
+  readonly costs: SessionCostTally | null
   /** uuids of the pinned records. Clearings never change them; a compaction keeps the newest, up to `compact.pinTokens`. */
   readonly pins: PinnedUuids
   /** Data for planning a clearing or a compaction; null until it is first needed. */
@@ -122,20 +118,20 @@ export interface SessionState {
    */
   readonly freeCompactionFrom: number | null
   /** Index of the attachments in the context entries that were read so far. */
-  readonly shownAttachments: ShownAttachments
+  readonly shownAttachments: ShownAttachmentIndex
 }
 
 /** Reads a session from its log, without locking it. A session that does not exist yet is empty. */
 export function readSessionState(journal: Journal, id: string): Promise<SessionState> {
   const [session, view] = [emptySessionLog(), emptyContextView()]
-  return refreshState(journal, {
+  return refreshSessionState(journal, {
     id,
     position: 0,
     damage: [],
     session,
     view,
     flat: flattenContext(view),
-    prefix: emptyAnnouncedPrefix(),
+    prefix: emptyKnownPrefix(),
     lastResponseIndex: NO_PARENT,
     sectionTexts: new Map(),
     sectionTextsSince: null,
@@ -158,7 +154,7 @@ export function readSessionState(journal: Journal, id: string): Promise<SessionS
 }
 
 /** Returns the session with the records appended to the log since it was last read, such as those of other writers. */
-export async function refreshState(journal: Journal, state: SessionState): Promise<SessionState> {
+export async function refreshSessionState(journal: Journal, state: SessionState): Promise<SessionState> {
   let { session } = state
   const visit = (records: readonly SessionRecord[]): void => {
     for (const record of records) session = appendRecord(session, record)
@@ -178,7 +174,7 @@ export function applyRecords(
 }
 
 /** Returns context and pins as they were when the log had only its first `position` records. Reads these records again. */
-export function restoreStateAt(state: SessionState, position: number): SessionState {
+export function restoreContextAt(state: SessionState, position: number): SessionState {
   const records = state.session.records.toArray(0, position)
   const session = buildSessionLog(records)
   return {
@@ -197,7 +193,7 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
   const added = session.records.toArray(first)
   const earlier = view.entries.extends(state.view.entries) ? state : (state.whenRequested ?? state)
   const flat = flattenContext(view, earlier.flat)
-  const prefix = updateAnnouncedPrefix(earlier.prefix, session, view)
+  const prefix = updateKnownPrefix(earlier.prefix, session, view)
   const newest = added.findLastIndex(isResponse)
   return {
     ...state,
@@ -207,7 +203,7 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
     prefix,
     lastResponseIndex: newest === -1 ? state.lastResponseIndex : first + newest,
     cacheMonitor: added.reduce(
-      (watch, record) => announceRecordedRewrite(watch, record, state.view),
+      (watch, record) => announceRewriteToMonitor(watch, record, state.view),
       state.cacheMonitor,
     ),
     pins: applyPinRecords(state.pins, added),
@@ -234,9 +230,9 @@ export interface PlanningState {
   readonly breaker: CompactionBreaker
   readonly tracking: TurnsSinceCompaction
   /** Number of model calls, and of pauses between them that outlasted the cache. */
-  readonly tally: CallTally
+  readonly tally: CacheLapseTally
   /** Token sizes after the last compaction, used to predict the next one; null before the first. */
-  readonly expectedResult: ExpectedCompactionResult | null
+  readonly expectedResult: CompactionResultSizes | null
 }
 
 /**
@@ -249,13 +245,13 @@ export function updatePlanningState(
   { rules, estimator }: { readonly rules: ToolResultRules; readonly estimator: Estimator },
 ): PlanningState {
   const isSameIndex = state?.register.rules === rules
-  const meter = state?.meter ?? createReopenedMeter(estimator, view.rewrites)
+  const meter = state?.meter ?? restoreCalibratedMeter(estimator, view.rewrites)
   return {
     breaker: state?.breaker ?? NO_COMPACTION_FAILURES,
     tracking: state?.tracking ?? NO_COMPACTION_YET,
-    tally: state?.tally ?? EMPTY_CALL_TALLY,
+    tally: state?.tally ?? EMPTY_CACHE_LAPSE_TALLY,
     expectedResult: state?.expectedResult ?? null,
-    register: updateToolResultIndex(isSameIndex ? state.register : createToolResultIndex(rules), view),
+    register: updateToolResultIndex(isSameIndex ? state.register : createEmptyToolResultIndex(rules), view),
     meter:
       meter.estimator === estimator
         ? updateContextMeter(meter, view)
@@ -277,7 +273,10 @@ export interface TurnsSinceCompaction {
 export const NO_COMPACTION_YET: TurnsSinceCompaction = { turns: 0, turnId: 'start', compactedIn: null }
 
 /** Counts one turn. Call it after each model response. */
-export function addTurnToTracking(tracking: TurnsSinceCompaction, turnId: string): TurnsSinceCompaction {
+export function countTurnSinceCompaction(
+  tracking: TurnsSinceCompaction,
+  turnId: string,
+): TurnsSinceCompaction {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
 
@@ -302,7 +301,7 @@ export interface CompactionSpacing {
  * Tells the cache monitor about a compaction, clearing or undo in the log, so that the cache loss it causes is not
  * reported as a cache break. Rewrites by other processes are in the log too. `view`: the context before `record`.
  */
-export function announceRecordedRewrite(
+export function announceRewriteToMonitor(
   watch: CacheMonitor,
   record: SessionRecord,
   view: ContextView,
@@ -310,7 +309,7 @@ export function announceRecordedRewrite(
   const announcement = watch.sources.size === 0 ? null : toAnnouncement(record, view)
   if (announcement === null) return watch
   return [...watch.sources.keys()].reduce(
-    (next, source) => announceRewrite(next, source, announcement),
+    (next, source) => withAnnouncedRewrite(next, source, announcement),
     watch,
   )
 }
@@ -325,7 +324,7 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
     const act = describeClearing(record.microcompactMetadata)
     const cost = { act, freedTokens: toTokenCount(tokensSaved) }
     return way === 'cached'
-      ? { kind: 'cache-edits', deletedBefore: readDeletedTokens(view), ...cost }
+      ? { kind: 'cache-edits', deletedBefore: findReportedDeletedTokens(view), ...cost }
       : { kind: 'clearing', ...cost }
   }
   const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
@@ -387,7 +386,7 @@ export interface CompactionBreaker {
 export const NO_COMPACTION_FAILURES: CompactionBreaker = { failures: 0, lastReason: null, at: -1 }
 
 /** Returns true if so many compactions failed in a row that automatic ones stop. */
-export function isBreakerOpen(
+export function isCompactionBreakerOpen(
   { failures }: CompactionBreaker,
   { breakerFailures }: AutoCompactPolicy,
 ): boolean {
@@ -401,7 +400,7 @@ export type CompactionAttemptEnd =
   | { readonly kind: 'aborted' | 'blocked' | 'nothing-to-do' }
 
 /** Returns the breaker after a compaction attempt that ended so. `at`: log index of the newest record. */
-export function updateBreaker(
+export function updateCompactionBreaker(
   breaker: CompactionBreaker,
   end: CompactionAttemptEnd,
   at: number,
@@ -426,7 +425,7 @@ const CUT_STOPS: ReadonlySet<unknown> = new Set(['cut', 'window', null])
  * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. If a compaction has
  * summarized the answer, it counts only if it was finished: a summarized answer can no longer be continued.
  */
-export function findLastAnswer(state: SessionState): LastAnswer | null {
+export function findLastAnswerEnd(state: SessionState): LastAnswer | null {
   const { flat, view } = state
   if (listUnansweredCalls(flat).length > 0) return null
   if (isAnsweredBeforeCompaction(state)) return { isFinished: true, isCut: false, isInterrupted: false }
@@ -446,7 +445,7 @@ function isAnsweredBeforeCompaction({ session, view }: SessionState): boolean {
   const newest = view.rewrites.at(-1)
   if (newest?.kind !== 'compact') return false
   for (let position = view.branch.length - 1; position >= 0; position -= 1) {
-    const record = readRecordAt(session, view.branch.at(position) ?? 0)
+    const record = requireRecordAt(session, view.branch.at(position) ?? 0)
     if (!isKnownRecord(record) || record.type === 'system') continue
     if (position > newest.position && record.batch?.id === newest.batchId) continue
     if (position > newest.position || record.type === 'user') return false

@@ -12,13 +12,13 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../log/record.ts'
-import { NO_PARENT, readRecordAt } from '../log/session-log.ts'
-import { runInSlices, type Steps } from '../log/work-steps.ts'
-import { repairRecordText } from '../text/truncate-text.ts'
+import { NO_PARENT, requireRecordAt } from '../log/session-log.ts'
+import { runStepsInSlices, type WorkInSteps } from '../log/work-steps.ts'
+import { repairRecordSurrogates } from '../text/truncate-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { AppendOutcome, NewRecord, Signal } from './ports.ts'
-import { applyRecords, refreshState, type SessionState } from './session-state.ts'
+import { applyRecords, refreshSessionState, type SessionState } from './session-state.ts'
 
 /** Everything that the steps of a turn share. `state` is replaced after every append. */
 export interface TurnContext {
@@ -29,11 +29,11 @@ export interface TurnContext {
   /** Runs writes one after another, for turns that share one session state. */
   readonly writeLock?: WriteLock
   /** The summary that is prepared beside the turn. Without it, every compaction is made within the turn. */
-  readonly prepared?: PreparedSummary
+  readonly prepared?: PreparedSummarySlot
 }
 
 /** A summary that is prepared beside the turns of a session, and replaces the conversation when that is needed. */
-export interface PreparedSummary {
+export interface PreparedSummarySlot {
   readonly phase: 'none' | 'preparing' | 'ready'
   /**
    * Starts to prepare a summary and returns true at once. Returns false if a summary exists already, if one was dropped
@@ -114,7 +114,7 @@ async function* writeBatches(
 ): AsyncGenerator<TurnEvent, WriteEnd> {
   const appended: SessionRecord[] = []
   const end = await withWriteLock(turn, async (): Promise<WriteEnd> => {
-    const batches = create().map((records) => records.map(repairRecordText))
+    const batches = create().map((records) => records.map(repairRecordSurrogates))
     const { position } = turn.state
     if (createdAt !== undefined && createdAt !== position) {
       const refusal = { ok: false, reason: 'conflict', position } as const
@@ -166,7 +166,7 @@ export function refreshSession(turn: TurnContext): Promise<void> {
   return withWriteLock(turn, async () => {
     for (;;) {
       const before = turn.state
-      const after = await refreshState(turn.host.journal, before)
+      const after = await refreshSessionState(turn.host.journal, before)
       if (turn.state !== before) continue
       turn.state = after
       return
@@ -195,7 +195,7 @@ export function linkRecords(
 export function findLastRecordUuid({ session }: SessionState): string | null {
   return session.newestRecord === NO_PARENT
     ? null
-    : (readRecordAt(session, session.newestRecord).uuid ?? null)
+    : (requireRecordAt(session, session.newestRecord).uuid ?? null)
 }
 
 export function isTurnAborted({ signal }: TurnContext): boolean {
@@ -209,21 +209,21 @@ export async function pauseTurn({ host, signal }: Pick<TurnContext, 'host' | 'si
 }
 
 /** Runs long work in slices, between which the host runs other work. Returns null if the turn was aborted. */
-export function runTurnSteps<Result>(
+export function runSlicesUnlessAborted<Result>(
   turn: Pick<TurnContext, 'host' | 'signal'>,
-  steps: Steps<Result>,
+  steps: WorkInSteps<Result>,
 ): Promise<Result | null> {
-  return runInSlices(steps, () => pauseTurn(turn))
+  return runStepsInSlices(steps, () => pauseTurn(turn))
 }
 
-/** Runs work as `runTurnSteps` does; if the turn is aborted, the rest of the work is done at once. */
-export async function finishTurnSteps<Result>(
+/** Runs work as `runSlicesUnlessAborted` does; if the turn is aborted, the rest of the work is done at once. */
+export async function runSlicesToEnd<Result>(
   { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
-  steps: Steps<Result>,
+  steps: WorkInSteps<Result>,
 ): Promise<Result> {
   const pause = async (): Promise<boolean> =>
     signal?.aborted === true || pauseTurn({ host, signal: undefined })
-  return (await runInSlices(steps, pause)) as Result
+  return (await runStepsInSlices(steps, pause)) as Result
 }
 
 /** Time for a model or a tool to stop and return what it has after the turn was aborted. */

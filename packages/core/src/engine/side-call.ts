@@ -8,13 +8,13 @@ import { type CacheForecast, forecastCacheRead } from '../cache/cache-forecast.t
 import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/cache-model.ts'
 import { type CacheCheckOutcome, countKeptInFork } from '../cache/cache-monitor.ts'
 import { isProviderClearing } from '../context/context-entry.ts'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import type { Payload } from '../context/payload.ts'
 import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { runAtOnce } from '../log/work-steps.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { runStepsAtOnce } from '../log/work-steps.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import {
   type BlockIndex,
   findMessageIndexOfBlock,
@@ -22,26 +22,26 @@ import {
   readTotalsBeforeMessage,
 } from '../request/block-index.ts'
 import { type AssembledRequest, findRequestProblems } from '../request/build-request.ts'
-import type { BlockPlace } from '../request/cache-markers.ts'
+import type { MessageBlockPlace } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
-  captureForkParent,
+  type CreateForkResult,
   computeCacheReadShare,
   createForkRequest,
   cutRequestToRecords,
   type ForkMessage,
-  type ForkOutcome,
   listMessagesAfterRequest,
+  toForkParent,
 } from '../request/fork-request.ts'
-import type { CurrentPrefix, RequestPrefix } from '../request/prefix-snapshot.ts'
+import type { CurrentSnapshot, RequestPrefix } from '../request/prefix-snapshot.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
-import { startValidation, updateValidation } from '../validate/validate.ts'
+import { startValidation, updateValidation } from '../validate/validate-request.ts'
 import { admitCall } from './call-limits.ts'
 import {
+  addRequestToCacheMonitor,
   finishModelCall,
   isReplyEnd,
   type ModelCallResult,
-  monitorRequest,
   type PendingModelCall,
   recordLostReplyCost,
   streamReply,
@@ -51,7 +51,7 @@ import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import {
   buildNextRequest,
-  createDiagnosisFields,
+  createCacheDiagnosisFields,
   findNewestResponse,
   listMessagesToSend,
   omitClientFindings,
@@ -96,7 +96,7 @@ async function* sendSideCall(
   const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
   const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })
   const isMonitored = call.forkOf !== undefined
-  const opened = monitorRequest(turn, { ...call, state: turn.state, forecast, isMonitored })
+  const opened = addRequestToCacheMonitor(turn, { ...call, state: turn.state, forecast, isMonitored })
   yield { type: 'side-sent', source: call.source, request: call.request }
   for await (const event of streamReply(turn, call.request)) {
     if (event.type === 'reply-lost') {
@@ -125,7 +125,7 @@ function checkCall(
       ? state.checkedMessages
       : startValidation(host.profile)
   return omitClientFindings(
-    findRequestProblems(runAtOnce(updateValidation(known, request.messages)), request),
+    findRequestProblems(runStepsAtOnce(updateValidation(known, request.messages)), request),
     host,
   )
 }
@@ -183,7 +183,7 @@ interface NoCachedPart {
  * Returns the state with the last request and the model of the cache. In a reopened session, both are restored from the
  * log: the last request is then the one that would be sent next, whose beginning may still be cached.
  */
-export function restoreLastRequest(state: SessionState, host: TurnHost): SessionState {
+export function withRestoredRequest(state: SessionState, host: TurnHost): SessionState {
   const { lastRequest, cacheModel, prefix } = state
   if (lastRequest !== null || cacheModel !== null || prefix.current === null) return state
   const next = buildNextRequest(state, prefix.current, host)
@@ -195,8 +195,8 @@ export function buildForkRequest(
   given: SessionState,
   asked: ForkRequestOptions,
   host: TurnHost,
-): ForkOutcome | NothingToFork | NoCachedPart {
-  const state = restoreLastRequest(given, host)
+): CreateForkResult | NothingToFork | NoCachedPart {
+  const state = withRestoredRequest(given, host)
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
   const since =
@@ -207,7 +207,7 @@ export function buildForkRequest(
     ttl: chooseForkTtl(state, asked, host),
     ...(overrides === undefined ? {} : { overrides }),
   }
-  const parent = captureForkParent(lastRequest, host.profile)
+  const parent = toForkParent(lastRequest, host.profile)
   const made =
     asked.records === undefined
       ? createForkRequest(parent, [...since, ...asked.messages], options)
@@ -216,7 +216,7 @@ export function buildForkRequest(
   const extra = {
     ...made.request.extra,
     ...forkEditFields(state, lastRequest, made.request, host),
-    ...createDiagnosisFields(state, host),
+    ...createCacheDiagnosisFields(state, host),
   }
   return { ...made, request: { ...made.request, extra } }
 }
@@ -245,8 +245,8 @@ function createPartialFork(
   state: SessionState,
   { records = new Set(), messages }: ForkRequestOptions,
   { profile, clock }: TurnHost,
-  whole: ForkOutcome,
-): ForkOutcome | NoCachedPart {
+  whole: CreateForkResult,
+): CreateForkResult | NoCachedPart {
   if (!whole.ok) return whole
   if (state.view.entries.toArray().some(({ record }) => isProviderClearing(record)))
     return refusePartialFork('The provider has cleared tool results, and clears others in a shorter request.')
@@ -278,7 +278,7 @@ const MIN_CACHED_SHARE = 0.5
 function findCachedEnd(
   { request, sizes, prefixes, now }: CacheForecast['basis'],
   part: BlockIndex,
-): BlockPlace | null {
+): MessageBlockPlace | null {
   const front = request.front.length
   const cached = prefixes.findLast((prefix) => prefix.level === 'messages' && isPrefixLive(prefix, now))
   if (cached === undefined) return null
@@ -297,7 +297,7 @@ function chooseForkTtl(
   host: TurnHost,
 ): string | null {
   const { policy, profile, switches = NO_SWITCHES } = host
-  if (!findMechanismStates(policy, switches).caching.on) return null
+  if (!findFeatureStates(policy, switches).caching.on) return null
   return chooseRequestTtl(prefix.current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
     .name
 }
@@ -356,7 +356,7 @@ export function toUncachedRequest(
   }
 }
 
-const EMPTY_PREFIX: CurrentPrefix = {
+const EMPTY_PREFIX: CurrentSnapshot = {
   uuid: '',
   epoch: { sections: [], tools: [], model: '', parameters: {} },
   parameters: {},
@@ -365,7 +365,7 @@ const EMPTY_PREFIX: CurrentPrefix = {
 
 function toFront(
   { model, system, tools, messages: _, ...parameters }: Payload,
-  standing: CurrentPrefix,
+  standing: CurrentSnapshot,
 ): RequestPrefix {
   const blocks = system === undefined ? [] : toBlocks(system)
   return {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeMisfit, fitReplyEventInput, fitToolInput } from './tool-input.ts'
+import { describeMisfit, fitReplyEventToolInputs, fitToolInput } from './tool-input.ts'
 
 const SCHEMA = {
   type: 'object',
@@ -103,12 +103,12 @@ describe('a reply', () => {
   const call = { type: 'tool_use', id: 't', name: 'Read', input: { path: '/a', limit: '5' } }
 
   it('is logged with inputs that fit', () => {
-    const event = fitReplyEventInput({ type: 'block-ended', index: 0, block: call }, TOOLS)
+    const event = fitReplyEventToolInputs({ type: 'block-ended', index: 0, block: call }, TOOLS)
     expect(event).toMatchObject({ block: { input: { path: '/a', limit: 5 } } })
   })
 
   it.each([{ raw: '{}' }, { cutInput: '{"pa' }])('keeps an input that has %o as it is', (more) => {
     const event = { type: 'block-ended' as const, index: 0, block: call, ...more }
-    expect(fitReplyEventInput(event, TOOLS)).toBe(event)
+    expect(fitReplyEventToolInputs(event, TOOLS)).toBe(event)
   })
 })

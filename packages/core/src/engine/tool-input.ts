@@ -34,18 +34,18 @@ export function describeMisfit(name: string, problems: readonly string[]): strin
   return `The input does not fit the schema of ${name}, so the tool was not run: ${listed}. Call again with an input that fits.`
 }
 
-/** Fits the tool calls in an event of a reply, before the reply is logged, in the same way as `fitReplyInputs`. */
-export function fitReplyEventInput(event: ReplyEvent, tools: readonly JsonObject[]): ReplyEvent {
+/** Fits the tool calls in an event of a reply, before the reply is logged, in the same way as `fitReplyToolInputs`. */
+export function fitReplyEventToolInputs(event: ReplyEvent, tools: readonly JsonObject[]): ReplyEvent {
   if (event.type === 'block-ended') {
     const isKept = event.raw !== undefined || event.cutInput !== undefined
     return isKept ? event : { ...event, block: fitBlock(event.block, tools) }
   }
   if ((event.type !== 'reply-ended' && event.type !== 'reply-failed') || event.reply === null) return event
-  return { ...event, reply: fitReplyInputs(event.reply, tools) } as ReplyEvent
+  return { ...event, reply: fitReplyToolInputs(event.reply, tools) } as ReplyEvent
 }
 
 /** Fits the tool calls of a whole reply. Inputs that were cut off, or whose exact text must be kept, stay as they are. */
-export function fitReplyInputs(reply: Reply, tools: readonly JsonObject[]): Reply {
+export function fitReplyToolInputs(reply: Reply, tools: readonly JsonObject[]): Reply {
   const { message, rawBlocks, cutInputs } = reply
   if (typeof message.content === 'string') return reply
   const kept = new Set([...rawBlocks, ...cutInputs].map(({ index }) => index))

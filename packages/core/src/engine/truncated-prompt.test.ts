@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { findTruncatedCount, type PromptSize } from './truncated-prompt.ts'
+import { findTruncatedCount, type PromptSizeEstimate } from './truncated-prompt.ts'
 
-const SIZE: PromptSize = {
+const SIZE: PromptSizeEstimate = {
   expected: 20_000,
   high: 22_000,
   before: 18_000,
@@ -10,7 +10,7 @@ const SIZE: PromptSize = {
   countLeast: () => 11_000,
 }
 
-function judge(input: number, changes: Partial<PromptSize> = {}): number | null {
+function judge(input: number, changes: Partial<PromptSizeEstimate> = {}): number | null {
   return findTruncatedCount(
     { ...SIZE, ...changes },
     { input, read: 0, writes: { short: 0, long: 0 }, output: 10 },

@@ -2,13 +2,18 @@
  * Learns that a server has a smaller window than assumed: it refuses a prompt and names its limit, or it drops the beginning of the
  * prompt and answers all the same, with fewer tokens reported than the prompt can have. From then on the session keeps to that window.
  */
-import { toApiMessages } from '../context/flatten.ts'
+import { toApiMessages } from '../context/flatten-context.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import { formatCount } from '../cost/prices.ts'
 import { type Block, isOpaqueBlock, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import type { TokenUsage } from '../log/model-report.ts'
-import { calibrateSize, computeLowerBound, countContextTokens, type TokenEstimate } from '../tokens/usage.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
+import {
+  calibrateSize,
+  computeLowerBound,
+  readReportedContextTokens,
+  type TokenEstimate,
+} from '../tokens/usage.ts'
 import type { TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import { withPlanningState } from './measure-context.ts'
@@ -18,7 +23,7 @@ import type { SessionState } from './session-state.ts'
 import type { TurnContext } from './session-writer.ts'
 
 /** What is known of a prompt before its response comes. */
-export interface PromptSize extends TokenEstimate {
+export interface PromptSizeEstimate extends TokenEstimate {
   /** Tokens that the last response to a shorter prompt of this context reported; null if none did. */
   readonly before: number | null
   /** Estimate of what was added since that prompt. */
@@ -33,11 +38,11 @@ export interface PromptSize extends TokenEstimate {
  * Estimates the prompt that is about to be sent; null if its count would show nothing: the provider refuses prompts that
  * are too long, or edits the context. `isSamePrefix`: true if the previous prompt had the same system prompt and tools.
  */
-export function measurePrompt(
+export function estimatePromptSize(
   state: SessionState,
   host: TurnHost,
   isSamePrefix: boolean = hasSamePrefix(state),
-): PromptSize | null {
+): PromptSizeEstimate | null {
   const { compaction, profile, policy } = host
   if (compaction === undefined || profile.capabilities.tooLong === 'refused') return null
   const { parameters, tools } = host.readOfferedPrefix()
@@ -116,8 +121,11 @@ function countLeastOfText(text: string): number {
 const SMALLEST_WINDOW = 1_024
 
 /** Returns the tokens that the provider counted if that is fewer than the prompt has by any estimate; null otherwise. */
-export function findTruncatedCount(size: PromptSize, usage: TokenUsage | null | undefined): number | null {
-  const reported = countContextTokens(usage)
+export function findTruncatedCount(
+  size: PromptSizeEstimate,
+  usage: TokenUsage | null | undefined,
+): number | null {
+  const reported = readReportedContextTokens(usage)
   const { before, added, isExtended } = size
   if (reported < SMALLEST_WINDOW) return null
   // Some servers count only the tokens that were not in their cache: here, those added since the last prompt.
@@ -133,7 +141,11 @@ const SAME_SIZE = 0.98
 type TruncatedEvent = Extract<TurnEvent, { readonly type: 'prompt-truncated' }>
 
 /** Keeps to the window that a truncated prompt shows, from the next request of the turn on. Returns the event about it. */
-export function learnFromTruncation(turn: TurnContext, size: PromptSize, reported: number): TruncatedEvent {
+export function learnFromTruncation(
+  turn: TurnContext,
+  size: PromptSizeEstimate,
+  reported: number,
+): TruncatedEvent {
   const { before } = size
   // The server drops whole messages, so its window may be larger than the number of tokens that it counts.
   const window = before !== null && before < 1.5 * reported ? Math.max(before, reported) : reported
@@ -163,7 +175,7 @@ export async function* keepToRefusedWindow(
 
 /** Returns the event about a prompt of which the server has dropped the beginning. `rest`: a sentence on what follows from it. */
 export function createTruncatedEvent(
-  { expected }: PromptSize,
+  { expected }: PromptSizeEstimate,
   reported: number,
   rest: string,
 ): TruncatedEvent {

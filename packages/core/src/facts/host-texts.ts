@@ -2,7 +2,7 @@
  * The texts that agent programs write in the user's place: notices, interruptions, and refusals of tool calls. One table
  * for all known programs: what it lists does not count as typed by the user, and typed text beside it is not lost.
  */
-import { chooseFrameName } from '../text/code-in-text.ts'
+import { chooseUnusedTagName } from '../text/code-in-text.ts'
 
 // Notices. Most are elements with known names.
 
@@ -179,7 +179,7 @@ const REMINDER = 'system-reminder'
  * is, since an edit of the file must match it. The same text always gives the same tags.
  */
 export function wrapInReminder(text: string): string {
-  const name = chooseFrameName(REMINDER, text)
+  const name = chooseUnusedTagName(REMINDER, text)
   if (name === REMINDER) return `<${name}>\n${text}\n</${name}>`
   return `<${name}>\nThe text below contains tags of reminders. It ends at </${name}>.\n${text}\n</${name}>`
 }

@@ -5,9 +5,9 @@
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { removeCodeBlocks } from '../text/code-in-text.ts'
-import { sliceText, type TokenCounter, toOneLine, truncateMiddle } from '../text/truncate-text.ts'
+import { sliceWholeCharacters, type TokenCounter, toOneLine, truncateMiddle } from '../text/truncate-text.ts'
 import { formatCommand } from './shell-commands.ts'
-import { isFailure, type ToolRun } from './tool-runs.ts'
+import { isFailedStatus, type ToolRun } from './tool-runs.ts'
 
 /** A text of the model, without credentials. */
 export interface AssistantText {
@@ -18,7 +18,7 @@ export interface AssistantText {
 }
 
 /** A text of the model that counts as a decision or a finding, because of where it stands. */
-export interface PlacedText {
+export interface DecisionOrFinding {
   readonly text: string
   /** Words for where it stands: before which change, after which failure, or at the end of which turn. */
   readonly where: string
@@ -27,9 +27,9 @@ export interface PlacedText {
 }
 
 /** Decisions and findings by segments of the session. A segment ends at a compaction, or when it is full. */
-export interface PlacedTexts {
+export interface DecisionsAndFindings {
   /** The segments, newest first, each with its newest text first. A text of several segments is listed in the newest. */
-  readonly segments: readonly (readonly PlacedText[])[]
+  readonly segments: readonly (readonly DecisionOrFinding[])[]
   /** Number of texts that there have been, also of those that are no longer kept. */
   readonly added: number
 }
@@ -44,7 +44,7 @@ export class ModelTextTracker {
   readonly #placed = createSegments()
   readonly #clean: (text: string) => string
   /** The texts of the current turn that are kept. */
-  #turnTexts: PlacedText[] = []
+  #turnTexts: DecisionOrFinding[] = []
   #answer: string | null = null
   #latest: AssistantText | null = null
   #isAnswer = false
@@ -84,7 +84,7 @@ export class ModelTextTracker {
 
   /** Adds a call with its result. If it is a command that failed, the model's next text is a finding. */
   addRun({ command, status }: ToolRun): void {
-    if (command !== null && isFailure(status))
+    if (command !== null && isFailedStatus(status))
       this.#failure = formatCommand(this.#clean(command), COMMAND_CHARACTERS)
   }
 
@@ -92,7 +92,7 @@ export class ModelTextTracker {
   endTurn(time: string): void {
     if (this.#latest !== null && this.#isAnswer) {
       this.#keepLatest(`${time === '' ? '' : `${time}, `}at the end of a turn`)
-      this.#answer = sliceText(this.#latest.text, 0, ANSWER_CHARACTERS)
+      this.#answer = sliceWholeCharacters(this.#latest.text, 0, ANSWER_CHARACTERS)
     }
     this.#isAnswer = false
     this.#failure = null
@@ -117,7 +117,7 @@ export class ModelTextTracker {
     return [...this.#texts.values()]
   }
 
-  listPlaced(): PlacedTexts {
+  listPlaced(): DecisionsAndFindings {
     return this.#placed.list()
   }
 
@@ -145,7 +145,7 @@ export class ModelTextTracker {
   #keepLatest(where: string): void {
     if (this.#latest === null || this.#isKept) return
     this.#isKept = true
-    const one = { text: toKeptText(this.#latest.text), where, isCorrected: false }
+    const one = { text: condenseModelText(this.#latest.text), where, isCorrected: false }
     if (one.text === '') return
     this.#placed.add(one)
     this.#turnTexts.push(one)
@@ -165,17 +165,17 @@ function readAssistantTexts(record: KnownRecord, clean: (text: string) => string
  * Returns a text as it is kept among decisions and findings: without code and blank lines, and with sentences cut from its
  * middle if it is longer than 4,000 characters.
  */
-export function toKeptText(text: string): string {
+export function condenseModelText(text: string): string {
   const lines = removeCodeBlocks(text).split('\n')
   const kept = lines.filter((line) => line.trim() !== '').join('\n')
-  return cutSentences(kept, TEXT_CHARACTERS, (part) => part.length)
+  return cutMiddleSentences(kept, TEXT_CHARACTERS, (part) => part.length)
 }
 
 // Segments.
 
 interface Segment {
   /** Oldest first. */
-  readonly texts: readonly PlacedText[]
+  readonly texts: readonly DecisionOrFinding[]
   /** Number of texts that the segment has had, including those no longer kept. */
   readonly added: number
 }
@@ -197,14 +197,14 @@ function createSegments() {
 
   return {
     /** Adds a text. A text that the segment already has becomes its newest. */
-    add(text: PlacedText): void {
+    add(text: DecisionOrFinding): void {
       const others = open.texts.filter((one) => one.text !== text.text)
       const isNew = others.length === open.texts.length
       open = { texts: [...others, text], added: open.added + (isNew ? 1 : 0) }
       if (open.texts.length >= MOST_TEXTS) endSegment()
     },
     endSegment,
-    list(): PlacedTexts {
+    list(): DecisionsAndFindings {
       const all = [...closed, open].toReversed()
       const seen = new Set<string>()
       const segments = all.flatMap(({ texts }) => {
@@ -238,7 +238,7 @@ const CUT_MARK = '[…]'
  * Returns a text that is at most about `most` by `measure`: sentences from its beginning, `[…]`, and sentences from its end.
  * A sentence longer than half of `most` is cut itself.
  */
-export function cutSentences(text: string, most: number, measure: TokenCounter): string {
+export function cutMiddleSentences(text: string, most: number, measure: TokenCounter): string {
   const size = measure(text)
   if (size <= most) return text
   const sentences = text.match(SENTENCE)?.filter((sentence) => sentence !== '') ?? []

@@ -4,16 +4,11 @@
  * missing from the log. Every text is without credentials and control characters.
  */
 
-import { isTextBlock, isToolResult, joinTexts, toBlocks } from '../log/block.ts'
+import { isTextBlock, isToolResult, joinTextBlocks, toBlocks } from '../log/block.ts'
 import { isCompactBoundary, isSyntheticError, type KnownRecord } from '../log/record.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { createRedactor } from '../text/redact.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import { createCachingRedactor } from '../text/redact.ts'
 import { removeControlCharacters, toOneLine } from '../text/truncate-text.ts'
-import { type AssistantText, ModelTextTracker, type PlacedTexts } from './model-texts.ts'
-import { createTodoTracker, isOpenTodo, readPlanText, type TodoItem } from './todo-list.ts'
-import type { FileToolNames } from './tool-calls.ts'
-import { createToolRunTracker, isFailure, type ToolRun } from './tool-runs.ts'
-import { createUserPromptReader, type UserPrompt, type UserPromptText } from './user-prompts.ts'
 import {
   type CommandFact,
   CommandTracker,
@@ -23,7 +18,12 @@ import {
   type NewestTestRun,
   type ProjectFolders,
   type TouchedFile,
-} from './work-facts.ts'
+} from './files-and-commands.ts'
+import { type AssistantText, type DecisionsAndFindings, ModelTextTracker } from './model-texts.ts'
+import { createTodoTracker, isOpenTodo, readPlanText, type TodoItem } from './todo-list.ts'
+import type { FileToolNames } from './tool-calls.ts'
+import { createToolRunTracker, isFailedStatus, type ToolRun } from './tool-runs.ts'
+import { createUserPromptReader, type ParsedUserPrompt, type UserPrompt } from './user-prompts.ts'
 
 // The work in steps. A step begins with a message of the user, a finished todo item or a commit.
 
@@ -63,7 +63,7 @@ function createWorklog(clean: (text: string) => string) {
     // A command that is still running counts when it ends.
     if (kind !== 'run' || command === null || status === 'running') return
     step.commands += 1
-    if (isFailure(status)) step.failed += 1
+    if (isFailedStatus(status)) step.failed += 1
     const message = status === 'ok' ? readCommitMessage(command) : null
     if (message !== null) endStep({ kind: 'committed', text: clean(message) }, time)
   }
@@ -137,7 +137,7 @@ export interface SessionFacts {
   /** All texts of the model, oldest first. */
   readonly texts: readonly AssistantText[]
   /** Those of the texts that count as decisions or findings because of their place. */
-  readonly decisions: PlacedTexts
+  readonly decisions: DecisionsAndFindings
   /** The newest answer at the end of a turn. `hasAnswered`: true if the user has typed nothing since it. */
   readonly answer: string | null
   readonly hasAnswered: boolean
@@ -169,7 +169,7 @@ export interface FactsKeeper {
   read(): SessionFacts
 }
 
-/** Returns the facts of a whole history at once. For a long one use `addRecords`. */
+/** Returns the facts of a whole history at once. For a long one use `addRecordsInSteps`. */
 export function extractSessionFacts(history: readonly KnownRecord[]): SessionFacts {
   const keeper = createFactsKeeper()
   for (const record of history) keeper.add(record)
@@ -177,7 +177,7 @@ export function extractSessionFacts(history: readonly KnownRecord[]): SessionFac
 }
 
 /** Adds records in steps of one record. Nothing is added until the steps are run. */
-export function* addRecords(keeper: FactsKeeper, records: Iterable<KnownRecord>): Steps<void> {
+export function* addRecordsInSteps(keeper: FactsKeeper, records: Iterable<KnownRecord>): WorkInSteps<void> {
   for (const record of records) {
     keeper.add(record)
     yield measureWork(record)
@@ -215,7 +215,7 @@ export function createFactsKeeper(options: FactsOptions = {}): FactsKeeper {
 type KeptMessage = Omit<UserPrompt, 'isAnswered' | 'hasCalls'> & { hasCalls: boolean }
 
 class BranchFacts implements FactsKeeper {
-  readonly #redact = createRedactor()
+  readonly #redact = createCachingRedactor()
   readonly #clean = (text: string): string => this.#redact(removeControlCharacters(text))
   readonly #prompts = createUserPromptReader(this.#clean)
   readonly #runs: ReturnType<typeof createToolRunTracker>
@@ -316,7 +316,7 @@ class BranchFacts implements FactsKeeper {
       this.#plan = { text: this.#clean(record.attachment.planContent), uuid: record.uuid }
     if (record.isCompactSummary === true && record.type === 'user' && this.#latest === null)
       this.#earlierSummary = {
-        text: this.#clean(joinTexts(record.message.content).trim()),
+        text: this.#clean(joinTextBlocks(record.message.content).trim()),
         uuid: record.uuid,
       }
   }
@@ -328,7 +328,7 @@ class BranchFacts implements FactsKeeper {
     if (id !== this.#responseBefore) this.#turn.hasBegun = true
   }
 
-  #addPrompt(prompt: UserPromptText, record: KnownRecord, time: string): void {
+  #addPrompt(prompt: ParsedUserPrompt, record: KnownRecord, time: string): void {
     const message = { ...prompt, time, hasCalls: false }
     this.#messages.push(message)
     if (prompt.inputs.every(({ kind }) => kind === 'answer' || kind === 'refusal')) {

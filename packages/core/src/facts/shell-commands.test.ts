@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import {
-  isIncidentalCommand,
   isReadOnlyCommand,
+  isReadOnlyOrTemporaryCommand,
   listFileChanges,
-  listPrintedFiles,
+  listPrintedFileLines,
   normalizeCommand,
 } from './shell-commands.ts'
 
@@ -31,7 +31,7 @@ describe('a command that only looks', () => {
     'cd src; ls -la',
     "sed -n '1,20p' a.ts | sort | uniq -c",
   ])('is one: %s', (command) => {
-    expect([isReadOnlyCommand(command), isIncidentalCommand(command)]).toEqual([true, true])
+    expect([isReadOnlyCommand(command), isReadOnlyOrTemporaryCommand(command)]).toEqual([true, true])
   })
 
   it.each([
@@ -89,7 +89,7 @@ describe('what a command does to known files', () => {
 
 describe('the file that a command prints', () => {
   const print = (command: string): string | null => {
-    const files = listPrintedFiles(command, '/repo').map(
+    const files = listPrintedFileLines(command, '/repo').map(
       ({ path, from, to, isNumbered, heading }) =>
         `${heading === null ? '' : `${heading}: `}${path} ${from}-${to ?? 'end'}${isNumbered ? ' numbered' : ''}`,
     )

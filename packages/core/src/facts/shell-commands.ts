@@ -53,7 +53,7 @@ export function isReadOnlyCommand(command: string): boolean {
 const PASSING_COMMAND = /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^sleep\b[^&;|]*$/
 
 /** Checks whether a command is not worth a place in a summary: it only reads, waits, or uses variables or temporary files. */
-export function isIncidentalCommand(command: string): boolean {
+export function isReadOnlyOrTemporaryCommand(command: string): boolean {
   return PASSING_COMMAND.test(command) || isReadOnlyCommand(command)
 }
 
@@ -62,7 +62,7 @@ const KEY_CHARACTERS = 1_000
 const SHELL_PREFIX = /^bash -lc /
 
 /** Returns a command on one line, without a leading `bash -lc`. */
-export function toCommandLine(command: string): string {
+export function toSingleLineCommand(command: string): string {
   return command.replace(SHELL_PREFIX, '').replace(/\s+/g, ' ').trim()
 }
 
@@ -70,12 +70,12 @@ const SHOWN_CHARACTERS = 120
 
 /** Returns a command as texts show it: on one line, in backquotes, cut to `most` characters. */
 export function formatCommand(command: string, most: number = SHOWN_CHARACTERS): string {
-  return `\`${toOneLine(toCommandLine(command).replaceAll('`', "'"), most)}\``
+  return `\`${toOneLine(toSingleLineCommand(command).replaceAll('`', "'"), most)}\``
 }
 
 /** Returns the text by which two calls count as the same command. */
 export function toCommandKey(command: string): string {
-  const line = toCommandLine(command)
+  const line = toSingleLineCommand(command)
   if (line.length <= KEY_CHARACTERS) return line
   return `${line.slice(0, KEY_CHARACTERS / 2)} ${line.length} ${line.slice(-KEY_CHARACTERS / 2)}`
 }
@@ -219,7 +219,7 @@ function listOperands(words: readonly string[]): readonly string[] {
 // Commands that print files, or parts of them, and nothing else.
 
 /** Lines of a file that a command prints: `from` to `to`, counted from 1; `to` is null for the last line. */
-export interface PrintedFile {
+export interface PrintedFileLines {
   readonly path: string
   readonly from: number
   readonly to: number | null
@@ -229,7 +229,7 @@ export interface PrintedFile {
   readonly heading: string | null
 }
 
-type PrintedLines = Omit<PrintedFile, 'path' | 'heading'>
+type PrintedLines = Omit<PrintedFileLines, 'path' | 'heading'>
 
 const ALL_LINES: PrintedLines = { from: 1, to: null, isNumbered: false }
 /** Matches a word that the shell expands or redirects, so that it does not name one file. */
@@ -240,12 +240,12 @@ const EXPANDED = /[<>*?$`~{]/
  * A,Bp` with a file, also piped into one of the latter. Several files count if it is clear where each begins: after a line
  * that `echo` or `printf` prints, or by line numbers. Empty for any other command. `folder`: where it runs.
  */
-export function listPrintedFiles(command: string, folder: string | null): readonly PrintedFile[] {
+export function listPrintedFileLines(command: string, folder: string | null): readonly PrintedFileLines[] {
   const parts = toCommandLines(command.replace(SHELL_PREFIX, '').replace(STREAMS, ''))
   const isMove = ({ words }: ShellPart): boolean => words[0] === 'cd' && words.length === 2
   const work = parts.slice(parts.findIndex((part) => !isMove(part)))
   const place = findFolder(command, folder)
-  const files: PrintedFile[] = []
+  const files: PrintedFileLines[] = []
   let heading: string | null = null
   let isOpen = false
   for (const part of work) {

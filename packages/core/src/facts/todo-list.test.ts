@@ -5,7 +5,7 @@ import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { createClearableCheck } from '../clearing/tool-result-index.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { planSource, todosSource } from '../sources/builtin-sources.ts'
-import { collectSources } from '../sources/collect-sources.ts'
+import { collectSourceAttachments } from '../sources/collect-sources.ts'
 import { extractSessionFacts } from './session-facts.ts'
 import { isOpenTodo, isTodoInProgress, readTodoList, type TodoItem } from './todo-list.ts'
 import { listToolRuns } from './tool-runs.ts'
@@ -152,7 +152,7 @@ describe('the summary and the todos source read the same list', () => {
   ])('%s', async (_, calls, expected) => {
     const work = session(calls)
     expect(extractSessionFacts(work.history).todos).toEqual(expected)
-    const { carried } = await collectSources([todosSource()], createCarryContext(work.builder))
+    const { carried } = await collectSourceAttachments([todosSource()], createCarryContext(work.builder))
     const lines = expected.map(({ text, status }) => `[${status}] ${text}`).join('\n')
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(lines === '' ? [] : [lines])
   })
@@ -170,7 +170,7 @@ describe('the summary and the todos source read the same list', () => {
       ['TaskCreate', { subject: 'a' }, '#1'],
       ['TaskUpdate', { taskId: 1, status: 'doing' }],
     ])
-    const { carried } = await collectSources(
+    const { carried } = await collectSourceAttachments(
       [todosSource()],
       createCarryContext(work.builder, [...work.builder.view.entries]),
     )
@@ -194,7 +194,7 @@ it.each<[string, object, string | null]>([
     const work = session([[tool, input]])
     expect(extractSessionFacts(work.history).plan?.text ?? null).toBe(plan)
     if (plan !== null) expect(extractSessionFacts(work.history).todos).toEqual([])
-    const { carried } = await collectSources([planSource()], createCarryContext(work.builder))
+    const { carried } = await collectSourceAttachments([planSource()], createCarryContext(work.builder))
     expect(carried.map(({ attachment }) => attachment.planContent)).toEqual(plan === null ? [] : [plan])
   },
 )

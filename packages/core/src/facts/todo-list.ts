@@ -129,7 +129,7 @@ export function createTodoTracker(todoTools: readonly string[] = TODO_TOOLS): To
 }
 
 /** Returns true if a tool call may change the todo list, by its name and input alone. */
-export function isTodoCall(
+export function canChangeTodoList(
   { name, input }: Pick<ToolRun, 'name' | 'input'>,
   todoTools: readonly string[],
 ): boolean {

@@ -4,7 +4,7 @@ import { Situation } from '../../test/clear/situation.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { Json, JsonObject } from '../log/json.ts'
 import { listBranchRecords } from '../log/session-log.ts'
-import { collectSources } from '../sources/collect-sources.ts'
+import { collectSourceAttachments } from '../sources/collect-sources.ts'
 import { filesSource } from '../sources/file-source.ts'
 import { extractSessionFacts } from './session-facts.ts'
 import {
@@ -12,7 +12,7 @@ import {
   collectJsonStrings,
   describeToolCall,
   type FileTouch,
-  findLargeInputs,
+  findLargeInputFields,
   isFileUnchangedNotice,
   normalizePath,
   type ToolCallFacts,
@@ -42,7 +42,7 @@ async function askFileSource(name: string, input: Json): Promise<'read' | 'chang
   reader.files.set(PATH, 'now')
   const situation = new Situation()
   const isCarried = async (kept: readonly ContextEntry[]): Promise<boolean> => {
-    const { carried } = await collectSources(
+    const { carried } = await collectSourceAttachments(
       [filesSource({ reader })],
       createCarryContext(situation.builder, kept),
     )
@@ -209,7 +209,7 @@ it('large inputs are texts from the figure on', () => {
   const texts = { content: 'x'.repeat(12), old: 'y'.repeat(8) }
   const input = { file_path: '/a', ...texts, count: 99, list: ['z'.repeat(99)] }
   const call = { type: 'tool_use' as const, id: 'c', name: 'T', input }
-  expect(findLargeInputs(call, 2, (text) => text.length / 4)).toEqual([
+  expect(findLargeInputFields(call, 2, (text) => text.length / 4)).toEqual([
     { field: 'content', tokens: 3 },
     { field: 'old', tokens: 2 },
   ])

@@ -3,7 +3,7 @@
  * fields of the input decide. Tool names decide only if the input is ambiguous, as in `Edit {file_path}`.
  */
 
-import { type Block, joinTexts, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
+import { type Block, joinTextBlocks, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { readRefusalText } from './host-texts.ts'
 
@@ -292,14 +292,14 @@ export function readToolName({ name }: Block): string {
 
 /** Returns the text blocks of a tool result's content, joined; empty if it has none. */
 export function readToolResultText(content: unknown): string {
-  return typeof content === 'string' || Array.isArray(content) ? joinTexts(content) : ''
+  return typeof content === 'string' || Array.isArray(content) ? joinTextBlocks(content) : ''
 }
 
 /**
  * Checks whether the name of a tool begins with that of a server, as in `mcp__ui__ask_user`: such a result counts as a text
  * of the server, whatever it says. Tools that the provider runs are another thing (`isServerToolUse`).
  */
-export function isServerTool(name: string): boolean {
+export function hasServerPrefix(name: string): boolean {
   return /__|[./:]/.test(name)
 }
 
@@ -307,7 +307,7 @@ export function isServerTool(name: string): boolean {
  * Returns what the user typed when refusing a tool call, empty for no words; null if the result is no refusal. Reads the form
  * of the result, which a tool can imitate: use it only for records without `userInputs`.
  */
-export function readRefusal({ content, is_error }: ToolResultBlock): string | null {
+export function readRefusalFromResult({ content, is_error }: ToolResultBlock): string | null {
   return readRefusalText(readToolResultText(content), is_error === true)
 }
 
@@ -323,18 +323,18 @@ export function isFileUnchangedNotice(result: string): boolean {
 }
 
 /** A string field of a tool call's input with many tokens. */
-export interface LargeInput {
+export interface LargeInputField {
   readonly field: string
   /** Estimated tokens of the field's value. */
   readonly tokens: number
 }
 
 /** Returns the string fields in the input of a tool call whose value has at least `least` estimated tokens. */
-export function findLargeInputs(
+export function findLargeInputFields(
   block: ToolUseBlock,
   least: number,
   estimate: (text: string) => number,
-): readonly LargeInput[] {
+): readonly LargeInputField[] {
   if (!isObject(block.input)) return []
   return Object.entries(block.input).flatMap(([field, value]) => {
     // A token has rarely less than one character. So a text with fewer characters than `least` has too few tokens.

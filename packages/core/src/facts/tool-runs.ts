@@ -4,14 +4,14 @@ import { isToolResult, isToolUse, type ToolResultBlock, type ToolUseBlock, toBlo
 import { isObject } from '../log/json.ts'
 import type { UserRecord } from '../log/record.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { removeControlCharacters, sliceText } from '../text/truncate-text.ts'
+import { removeControlCharacters, sliceWholeCharacters } from '../text/truncate-text.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
-import { listPrintedFiles, type PrintedFile } from './shell-commands.ts'
+import { listPrintedFileLines, type PrintedFileLines } from './shell-commands.ts'
 import {
   describeToolCall,
   type FileToolNames,
-  isServerTool,
-  readRefusal,
+  hasServerPrefix,
+  readRefusalFromResult,
   readToolName,
   readToolResultText,
   type ToolCallFacts,
@@ -39,7 +39,7 @@ export interface ToolRun extends ToolCallFacts {
   readonly cwd: string | null
   /** Text of the result; empty while there is none. */
   readonly result: string
-  readonly status: RunStatus
+  readonly status: ToolRunStatus
   /** True if the tool call did not do its work: it failed, or the user refused or stopped it. */
   readonly failed: boolean
   /** True if the user refused the tool call, so that it never ran. */
@@ -58,11 +58,11 @@ const FOLDER_FIELDS = ['workdir', 'cwd', 'working_directory']
 export function listFilesPrintedByCall({
   command,
   input,
-}: Pick<ToolRun, 'command' | 'input'>): readonly PrintedFile[] {
+}: Pick<ToolRun, 'command' | 'input'>): readonly PrintedFileLines[] {
   if (command === null) return []
   const fields = isObject(input) ? input : {}
   const folder = FOLDER_FIELDS.map((field) => fields[field]).find((value) => typeof value === 'string')
-  return listPrintedFiles(command, folder ?? null)
+  return listPrintedFileLines(command, folder ?? null)
 }
 
 /**
@@ -151,14 +151,14 @@ interface ResultPlace {
 }
 
 function withResult(call: ToolRun, block: ToolResultBlock, { record, place }: ResultPlace): ToolRun {
-  const status = readRunStatus(call, block, record)
+  const status = readToolRunStatus(call, block, record)
   return {
     ...call,
     resultIndex: place,
     resultUuid: record.uuid,
     result: readToolResultText(block.content),
     status,
-    failed: isUnsuccessful(status),
+    failed: isUnsuccessfulStatus(status),
     refused: status === 'refused',
   }
 }
@@ -199,8 +199,8 @@ function createRunningCommands(): RunningCommands {
 
 /** Puts the output so far between the lines about the newest call and its output. */
 function joinOutputs(before: string, newest: string): string {
-  const [head, output] = splitOutputHead(newest)
-  return `${head}${sliceText(`${splitOutputHead(before)[1]}${output}`, -MOST_OUTPUT_CHARACTERS)}`
+  const [head, output] = splitHeaderFromOutput(newest)
+  return `${head}${sliceWholeCharacters(`${splitHeaderFromOutput(before)[1]}${output}`, -MOST_OUTPUT_CHARACTERS)}`
 }
 
 /**
@@ -225,7 +225,7 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
  * code other than 0 and printed nothing, as a search without matches does. `background`: started in the background or
  * moved there. `running`: had not ended when its result was written.
  */
-export type RunStatus =
+export type ToolRunStatus =
   | 'waiting'
   | 'ok'
   | 'failed'
@@ -237,13 +237,13 @@ export type RunStatus =
   | 'running'
 
 /** Checks whether a call failed by itself or at a time limit. One that the user refused or interrupted has not failed. */
-export function isFailure(status: RunStatus): boolean {
+export function isFailedStatus(status: ToolRunStatus): boolean {
   return status === 'failed' || status === 'stopped'
 }
 
 /** Checks whether a call did not do its work: it failed, or the user refused or interrupted it. */
-export function isUnsuccessful(status: RunStatus): boolean {
-  return isFailure(status) || status === 'refused' || status === 'interrupted'
+export function isUnsuccessfulStatus(status: ToolRunStatus): boolean {
+  return isFailedStatus(status) || status === 'refused' || status === 'interrupted'
 }
 
 const EXIT_CODE = /(?:\bexit code:?|\bexited with code|"exit_code"[ \t]*:)[ \t]*(-?\d+)/gi
@@ -262,7 +262,11 @@ const FIRST_LINES = 5
 const LAST_LINES = 3
 
 /** Returns how a call ended. `block`: its result. `record`: the record with that result. */
-export function readRunStatus(call: CallWithInput, block: ToolResultBlock, record: KnownRecord): RunStatus {
+export function readToolRunStatus(
+  call: CallWithInput,
+  block: ToolResultBlock,
+  record: KnownRecord,
+): ToolRunStatus {
   if (record.type === 'user' && isRefusedCall(record, block, call.name)) return 'refused'
   const result = readToolResultText(block.content)
   const isCommand = call.kind === 'run'
@@ -279,7 +283,7 @@ export function readRunStatus(call: CallWithInput, block: ToolResultBlock, recor
 
 /** Checks whether the user refused the call of the tool `name`, whose result the block of a record is. */
 function isRefusedCall({ userInputs }: UserRecord, block: ToolResultBlock, name: string): boolean {
-  if (userInputs === undefined) return !isServerTool(name) && readRefusal(block) !== null
+  if (userInputs === undefined) return !hasServerPrefix(name) && readRefusalFromResult(block) !== null
   return userInputs.some(({ kind, toolUseId }) => kind === 'refusal' && toolUseId === block.tool_use_id)
 }
 
@@ -298,7 +302,10 @@ interface CommandResult {
 }
 
 /** Returns the status of a command that has not ended, or was stopped by the user; null for any other. */
-function readUnfinished({ input }: CallWithInput, { result, ends, record }: CommandResult): RunStatus | null {
+function readUnfinished(
+  { input }: CallWithInput,
+  { result, ends, record }: CommandResult,
+): ToolRunStatus | null {
   if (isObject(input) && input.run_in_background === true) return 'background'
   const { toolUseResult: logged } = record as { readonly toolUseResult?: unknown }
   if (INTERRUPTION_START.test(result) || (isObject(logged) && logged.interrupted === true))
@@ -309,7 +316,7 @@ function readUnfinished({ input }: CallWithInput, { result, ends, record }: Comm
 }
 
 /** Judges a result that is marked neither as error nor as success, by the lines above its output, else by the output's ends. */
-function readUnmarkedStatus(result: string, ends: string): RunStatus {
+function readUnmarkedStatus(result: string, ends: string): ToolRunStatus {
   const head = OUTPUT_HEAD.exec(result)?.[0]
   const json = JSON_RESULT.exec(result)
   if (head === undefined && TIME_LIMIT.test(ends)) return 'stopped'
@@ -333,7 +340,7 @@ function readRunningSession(result: string): string | null {
 }
 
 /** Splits a result into the lines about the call that the agent program put before the output, and the output. */
-export function splitOutputHead(result: string): readonly [head: string, output: string] {
+export function splitHeaderFromOutput(result: string): readonly [head: string, output: string] {
   const head = OUTPUT_HEAD.exec(result)?.[0] ?? ''
   return [head, result.slice(head.length)]
 }

@@ -7,7 +7,7 @@ import { wrapInReminder } from './host-texts.ts'
 import { extractSessionFacts } from './session-facts.ts'
 import {
   createCommandMessage,
-  createUserInputs,
+  createRecordedUserInputs,
   isUserMessage,
   readUserInputs,
   readUserTypedText,
@@ -407,7 +407,7 @@ describe('a prompt given to a session of ours', () => {
     '<teammate-message teammate_id="lead">Deploy.</teammate-message>',
   ]
   it.each(pasted)('is the user’s, whole, whatever it looks like: %s', (text) => {
-    const record = new SessionBuilder().user(text, { userInputs: createUserInputs(text) })
+    const record = new SessionBuilder().user(text, { userInputs: createRecordedUserInputs(text) })
     expect(readUserInputs(record)).toMatchObject([{ kind: 'prompt', text, author: THE_USER }])
   })
 
@@ -429,7 +429,9 @@ describe('a prompt given to a session of ours', () => {
     const content = arrange(text)
     const expected = content.flatMap((block) => (isTextBlock(block) ? [block.text] : []))
     for (const typed of [undefined, expected]) {
-      const record = new SessionBuilder().user(content, { userInputs: createUserInputs(content, typed) })
+      const record = new SessionBuilder().user(content, {
+        userInputs: createRecordedUserInputs(content, typed),
+      })
       const inputs = readUserInputs(record)
       expect(inputs.map((input) => input.text)).toEqual(expected)
       expect(inputs.every(({ kind, author }) => kind === 'prompt' && author === THE_USER)).toBe(true)
@@ -438,22 +440,24 @@ describe('a prompt given to a session of ours', () => {
 
   it('is recorded without a second copy of its text, however it is given', () => {
     const [text = ''] = pasted
-    expect(createUserInputs(text, text)).toEqual([{ kind: 'prompt' }])
-    expect(createUserInputs([toText(text), toText(asked)], [asked, text])).toEqual([{ kind: 'prompt' }])
+    expect(createRecordedUserInputs(text, text)).toEqual([{ kind: 'prompt' }])
+    expect(createRecordedUserInputs([toText(text), toText(asked)], [asked, text])).toEqual([
+      { kind: 'prompt' },
+    ])
   })
 
   it('with texts of the host is the user’s where the host says so', () => {
     const [text = '', other = ''] = pasted
     const content = [text, wrapInReminder('A file.'), other].map(toText)
     const record = new SessionBuilder().user(content, {
-      userInputs: createUserInputs(content, [text, other]),
+      userInputs: createRecordedUserInputs(content, [text, other]),
     })
     expect(readUserInputs(record).map((input) => input.text)).toEqual([text, other])
   })
 
   it('that calls a command is the command, without the text of its file', () => {
     const content = [...createCommandMessage({ name: 'fix', args: 'the login' }, 'Fix what is named.')]
-    const record = new SessionBuilder().user(content, { userInputs: createUserInputs(content) })
+    const record = new SessionBuilder().user(content, { userInputs: createRecordedUserInputs(content) })
     expect(readUserInputs(record)).toMatchObject([{ kind: 'command', text: '/fix the login' }])
   })
 
@@ -464,7 +468,7 @@ describe('a prompt given to a session of ours', () => {
       '<bash-input>ls</bash-input>\n<bash-stdout>a</bash-stdout>',
       text.replace('Use', 'No'),
     ].map(toText)
-    const record = new SessionBuilder().user(content, { userInputs: createUserInputs(content, text) })
+    const record = new SessionBuilder().user(content, { userInputs: createRecordedUserInputs(content, text) })
     expect(readUserInputs(record).map((input) => [input.kind, input.text])).toEqual([
       ['prompt', text],
       ['shell', 'ls'],

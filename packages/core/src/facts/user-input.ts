@@ -26,7 +26,7 @@ import {
 import { readAgentMessages, readApprovedPlan, removeHostNotices } from './host-texts.ts'
 import { type AskedQuestion, readAnswers } from './question-answers.ts'
 import { isTodoOrPlanTool, readPlanText } from './todo-list.ts'
-import { isServerTool, readRefusal, readToolName, readToolResultText } from './tool-calls.ts'
+import { hasServerPrefix, readRefusalFromResult, readToolName, readToolResultText } from './tool-calls.ts'
 
 /**
  * How a text of the user arrived: `document` as an attached text, `queued` while the model worked, `refusal` with the
@@ -72,7 +72,10 @@ export interface UserInput {
  * Returns the user's inputs in a record, in order. `calls`: the tool calls before the record, by id, needed to know
  * which results answer a question. Without them, answers are found only if the host logged them separately.
  */
-export function readUserInputs(record: SessionRecord, calls: CallLookup = NO_CALLS): readonly UserInput[] {
+export function readUserInputs(
+  record: SessionRecord,
+  calls: ToolCallLookup = NO_CALLS,
+): readonly UserInput[] {
   if (!isKnownRecord(record)) return []
   const sender = readAgentOrigin(record)
   if (sender !== null) return withAuthor(readMessages(record, calls), sender)
@@ -83,7 +86,7 @@ function withAuthor(inputs: readonly UserInput[], name: string): readonly UserIn
   return inputs.map((input) => ({ ...input, author: { kind: 'agent', name } }))
 }
 
-function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInput[] {
+function readMessages(record: KnownRecord, calls: ToolCallLookup): readonly UserInput[] {
   if (record.type === 'attachment') return readQueuedInput(record)
   if (record.type !== 'user' || record.message.role !== 'user') return []
   if (record.isMeta === true || record.isCompactSummary === true) return []
@@ -112,7 +115,7 @@ function readMessages(record: KnownRecord, calls: CallLookup): readonly UserInpu
  * a host has put its own texts beside them. Without it, every text of the message is the user's, whatever it looks like; only
  * a slash command, which the engine wrote out, and texts beside tool results are recognised by their form.
  */
-export function createUserInputs(
+export function createRecordedUserInputs(
   content: MessageContent,
   typed?: string | readonly string[],
 ): readonly RecordedUserInput[] {
@@ -127,11 +130,11 @@ export function createUserInputs(
 }
 
 /** Finds tool calls by id. `nth`: which of several calls with this id, counted from 0 by their results in a record. */
-export interface CallLookup {
+export interface ToolCallLookup {
   get(id: string, nth?: number): ToolUseBlock | undefined
 }
 
-const NO_CALLS: CallLookup = new Map()
+const NO_CALLS: ToolCallLookup = new Map()
 
 /**
  * Returns the text that the user typed in a record, or null if there is none. A record with a tool result can have such text
@@ -283,7 +286,7 @@ function readCommand(text: string): readonly UserInput[] {
 function findCall(
   blocks: readonly Block[],
   result: ToolResultBlock,
-  calls: CallLookup,
+  calls: ToolCallLookup,
 ): ToolUseBlock | undefined {
   const { tool_use_id: id } = result
   return calls.get(id, blocks.slice(0, blocks.indexOf(result)).filter(isResultOf(id)).length)
@@ -318,10 +321,10 @@ function readResultInput(
   const name = call === undefined ? '' : readToolName(call)
   const { toolUseResult: logged } = record as { readonly toolUseResult?: unknown }
   const tool: InputAuthor = { kind: 'tool', name }
-  const author = isServerTool(name) ? tool : THE_USER
+  const author = hasServerPrefix(name) ? tool : THE_USER
   // Claude Code logs a refusal as a text beside the result. Records with a position are those of our own logs.
   const isLogged = typeof logged === 'string' || record.seq === undefined
-  const refusal = readRefusal(block)
+  const refusal = readRefusalFromResult(block)
   const result = refusal === null ? readToolResultText(block.content) : ''
   const answers = readAnswers({
     call,

@@ -4,21 +4,21 @@
  */
 import { isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { sliceText, truncateEnd } from '../text/truncate-text.ts'
+import { sliceWholeCharacters, truncateEnd } from '../text/truncate-text.ts'
 import { INTERRUPTION_START } from './host-texts.ts'
 import { isAskingTool } from './question-answers.ts'
 import { describeToolCall, readToolName } from './tool-calls.ts'
 import {
-  type CallLookup,
   type InputAuthor,
   readUserInputs,
   THE_USER,
+  type ToolCallLookup,
   type UserInput,
   type UserInputKind,
 } from './user-input.ts'
 
 /** A message of the user or of another agent, as read from its record. */
-export interface UserPromptText {
+export interface ParsedUserPrompt {
   readonly uuid: string
   readonly place: number
   /**
@@ -54,7 +54,7 @@ export interface UserPromptText {
 }
 
 /** One of the texts of a message. Of an answer, only the user's words are required, since the question is the model's. */
-export interface UserPromptPart extends Pick<UserPromptText, 'text' | 'lead' | 'required' | 'sources'> {}
+export interface UserPromptPart extends Pick<ParsedUserPrompt, 'text' | 'lead' | 'required' | 'sources'> {}
 
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
 const SHORT_REPLY_CHARACTERS = 40
@@ -62,7 +62,7 @@ const ANSWERED_CHARACTERS = 300
 const TARGET_CHARACTERS = 120
 
 /** A message of the user or of another agent, with what followed it. */
-export interface UserPrompt extends UserPromptText {
+export interface UserPrompt extends ParsedUserPrompt {
   readonly time: string
   /** True if the model made a call before the next message. */
   readonly hasCalls: boolean
@@ -73,7 +73,7 @@ export interface UserPrompt extends UserPromptText {
 /** Reads what the user typed, record by record, in the order of the branch. Holds only the calls without a result. */
 interface UserPromptReader {
   /** Returns what the user typed in the record; null if nothing. `place`: index of the record in the history. */
-  read(record: KnownRecord, place: number): UserPromptText | null
+  read(record: KnownRecord, place: number): ParsedUserPrompt | null
 }
 
 /** Creates a reader for one branch. `clean` removes credentials from every text. */
@@ -131,7 +131,7 @@ export function createUserPromptReader(clean: (text: string) => string): UserPro
   }
 }
 
-interface OpenCalls extends CallLookup {
+interface OpenCalls extends ToolCallLookup {
   /** `response`: id of the response with the call. */
   open(call: ToolUseBlock, response: string): void
   close(id: string): void
@@ -192,7 +192,7 @@ function cleanInput(input: UserInput, clean: (text: string) => string): UserInpu
 function formatPrompt(
   inputs: readonly UserInput[],
   lead: string,
-): Pick<UserPromptText, 'text' | 'lead' | 'required' | 'sources' | 'parts' | 'context'> {
+): Pick<ParsedUserPrompt, 'text' | 'lead' | 'required' | 'sources' | 'parts' | 'context'> {
   const own = inputs.filter(({ author }) => author.kind === 'user')
   const foreign = inputs.filter(({ author }) => author.kind !== 'user').map(formatForeignInput)
   const questions = own.flatMap(({ question }) => (question === null ? [] : [formatQuestion(question)]))
@@ -235,7 +235,7 @@ function formatForeignInput({ text, question, author }: UserInput): string {
   const name = formatAuthorName(author)
   const asked = question === null ? '' : `${formatQuestion(question)}\n`
   const lines = `${asked}${text.trim()}`.split('\n').map((line) => `${name}> ${line}`)
-  return [`(${describeAuthor(author)})`, ...lines].join('\n')
+  return [`(${describeForeignAuthor(author)})`, ...lines].join('\n')
 }
 
 /** Returns the name of an agent or a tool in a form that cannot be taken for other text, since the name may be any text. */
@@ -254,7 +254,7 @@ function nameSender(inputs: readonly UserInput[]): string {
 }
 
 /** Describes, for the model, whose words a text has. Only for authors other than the user. */
-export function describeAuthor(author: InputAuthor): string {
+export function describeForeignAuthor(author: InputAuthor): string {
   const name = formatAuthorName(author)
   return author.kind === 'agent'
     ? `from ${name}, not the user`
@@ -274,7 +274,7 @@ function findAnswered(inputs: readonly UserInput[], answered: string): string {
   return isTyped && isShort ? takeLastSentences(answered) : ''
 }
 
-function formatLead(inputs: readonly UserInput[], answers: string, calls: CallLookup): string {
+function formatLead(inputs: readonly UserInput[], answers: string, calls: ToolCallLookup): string {
   const [first] = inputs
   if (first === undefined || first.author.kind !== 'user') return ''
   if (first.kind === 'refusal') return `(refusing ${formatCall(calls.get(first.toolUseId ?? ''))}) `
@@ -297,7 +297,7 @@ function formatCall(call: ToolUseBlock | undefined): string {
 /** Returns the end of a text from the start of a line or sentence on, so that a short reply can be understood. */
 function takeLastSentences(text: string): string {
   if (text.length <= ANSWERED_CHARACTERS) return text
-  const end = sliceText(text, -ANSWERED_CHARACTERS)
+  const end = sliceWholeCharacters(text, -ANSWERED_CHARACTERS)
   const start = /\n|[.!?:]\s|[。！？：]/.exec(end)
   return start === null || start.index > ANSWERED_CHARACTERS / 2
     ? `…${end}`

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isKnownRecord } from '../log/record.ts'
 import { buildSessionLog } from '../log/session-log.ts'
-import { quoteCode } from '../text/code-in-text.ts'
+import { wrapInCodeBlock } from '../text/code-in-text.ts'
 import { exportMarkdown, streamMarkdown } from './export-markdown.ts'
 
 function createExampleSession(): SessionBuilder {
@@ -193,7 +193,7 @@ describe('a conversation as Markdown', () => {
 it('a fence is longer than any in what it holds', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('`', 'x', '\n'), maxLength: 30 }), (text) => {
-      const lines = quoteCode(text).split('\n')
+      const lines = wrapInCodeBlock(text).split('\n')
       const fence = lines[0] ?? ''
       expect(lines.filter((line) => line.startsWith(fence))).toEqual([fence, fence])
     }),

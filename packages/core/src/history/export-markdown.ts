@@ -18,9 +18,9 @@ import {
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
-import { quoteBlock, quoteCode } from '../text/code-in-text.ts'
+import { toBlockQuote, wrapInCodeBlock } from '../text/code-in-text.ts'
 import { toOneLine } from '../text/truncate-text.ts'
-import { formatBlock, restoreSpilledRecord } from './find-record.ts'
+import { formatBlock, restoreSpilledRecord } from './history-items.ts'
 import { type BlobReader, readSpilledParts } from './spill-results.ts'
 
 interface ExportOptions {
@@ -127,7 +127,7 @@ function formatAttachment(
     (value) => typeof value === 'string',
   )
   const line = `Attached: ${toInlineHtml(`${attachment.type ?? 'unknown'} ${name ?? ''}`)} · <code>${toInlineHtml(uuid)}</code>`
-  return foldText(line, quoteCode(redact(formatAttachmentText(attachment))))
+  return foldText(line, wrapInCodeBlock(redact(formatAttachmentText(attachment))))
 }
 
 type MessageRecord = KnownRecord & { readonly type: 'user' | 'assistant' }
@@ -161,7 +161,7 @@ function describeAuthor(record: MessageRecord): string {
 /** Formats a system record as a quotation below a rule; returns null if it has no text to show. */
 function formatMark(record: SystemRecord, view: ContextView): string | null {
   const text = describeMark(record, view)
-  return text === null ? null : `---\n\n${quoteBlock(`${text} · \`${record.uuid}\``)}`
+  return text === null ? null : `---\n\n${toBlockQuote(`${text} · \`${record.uuid}\``)}`
 }
 
 function describeMark(record: SystemRecord, view: ContextView): string | null {
@@ -256,13 +256,13 @@ function formatBlockMarkdown(block: Block, words: BlockContext): string {
   const thinking = typeof block.thinking === 'string' ? block.thinking : ''
   const text = words.redact(isThinkingBlock(block) ? thinking : JSON.stringify(block, null, 2))
   const line = isThinkingBlock(block) ? 'Thinking' : toInlineHtml(block.type)
-  return text === '' ? `*${line}, hidden*` : foldText(line, quoteCode(text))
+  return text === '' ? `*${line}, hidden*` : foldText(line, wrapInCodeBlock(text))
 }
 
 function formatCall(block: Block & { readonly id: string }, { redact }: BlockContext): string {
   const { id, name, input } = block
   const line = `Call: ${toInlineHtml(`${String(name)}${redact(describeSubject(input))}`)} · ${formatCode(id)}`
-  return foldText(line, quoteCode(redact(JSON.stringify(input, null, 2) ?? ''), 'json'))
+  return foldText(line, wrapInCodeBlock(redact(JSON.stringify(input, null, 2) ?? ''), 'json'))
 }
 
 /** Returns the path, command or query in a tool call's input; empty if there is none. */
@@ -283,7 +283,7 @@ function formatResult(block: Block & { readonly tool_use_id: string }, words: Bl
   const length = parts.reduce((sum, part) => sum + (isTextBlock(part) ? part.text.length : 0), 0)
   const line = `Result of ${tool === undefined ? 'a call' : toInlineHtml(tool)}${failed} · ${formatCode(id)} · ${formatCount(length)} characters`
   const bodies = parts.map((part) =>
-    isTextBlock(part) ? quoteCode(words.redact(part.text)) : formatBlockMarkdown(part, words),
+    isTextBlock(part) ? wrapInCodeBlock(words.redact(part.text)) : formatBlockMarkdown(part, words),
   )
   return foldText(line, bodies.length === 0 ? '*nothing*' : bodies.join('\n\n'))
 }

@@ -5,17 +5,17 @@ import { formatRetrievalHint, NO_RETRIEVAL } from '../clearing/clear-candidates.
 import { isKnownRecord } from '../log/record.ts'
 import { buildSessionLog } from '../log/session-log.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { formatRecordBody } from './find-record.ts'
-import { createHistoryTool, runHistoryTool } from './history-tool.ts'
-import type { HistorySource } from './search-history.ts'
-import { spillResult } from './spill-results.ts'
+import { formatRecordBody } from './history-items.ts'
+import { createHistoryToolDefinition, runHistoryTool } from './history-tool.ts'
+import type { HistoryToolContext } from './search-history.ts'
+import { spillLargeResult } from './spill-results.ts'
 
 const measure = (text: string): number => text.length
 
 function createSource(
   builder: Pick<SessionBuilder, 'session'>,
-  more: Partial<HistorySource> = {},
-): HistorySource {
+  more: Partial<HistoryToolContext> = {},
+): HistoryToolContext {
   return {
     session: builder.session,
     blobs: null,
@@ -39,7 +39,7 @@ function createExampleSession(): SessionBuilder {
   return builder
 }
 
-async function ask(input: unknown, given: HistorySource): Promise<unknown> {
+async function ask(input: unknown, given: HistoryToolContext): Promise<unknown> {
   return (await runHistoryTool(input, given)).content
 }
 
@@ -84,7 +84,7 @@ describe('history by id', () => {
       fc.asyncProperty(fc.string({ unit: 'binary', minLength: 600, maxLength: 2_500 }), async (text) => {
         const blobs = createFakeBlobs()
         const given = { type: 'tool_result' as const, tool_use_id: 'call-1', content: text }
-        const { result, spilled } = await spillResult({
+        const { result, spilled } = await spillLargeResult({
           ...{ result: given, tool: 'Bash', policy: DEFAULT_POLICY.spill, measure, blobs },
           budgets: { threshold: 500, head: 50, tail: 50 },
           paths: { historyTool: 'history', transcript: null },
@@ -148,7 +148,7 @@ describe('history by id', () => {
   })
 })
 
-async function allPages(input: object, given: HistorySource): Promise<string> {
+async function allPages(input: object, given: HistoryToolContext): Promise<string> {
   let text = ''
   let cursor: string | null = null
   do {
@@ -189,7 +189,7 @@ describe('history by text', () => {
     expect(await ask({ text }, createSource(createExampleSession()))).toBe('Nothing found.')
   })
 
-  it.each<[string, Partial<HistorySource>]>([
+  it.each<[string, Partial<HistoryToolContext>]>([
     ['matches', { policy: { ...DEFAULT_POLICY.history, matches: 1 } }],
     ['work', { policy: { ...DEFAULT_POLICY.history, searchSteps: 10 } }],
     ['size', { pageTokens: 80 }],
@@ -284,8 +284,10 @@ describe('what is asked', () => {
 })
 
 it('the tool is the same each time, under the name the host gives it', () => {
-  expect(JSON.stringify(createHistoryTool())).toBe(JSON.stringify(createHistoryTool('history')))
-  expect(createHistoryTool('recall').name).toBe('recall')
+  expect(JSON.stringify(createHistoryToolDefinition())).toBe(
+    JSON.stringify(createHistoryToolDefinition('history')),
+  )
+  expect(createHistoryToolDefinition('recall').name).toBe('recall')
 })
 
 it.each([

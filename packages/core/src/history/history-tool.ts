@@ -3,16 +3,16 @@
  * size and work, and says how to continue.
  */
 
-import { HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
+import { DEFAULT_HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
 import { describeThrown } from '../errors.ts'
 import type { Block } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
-import { sliceText, takeHead } from '../text/truncate-text.ts'
-import { findHistoryItem, type HistoryItem } from './find-record.ts'
+import { sliceWholeCharacters, takeHeadWithinTokens } from '../text/truncate-text.ts'
+import { type FoundHistoryItem, findHistoryItem } from './history-items.ts'
 import {
   type HistoryPage,
   type HistoryQuery,
-  type HistorySource,
+  type HistoryToolContext,
   listRecordRange,
   parseHistoryQuery,
   searchConversation,
@@ -27,7 +27,7 @@ stretch of the conversation. Answers are pages; go on with the cursor that a pag
 const stringField = (description: string): JsonObject => ({ type: 'string', description })
 
 /** Returns the definition of the history tool. It depends on nothing but `name`, since it is part of the cached prefix. */
-export function createHistoryTool(name: string = HISTORY_TOOL_NAME): JsonObject {
+export function createHistoryToolDefinition(name: string = DEFAULT_HISTORY_TOOL_NAME): JsonObject {
   return {
     name,
     description: TOOL_DESCRIPTION,
@@ -55,7 +55,7 @@ export function createHistoryTool(name: string = HISTORY_TOOL_NAME): JsonObject 
  * Checks whether a tool of a log is the engine's history tool. It is recognised by its input fields, because its texts
  * may be worded differently in another version; a tool of the host that is also named `history` has other fields.
  */
-export function isHistoryTool({ input_schema: schema }: JsonObject): boolean {
+export function isHistoryToolDefinition({ input_schema: schema }: JsonObject): boolean {
   const fields = isObject(schema) && isObject(schema.properties) ? Object.keys(schema.properties) : []
   return HISTORY_FIELDS.every((field) => fields.includes(field))
 }
@@ -74,7 +74,7 @@ export interface HistoryAnswer {
 }
 
 /** Runs one call of the history tool. Never throws: bad input or an unreadable blob gives an error message as the result. */
-export async function runHistoryTool(input: unknown, source: HistorySource): Promise<HistoryAnswer> {
+export async function runHistoryTool(input: unknown, source: HistoryToolContext): Promise<HistoryAnswer> {
   const query = parseHistoryQuery(input)
   if (typeof query === 'string') return createErrorAnswer(query)
   try {
@@ -97,7 +97,7 @@ function createPageAnswer({ heading, body, next, media = [] }: HistoryPage): His
 }
 
 /** Returns the page that a query asks for, or an error message. */
-async function findPage(query: HistoryQuery, source: HistorySource): Promise<HistoryPage | string> {
+async function findPage(query: HistoryQuery, source: HistoryToolContext): Promise<HistoryPage | string> {
   if (query.id !== null) return createItemPage(query, query.id, source)
   return query.matcher === null
     ? listRecordRange(query, source)
@@ -107,7 +107,7 @@ async function findPage(query: HistoryQuery, source: HistorySource): Promise<His
 async function createItemPage(
   query: HistoryQuery,
   id: string,
-  source: HistorySource,
+  source: HistoryToolContext,
 ): Promise<HistoryPage | string> {
   const found = await findHistoryItem(source, id)
   if (found === null) return `There is no record, tool call, response or blob ${id} in this session.`
@@ -117,18 +117,22 @@ async function createItemPage(
 }
 
 function selectLines(
-  found: HistoryItem,
+  found: FoundHistoryItem,
   { from, to }: { readonly from: number; readonly to: number },
-): HistoryItem {
+): FoundHistoryItem {
   const lines = found.text.split('\n')
   const heading = `${found.heading}, lines ${from} to ${Math.min(to, lines.length)} of ${lines.length}`
   return { heading, text: lines.slice(from - 1, to).join('\n'), media: [] }
 }
 
 /** Returns the page of a text that begins at character `start`. Images and documents are on the first page. */
-function cutPage(found: HistoryItem, start: number, { pageTokens, measure }: HistorySource): HistoryPage {
-  const left = sliceText(found.text, start)
-  const body = takeHead(left, pageTokens, measure)
+function cutPage(
+  found: FoundHistoryItem,
+  start: number,
+  { pageTokens, measure }: HistoryToolContext,
+): HistoryPage {
+  const left = sliceWholeCharacters(found.text, start)
+  const body = takeHeadWithinTokens(left, pageTokens, measure)
   // A page must contain at least one character: an empty page would be followed by empty pages without end.
   const taken = body === '' ? takeFirstCharacter(left) : body
   const next = taken.length < left.length ? start + taken.length : null

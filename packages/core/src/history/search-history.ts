@@ -6,18 +6,18 @@
 import type { Block } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
-import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { findRecordIndex, requireRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { HistoryPolicy } from '../policy/turn-policy.ts'
-import { sliceText, type TokenCounter, takeHead } from '../text/truncate-text.ts'
+import { sliceWholeCharacters, type TokenCounter, takeHeadWithinTokens } from '../text/truncate-text.ts'
 import {
+  type FoundHistoryItem,
   formatRecordBody,
   formatRecordHeading,
-  type HistoryItem,
   restoreSpilledRecord,
-} from './find-record.ts'
+} from './history-items.ts'
 import type { BlobReader } from './spill-results.ts'
 
-/** Maximum number of matching lines shown of one record; each line is cut to `MAX_LINE_CHARACTERS`. */
+/** Maximum number of matching lines shown of one record; each line is cut to `MAX_MATCH_LINE_CHARACTERS`. */
 const MAX_LINES_PER_RECORD = 3
 const MAX_LINE_CHARACTERS = 300
 
@@ -28,7 +28,7 @@ const MAX_LINE_CHARACTERS = 300
 export async function searchConversation(
   query: HistoryQuery,
   finder: TextMatcher,
-  source: HistorySource,
+  source: HistoryToolContext,
 ): Promise<HistoryPage> {
   const { session, policy } = source
   const found: string[] = []
@@ -60,7 +60,7 @@ function findStart({ branch }: SessionLog, cursor: number | null): number {
   return position
 }
 
-function isPageFull(found: readonly string[], { measure, pageTokens }: HistorySource): boolean {
+function isPageFull(found: readonly string[], { measure, pageTokens }: HistoryToolContext): boolean {
   return measure(found.join('\n')) > pageTokens
 }
 
@@ -75,9 +75,9 @@ interface SearchedRecord {
 async function searchRecord(
   index: number,
   finder: TextMatcher,
-  source: HistorySource,
+  source: HistoryToolContext,
 ): Promise<SearchedRecord> {
-  const record = await restoreSpilledRecord(source, readRecordAt(source.session, index))
+  const record = await restoreSpilledRecord(source, requireRecordAt(source.session, index))
   const body = formatRecordBody(record)
   const reach = Math.floor(source.policy.searchSteps / finder.stepsPerCharacter)
   const lines = body.slice(0, reach).split('\n').filter(finder.isIn)
@@ -104,7 +104,7 @@ function formatFound(count: number, what: string): string {
 }
 
 function shortenLine(line: string): string {
-  return line.length <= MAX_LINE_CHARACTERS ? line : `${sliceText(line, 0, MAX_LINE_CHARACTERS)} …`
+  return line.length <= MAX_LINE_CHARACTERS ? line : `${sliceWholeCharacters(line, 0, MAX_LINE_CHARACTERS)} …`
 }
 
 /**
@@ -112,10 +112,10 @@ function shortenLine(line: string): string {
  * the line to continue with.
  */
 export function searchItemText(
-  found: HistoryItem,
+  found: FoundHistoryItem,
   finder: TextMatcher,
   cursor: number | null,
-  source: HistorySource,
+  source: HistoryToolContext,
 ): HistoryPage {
   const lines = found.text.split('\n')
   const shown: string[] = []
@@ -172,14 +172,14 @@ const RECORDS_PER_PAGE = 4
  * Lists the records of a range, one page at a time. `query.cursor`: index of the record to continue with. Returns an
  * error message if an end of the range does not exist.
  */
-export function listRecordRange(query: HistoryQuery, source: HistorySource): HistoryPage | string {
+export function listRecordRange(query: HistoryQuery, source: HistoryToolContext): HistoryPage | string {
   const stretch = selectRange(query, source.session)
   if (typeof stretch === 'string') return stretch
   const shown: string[] = []
   let at = stretch.findIndex((index) => index >= (query.cursor ?? 0))
   if (at === -1) at = stretch.length
   for (; at < stretch.length; at += 1) {
-    const text = formatShortRecord(readRecordAt(source.session, stretch[at] ?? 0), source)
+    const text = formatShortRecord(requireRecordAt(source.session, stretch[at] ?? 0), source)
     if (shown.length > 0 && isPageFull([...shown, text], source)) break
     shown.push(text)
   }
@@ -192,7 +192,7 @@ function selectRange({ from, to, last }: HistoryQuery, session: SessionLog): rea
   const [first, end] = [findRangeEnd(session, from, 'from'), findRangeEnd(session, to, 'to')]
   if (typeof first === 'string') return first
   if (typeof end === 'string') return end
-  const branch = session.branch.toArray().filter((index) => isListedRecord(readRecordAt(session, index)))
+  const branch = session.branch.toArray().filter((index) => isListedRecord(requireRecordAt(session, index)))
   const within = branch.filter((index) => index >= (first ?? 0) && index <= (end ?? Number.POSITIVE_INFINITY))
   return last === null ? within : within.slice(-last)
 }
@@ -208,9 +208,9 @@ function isListedRecord(record: SessionRecord): boolean {
   return isKnownRecord(record) && record.type !== 'progress'
 }
 
-function formatShortRecord(record: SessionRecord, { measure, pageTokens }: HistorySource): string {
+function formatShortRecord(record: SessionRecord, { measure, pageTokens }: HistoryToolContext): string {
   const body = formatRecordBody(record)
-  const short = takeHead(body, Math.floor(pageTokens / RECORDS_PER_PAGE), measure)
+  const short = takeHeadWithinTokens(body, Math.floor(pageTokens / RECORDS_PER_PAGE), measure)
   const rest = body.length - short.length
   const more = rest === 0 ? [] : [`… ${rest} more characters; give ${record.uuid} as "id" for all of it`]
   return [formatRecordHeading(record), ...(short === '' ? [] : [short]), ...more].join('\n')
@@ -274,7 +274,7 @@ function readLineRange(value: unknown): HistoryQuery['lines'] | undefined {
 }
 
 /** What the history tool reads from, and the limits of its pages. */
-export interface HistorySource {
+export interface HistoryToolContext {
   readonly session: SessionLog
   /** Reads tool results that were stored as blobs; null if the session has none. */
   readonly blobs: BlobReader | null

@@ -1,13 +1,13 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { HISTORY_TOOL_NAME, NO_RETRIEVAL } from '../clearing/clear-candidates.ts'
+import { DEFAULT_HISTORY_TOOL_NAME, NO_RETRIEVAL } from '../clearing/clear-candidates.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { restoreSpilledResults, type SpillInput, spillResult } from './spill-results.ts'
+import { restoreSpilledResults, type SpillInput, spillLargeResult } from './spill-results.ts'
 
 const measure = (text: string): number => text.length
-const paths = { historyTool: HISTORY_TOOL_NAME, transcript: null }
+const paths = { historyTool: DEFAULT_HISTORY_TOOL_NAME, transcript: null }
 
 function createResult(content: string | readonly Block[]): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: 'call-1', content }
@@ -35,7 +35,7 @@ const image = (data: string): Block => ({
 
 describe('a large result', () => {
   it('shows its head and tail, and says how to read the rest', async () => {
-    const outcome = await spillResult(createSpillInput(LONG))
+    const outcome = await spillLargeResult(createSpillInput(LONG))
     const [{ blob = '' } = {}] = outcome.spilled
     expect(outcome.result.content).toBe(
       `line 0\nline 1\nline 2\nline 3\n[746 of 789 characters are not shown here. To read it, call history with {"id":"${blob}"}. Add "lines" or "text" to find a part.]\nline 98\nline 99`,
@@ -50,7 +50,7 @@ describe('a large result', () => {
       { type: 'text', text: LONG, more: 1 },
       image('y'),
     ]
-    const { result: shown, spilled } = await spillResult(createSpillInput(blocks))
+    const { result: shown, spilled } = await spillLargeResult(createSpillInput(blocks))
     expect(spilled.map(({ part, holds }) => [part, holds])).toEqual([
       [1, 'block'],
       [2, 'text'],
@@ -71,7 +71,7 @@ describe('a large result', () => {
       { paths: { historyTool: null, transcript: '/log' } },
       LONG,
     ],
-    ['of the history tool itself', { tool: HISTORY_TOOL_NAME }, LONG],
+    ['of the history tool itself', { tool: DEFAULT_HISTORY_TOOL_NAME }, LONG],
     ['of a tool that is excepted', { policy: { ...DEFAULT_POLICY.spill, exceptTools: ['Bash'] } }, LONG],
     ['where it is switched off', { policy: { ...DEFAULT_POLICY.spill, enabled: false } }, LONG],
     ['at the threshold', { budgets: { threshold: LONG.length, head: 30, tail: 20 } }, LONG],
@@ -82,19 +82,19 @@ describe('a large result', () => {
     ],
   ])('stays whole %s', async (_, more, text) => {
     const asked = createSpillInput(text, more)
-    const outcome = await spillResult(asked)
+    const outcome = await spillLargeResult(asked)
     expect(outcome).toEqual({ result: asked.result, spilled: [], failed: [] })
     expect(outcome.result).toBe(asked.result)
   })
 
   it('stays whole and is reported where it cannot be stored', async () => {
     const full = { put: () => Promise.reject(new Error('disk full')) }
-    expect(await spillResult(createSpillInput(LONG, { blobs: full }))).toEqual({
+    expect(await spillLargeResult(createSpillInput(LONG, { blobs: full }))).toEqual({
       result: createResult(LONG),
       spilled: [],
       failed: ['disk full'],
     })
-    const { failed, spilled } = await spillResult(createSpillInput(`${LONG}\ud800`))
+    const { failed, spilled } = await spillLargeResult(createSpillInput(`${LONG}\ud800`))
     expect([failed, spilled]).toEqual([
       ['the text contains half a surrogate pair, which a blob cannot store'],
       [],
@@ -111,7 +111,7 @@ describe('a large result', () => {
       },
     }
     const budgets = { threshold: 100, head: 60, tail: 40 }
-    const outcome = await spillResult(createSpillInput('x'.repeat(120), { budgets, blobs: counting }))
+    const outcome = await spillLargeResult(createSpillInput('x'.repeat(120), { budgets, blobs: counting }))
     expect([outcome.spilled, stored]).toEqual([[], 0])
   })
 
@@ -142,7 +142,7 @@ describe('a large result', () => {
     let aside = 0
     await fc.assert(
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {
-        const { result: shown, spilled } = await spillResult(createSpillInput(content, { blobs }))
+        const { result: shown, spilled } = await spillLargeResult(createSpillInput(content, { blobs }))
         const record = new SessionBuilder().user([shown], { spilled: spilled as never })
         const whole = await restoreSpilledResults(record, blobs)
         expect(whole.message.content).toEqual([createResult(content)])

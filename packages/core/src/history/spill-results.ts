@@ -3,7 +3,7 @@
  * to read the rest. This happens before the record is written, so that nothing already sent changes, and only if the
  * model has the history tool. Also restores stored results, for readers of the log.
  */
-import { formatRetrievalHint, type RetrievalPaths } from '../clearing/clear-candidates.ts'
+import { formatRetrievalHint, type RetrievalMethods } from '../clearing/clear-candidates.ts'
 import { describeThrown } from '../errors.ts'
 import {
   type Block,
@@ -18,7 +18,7 @@ import { isObject } from '../log/json.ts'
 import type { SpilledContent, UserRecord } from '../log/record.ts'
 import type { SpillBudgets } from '../policy/scale-policy.ts'
 import type { SpillPolicy } from '../policy/turn-policy.ts'
-import { type TokenCounter, takeHead, takeTail } from '../text/truncate-text.ts'
+import { type TokenCounter, takeHeadWithinTokens, takeTailWithinTokens } from '../text/truncate-text.ts'
 
 /** The part of a blob store that writes. */
 interface BlobWriter {
@@ -35,7 +35,7 @@ export interface SpillInput {
   readonly measure: TokenCounter
   readonly blobs: BlobWriter
   /** How the model can read the blob, which the shortened result tells it. */
-  readonly paths: RetrievalPaths
+  readonly paths: RetrievalMethods
 }
 
 interface SpillOutcome {
@@ -51,7 +51,7 @@ interface SpillOutcome {
  * Stores the large parts of a tool result as blobs, and returns the result with their beginning and end only. Parts that
  * cannot be stored stay whole. Never throws for a storage that fails.
  */
-export async function spillResult(question: SpillInput): Promise<SpillOutcome> {
+export async function spillLargeResult(question: SpillInput): Promise<SpillOutcome> {
   const { result } = question
   const { content } = result
   if (!canSpill(question) || content === undefined) return { result, spilled: [], failed: [] }
@@ -118,8 +118,8 @@ interface LargePart {
 
 function findLargeText({ budgets, measure }: SpillInput, text: string): LargePart | null {
   if (measure(text) <= budgets.threshold) return null
-  const head = takeHead(text, budgets.head, measure)
-  const tail = takeTail(text.slice(head.length), budgets.tail, measure)
+  const head = takeHeadWithinTokens(text, budgets.head, measure)
+  const tail = takeTailWithinTokens(text.slice(head.length), budgets.tail, measure)
   const left = text.length - head.length - tail.length
   const replace = (how: string): string =>
     `${endLine(head)}[${left} of ${text.length} characters are not shown here. ${how} Add "lines" or "text" to find a part.]\n${tail}`
@@ -167,7 +167,7 @@ export async function restoreSpilledResults(
   }
   const content = await Promise.all(
     toBlocks(record.message.content).map((block) =>
-      isToolResult(block) ? restoreResult(block, spilled, reader) : block,
+      isToolResult(block) ? restoreSpilledResult(block, spilled, reader) : block,
     ),
   )
   const { spilled: _, ...whole } = record
@@ -183,7 +183,7 @@ export function readSpilledParts(record: { readonly spilled?: unknown }): readon
 }
 
 /** Returns a tool result with the full text of its parts, read from blobs. Parts whose blob is missing stay as they are. */
-export async function restoreResult(
+export async function restoreSpilledResult(
   result: ToolResultBlock,
   spilled: readonly SpilledContent[],
   blobs: BlobReader,

@@ -4,9 +4,9 @@ import { alone, foreign, found, HEADER, part, read, textOf } from '../../test/lo
 import {
   abandonBatch,
   addNextRecord,
-  type BatchState,
-  createBatchState,
+  createLogReadState,
   findBatchStampProblem,
+  type LogReadState,
   type PositionedRecord,
 } from './decode-log.ts'
 import type { SessionRecord } from './record.ts'
@@ -17,7 +17,7 @@ function partBatch(seq: number, index: number, of: number): SessionRecord {
 
 describe('a batch', () => {
   it('counts only when its last record is read', () => {
-    const gathering = createBatchState(0)
+    const gathering = createLogReadState(0)
     const parts = [partBatch(1, 0, 3), partBatch(2, 1, 3), partBatch(3, 2, 3)]
     const counted = parts.map(
       (record, index): PositionedRecord => ({ record, line: index + 5, position: index + 1 }),
@@ -27,22 +27,22 @@ describe('a batch', () => {
       [],
       counted,
     ])
-    expect(gathering).toEqual<BatchState>({ damage: [], position: 3, openBatch: null })
+    expect(gathering).toEqual<LogReadState>({ damage: [], position: 3, openBatch: null })
   })
 
   it('of one record counts at once', () => {
-    expect(addNextRecord(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
+    expect(addNextRecord(createLogReadState(0), partBatch(1, 0, 1), 1)).toEqual([
       { record: partBatch(1, 0, 1), line: 1, position: 1 },
     ])
   })
 
   it('that is incomplete is set aside when the log ends', () => {
-    const gathering = createBatchState(0)
+    const gathering = createLogReadState(0)
     addNextRecord(gathering, partBatch(1, 0, 3), 5)
     abandonBatch(gathering)
     abandonBatch(gathering)
     const why = '1 of the 3 records appended together are there; none of them counts'
-    expect(gathering).toEqual<BatchState>({
+    expect(gathering).toEqual<LogReadState>({
       damage: [{ kind: 'incomplete-batch', line: 5, why }],
       position: 0,
       openBatch: null,

@@ -82,7 +82,7 @@ interface ItemMaker {
 }
 
 /** Type of a block that carries an item of a provider whole, in `origin.item`, because no other type describes it. */
-export const PROVIDER_ITEM = 'provider_item'
+export const PROVIDER_ITEM_TYPE = 'provider_item'
 
 /** Returns the origin of a block; null if it has none. */
 export function readBlockOrigin({ origin }: Block): BlockOrigin | null {
@@ -93,7 +93,7 @@ export function readBlockOrigin({ origin }: Block): BlockOrigin | null {
 export function isOpaqueBlock(block: Block): boolean {
   return (
     isThinkingBlock(block) ||
-    block.type === PROVIDER_ITEM ||
+    block.type === PROVIDER_ITEM_TYPE ||
     isServerToolUse(block) ||
     isServerToolResult(block)
   )
@@ -136,22 +136,22 @@ export const isCompactionBlock: BlockTest = ofType('compaction')
 /** True for a block of a system message that tells the provider to add or remove a tool. */
 export const isToolChangeBlock: BlockTest = ofType('tool_addition', 'tool_removal')
 
-/** Type of a block that deletes tool results from the provider's cache. `DELETIONS_END` is derived from it. */
-export const DELETION_TYPE = 'cache_edits'
+/** Type of a block that deletes tool results from the provider's cache. `CACHE_DELETIONS_END` is derived from it. */
+export const CACHE_DELETION_TYPE = 'cache_edits'
 /**
  * True for a block of cached clearing (`clearing/cached-clearing.ts`): an instruction to the provider's cache, and no part of
  * the prompt.
  */
-export const isDeletionBlock: BlockTest = ofType(DELETION_TYPE)
+export const isCacheDeletionBlock: BlockTest = ofType(CACHE_DELETION_TYPE)
 
 /** True for content of nothing but deletions from the provider's cache. */
-export function isDeletionContent(content: MessageContent): boolean {
+export function hasOnlyCacheDeletions(content: MessageContent): boolean {
   const blocks = toBlocks(content)
-  return blocks.length > 0 && blocks.every(isDeletionBlock)
+  return blocks.length > 0 && blocks.every(isCacheDeletionBlock)
 }
 
 /** The field with the cache marker of a block, tool or request: what precedes it is cached. The provider defines its value. */
-export const MARKER_FIELD = 'cache_control'
+export const CACHE_MARKER_FIELD = 'cache_control'
 
 /** The field with which a system message among the messages sets the effort from there on. The provider defines its value. */
 export const EFFORT_FIELD = 'output_config'
@@ -160,19 +160,19 @@ export const EFFORT_FIELD = 'output_config'
 export const TURN_SCOPE_FIELD = 'clear_at'
 
 /** Returns the provider's own word for why a reply ended, which is passed on and never interpreted; null if there is none. */
-export function readStopWord(message: object): string | null {
+export function readStopReason(message: object): string | null {
   const { stop_reason: word } = message as { readonly stop_reason?: unknown }
   return typeof word === 'string' ? word : null
 }
 
 /** Returns the value without its cache marker; blocks inside keep theirs. */
 export function withoutCacheMarker<T extends object>(value: T): T {
-  if (!(MARKER_FIELD in value)) return value
-  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== MARKER_FIELD)) as T
+  if (!(CACHE_MARKER_FIELD in value)) return value
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== CACHE_MARKER_FIELD)) as T
 }
 
 /** Returns true for a text block with only white space, which providers refuse. */
-export function isBlankText(block: Block): boolean {
+export function isBlankTextBlock(block: Block): boolean {
   return isTextBlock(block) && block.text.trim() === ''
 }
 
@@ -185,7 +185,7 @@ export function toBlocks(content: MessageContent): readonly Block[] {
 }
 
 /** Joins the text blocks of a message, each on a line of its own. Other blocks are left out. */
-export function joinTexts(content: MessageContent): string {
+export function joinTextBlocks(content: MessageContent): string {
   return toBlocks(content)
     .flatMap((block) => (isTextBlock(block) ? [block.text] : []))
     .join('\n')

@@ -3,10 +3,10 @@
  * reported as damage with the reason; what comes after them is still read.
  */
 import { TidemarkError } from '../errors.ts'
-import { decodeRecord, type ParsedLine, withModelReport } from './decode-record.ts'
-import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
-import type { ReportReader } from './model-report.ts'
+import { decodeRecord, type ParsedLine, withReplyReport } from './decode-record.ts'
+import { findUnstableBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
+import type { ReplyReportReader } from './reply-report.ts'
 
 /** A kind of damage in a log. Damage is always reported and never fatal. */
 export type DamageKind =
@@ -134,14 +134,14 @@ export interface LogReaderOptions {
   /** Keep the exact text of blocks (`rawBlocks`), which only requests need; false reads faster. Default: true. */
   readonly keepsRawBlocks?: boolean
   /** Reads what the provider reported with a response. Default: records have only the provider's own fields. */
-  readonly readReport?: ReportReader
+  readonly readReport?: ReplyReportReader
 }
 
 interface ReaderState {
-  readonly readReport: ReportReader | undefined
+  readonly readReport: ReplyReportReader | undefined
   readonly keepsRawBlocks: boolean
   readonly upcasts: readonly Upcast[]
-  readonly gathering: BatchState
+  readonly gathering: LogReadState
   readonly from: number
   lines: readonly number[]
   line: number
@@ -159,7 +159,7 @@ export function createLogLineReader(options: LogReaderOptions = {}): LogLineRead
     readReport,
     keepsRawBlocks,
     upcasts,
-    gathering: createBatchState(start?.position ?? 0),
+    gathering: createLogReadState(start?.position ?? 0),
     from,
     lines: [],
     line: start?.line ?? 0,
@@ -237,7 +237,7 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   reading.isRecognised = true
   const { readReport } = reading
   const exact = reading.keepsRawBlocks ? withRawBlocks(decoded.record, line) : decoded.record
-  const { record, note } = readReport === undefined ? { record: exact } : withModelReport(exact, readReport)
+  const { record, note } = readReport === undefined ? { record: exact } : withReplyReport(exact, readReport)
   const notes = [note, decoded.note].filter((text) => text !== undefined)
   if (notes.length > 0) reportDamage(reading, 'bad-shape', notes.join('; '))
   return addNextRecord(reading.gathering, withoutForeignBatch(record), reading.line)
@@ -251,7 +251,7 @@ const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it
  */
 function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
   if (record.seq != null || JSON.stringify(record) === line) return record
-  const rawBlocks = findRawBlockTexts(line)
+  const rawBlocks = findUnstableBlockTexts(line)
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }
 
@@ -285,7 +285,7 @@ function reportDamage(reading: ReaderState, kind: DamageKind, why: string): void
 // that was cut off at any byte never yields half a batch. An incomplete batch is left out and reported as damage.
 
 /** State of reading a log: the damage so far, the position, and the incomplete batch. Updated in place with each record. */
-export interface BatchState {
+export interface LogReadState {
   readonly damage: Damage[]
   /** Position in the log of the last valid record. */
   position: number
@@ -301,7 +301,7 @@ export interface PositionedRecord extends NumberedRecord {
 }
 
 /** Starts reading after `position`, the position of the last record that was read before. */
-export function createBatchState(position: number): BatchState {
+export function createLogReadState(position: number): LogReadState {
   return { damage: [], position, openBatch: null }
 }
 
@@ -327,7 +327,7 @@ function withoutForeignBatch(record: SessionRecord): SessionRecord {
  * it completes, or none if its batch is still incomplete.
  */
 export function addNextRecord(
-  gathering: BatchState,
+  gathering: LogReadState,
   record: SessionRecord,
   line: number,
 ): readonly PositionedRecord[] {
@@ -344,7 +344,7 @@ export function addNextRecord(
  * Ends the incomplete batch, if there is one, and reports it as damage. Returns the records between its parts that
  * belong to no batch.
  */
-export function abandonBatch(gathering: BatchState): readonly PositionedRecord[] {
+export function abandonBatch(gathering: LogReadState): readonly PositionedRecord[] {
   const { openBatch } = gathering
   if (openBatch === null) return NO_RECORDS
   gathering.openBatch = null
@@ -353,7 +353,7 @@ export function abandonBatch(gathering: BatchState): readonly PositionedRecord[]
 }
 
 function addPart(
-  gathering: BatchState,
+  gathering: LogReadState,
   part: NumberedRecord,
   stamp: BatchStamp & { readonly seq: number },
 ): readonly PositionedRecord[] {
@@ -377,7 +377,7 @@ function addPart(
  * after the batch, so that the records of the batch keep the positions in their `seq`.
  */
 function completeBatch(
-  gathering: BatchState,
+  gathering: LogReadState,
   { parts, otherRecords }: OpenBatch,
 ): readonly PositionedRecord[] {
   gathering.openBatch = null
@@ -389,7 +389,7 @@ function completeBatch(
  * Gives a record its position in the log. If the `seq` of the record is out of order, it is used anyway and reported as
  * damage; later records are numbered from the highest position so far.
  */
-function assignPosition(gathering: BatchState, { record, line }: NumberedRecord): PositionedRecord {
+function assignPosition(gathering: LogReadState, { record, line }: NumberedRecord): PositionedRecord {
   const expected = gathering.position + 1
   const position = record.seq ?? expected
   if (position !== expected) {

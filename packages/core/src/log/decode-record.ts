@@ -1,11 +1,11 @@
 /**
  * Decodes a parsed log line into a record. A line with an invalid required field is no record; an invalid optional field or
- * part is left out, with a note. `withModelReport` then adds the neutral form of what the provider reported.
+ * part is left out, with a note. `withReplyReport` then adds the neutral form of what the provider reported.
  */
 import { isBlock } from './block.ts'
 import { isObject, omitUndefined } from './json.ts'
-import { isReplyStop, isTokenUsage, type ReportReader, type TokenUsage } from './model-report.ts'
 import { type AssistantRecord, isKnownRecord, type SessionRecord, type SystemRecord } from './record.ts'
+import { isReplyStop, isTokenUsage, type ReplyReportReader, type TokenUsage } from './reply-report.ts'
 
 export type DecodeResult =
   /** A valid record. If a part of its line was invalid and left out, `note` describes that part. */
@@ -101,7 +101,7 @@ const OPTIONAL_FIELDS: readonly (readonly [string, (value: unknown) => boolean])
   ['afterUuid', isText],
   ['compactMetadata', isObject],
   ['microcompactMetadata', isObject],
-  ['userInputs', isUserInputs],
+  ['userInputs', isUserInputList],
 ]
 
 /** Optional fields of assistant records only, since in other records other programs have other fields of these names. */
@@ -112,7 +112,7 @@ const OPTIONAL_RESPONSE_FIELDS: typeof OPTIONAL_FIELDS = [
 ]
 
 /** Checks a value of the field `userInputs`: a list of user inputs of known kinds. */
-export function isUserInputs(value: unknown): boolean {
+export function isUserInputList(value: unknown): boolean {
   return Array.isArray(value) && value.every(isUserInput)
 }
 
@@ -223,9 +223,9 @@ function isPin(pin: unknown): boolean {
  * Returns the record with the neutral form of what its provider reported, and a note if the report cannot be read.
  * Parts of that form that the record already has stay.
  */
-export function withModelReport(
+export function withReplyReport(
   record: SessionRecord,
-  read: ReportReader,
+  read: ReplyReportReader,
 ): { readonly record: SessionRecord; readonly note?: string } {
   if (!isKnownRecord(record)) return { record }
   if (record.type === 'system') return { record: withCallTokens(record, read) }
@@ -239,11 +239,11 @@ export function withModelReport(
   return { record: { ...completed, message }, note: 'usage that is no figures was left out' }
 }
 
-function readBilled({ billedUsage }: AssistantRecord, read: ReportReader): TokenUsage | undefined {
+function readBilled({ billedUsage }: AssistantRecord, read: ReplyReportReader): TokenUsage | undefined {
   return billedUsage === undefined ? undefined : read({ usage: billedUsage }).usage
 }
 
-function withCallTokens(record: SystemRecord, read: ReportReader): SystemRecord {
+function withCallTokens(record: SystemRecord, read: ReplyReportReader): SystemRecord {
   const { modelCall } = record
   if (!isObject(modelCall) || isTokenUsage(modelCall.tokens)) return record
   return { ...record, modelCall: { ...modelCall, ...omitUndefined({ tokens: read(modelCall).usage }) } }

@@ -61,12 +61,12 @@ function isPlainValue(value: object): boolean {
 }
 
 /** Returns the number of characters in all strings of a value at any depth, which says how long it takes to read them. */
-export function countTextCharacters(value: unknown): number {
+export function countStringCharacters(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
   let characters = 0
   for (const item of Array.isArray(value) ? value : Object.values(value))
-    characters += countTextCharacters(item)
+    characters += countStringCharacters(item)
   return characters
 }
 
@@ -95,7 +95,7 @@ export function countJsonBytes(value: unknown): number | null {
 const countedValues = new WeakMap<object, number | null>()
 
 /** As `countJsonBytes`, for a value that never changes, such as a block of the log: counted once and remembered by identity. */
-export function countUnchangingBytes(value: object): number | null {
+export function countJsonBytesOnce(value: object): number | null {
   const known = countedValues.get(value)
   if (known !== undefined) return known
   const bytes = countJsonBytes(value)
@@ -276,7 +276,7 @@ function skipUntil(text: string, from: number, stops: string): number {
  * Such a block must be sent as this text: a different key order would miss the provider's cache and invalidate signed
  * thinking.
  */
-export function findRawBlockTexts(
+export function findUnstableBlockTexts(
   line: string,
 ): readonly { readonly index: number; readonly text: string }[] {
   const message = hasOpening(line, '{') ? findJsonMember(line, 'message') : undefined

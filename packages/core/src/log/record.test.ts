@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { MessageContent } from './block.ts'
-import { isTurnEndingMessage } from './record.ts'
+import { isNewTurnMessage } from './record.ts'
 
 const result = { type: 'tool_result', tool_use_id: 'c', content: 'done' }
 const text = { type: 'text', text: 'go on' }
@@ -18,5 +18,5 @@ it.each<[string, string, MessageContent, boolean]>([
   ['a system message in mid-conversation', 'system', 'it is late', false],
   ['a response', 'assistant', [text], false],
 ])('%s of the %s', (_, role, content, expected) => {
-  expect(isTurnEndingMessage({ role, content })).toBe(expected)
+  expect(isNewTurnMessage({ role, content })).toBe(expected)
 })

@@ -4,14 +4,14 @@
  */
 import {
   type Block,
-  DELETION_TYPE,
-  isDeletionBlock,
+  CACHE_DELETION_TYPE,
+  isCacheDeletionBlock,
   isToolResult,
   type MessageContent,
   toBlocks,
 } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
-import type { ReplyStop, TokenUsage } from './model-report.ts'
+import type { ReplyStop, TokenUsage } from './reply-report.ts'
 
 /** Marks a record as part of a batch of `of` records that were appended together. They are valid only if all are present. */
 export interface BatchStamp {
@@ -417,19 +417,19 @@ export interface CacheLoss {
 // reminder next to a tool result. Some models then drop the thinking of the finished turn.
 
 /** True for a block of a user message that ends the turn before it: any but a tool result or a deletion from the cache. */
-export function isTurnEndingBlock(block: Block): boolean {
-  return block.type !== 'tool_result' && !isDeletionBlock(block)
+export function isNewTurnBlock(block: Block): boolean {
+  return block.type !== 'tool_result' && !isCacheDeletionBlock(block)
 }
 
 /** True for a user message with content other than tool results, which ends the turn before it. */
-export function isTurnEndingMessage({
+export function isNewTurnMessage({
   role,
   content,
 }: {
   readonly role: string
   readonly content: MessageContent
 }): boolean {
-  return role === 'user' && content !== '' && toBlocks(content).some(isTurnEndingBlock)
+  return role === 'user' && content !== '' && toBlocks(content).some(isNewTurnBlock)
 }
 
 // Moves: records with which the conversation goes to another branch of the log, by a rewind or a new conversation.
@@ -463,9 +463,9 @@ export function canStartBranch(record: SessionRecord): boolean {
 }
 
 /** Ends deletions: a notice with this subtype says that they are no longer sent, because the provider's cache has expired. */
-export const DELETIONS_END: { readonly subtype: string } = { subtype: `${DELETION_TYPE}_dropped` }
+export const CACHE_DELETIONS_END: { readonly subtype: string } = { subtype: `${CACHE_DELETION_TYPE}_dropped` }
 
-/** Returns true for the notice that deletions in the provider's cache are no longer sent (`DELETIONS_END`). */
-export function isDeletionsEnd(record: object): boolean {
-  return 'subtype' in record && record.subtype === DELETIONS_END.subtype
+/** Returns true for the notice that deletions in the provider's cache are no longer sent (`CACHE_DELETIONS_END`). */
+export function isCacheDeletionsEnd(record: object): boolean {
+  return 'subtype' in record && record.subtype === CACHE_DELETIONS_END.subtype
 }

@@ -4,7 +4,7 @@
  * again.
  */
 
-import { repairRecordText } from '../text/truncate-text.ts'
+import { repairRecordSurrogates } from '../text/truncate-text.ts'
 import { isToolResult, isToolUse } from './block.ts'
 import type { Damage } from './decode-log.ts'
 import { AppendList, PersistentMap } from './persistent-collections.ts'
@@ -90,7 +90,7 @@ export function listBranchRecords({ branch, records }: SessionLog, before?: stri
 }
 
 /** Returns the record at an index. Throws a `RangeError` if there is none. */
-export function readRecordAt({ records }: SessionLog, index: number): SessionRecord {
+export function requireRecordAt({ records }: SessionLog, index: number): SessionRecord {
   const record = records.at(index)
   if (record === undefined) throw new RangeError(`no record at ${index} of ${records.length}`)
   return record
@@ -106,7 +106,7 @@ export function findRecordIndex(session: SessionLog, uuid: string): number | und
  * reports.
  */
 export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
-  return appendRecordAsIs(session, repairRecordText(record), line)
+  return appendRecordAsIs(session, repairRecordSurrogates(record), line)
 }
 
 /** As `appendRecord`, but does not look for lone surrogates. For logs that are only read: they are never sent. */
@@ -120,7 +120,7 @@ export function appendRecordAsIs(session: SessionLog, record: SessionRecord, lin
   const damaged = withDamage(session, [{ kind: 'duplicate-uuid', line: at, uuid, why }])
   // The uuid was used before. A record with the same content is a copy and left out of the conversation; a record with
   // other content is kept.
-  return toContentKey(readRecordAt(session, twin)) === toContentKey(record)
+  return toContentKey(requireRecordAt(session, twin)) === toContentKey(record)
     ? storeRecord(damaged, record, NOT_IN_CONVERSATION)
     : linkRecord(damaged, record, at)
 }
@@ -283,7 +283,7 @@ export function computeActiveBranch(session: SessionLog): AppendList<number> {
   let branch = AppendList.of<number>()
   for (let index = 0; index < session.records.length; index += 1) {
     if (readParent(session, index) === NOT_IN_CONVERSATION || abandoned.has(index)) continue
-    const isOn = canStartBranch(readRecordAt(session, index))
+    const isOn = canStartBranch(requireRecordAt(session, index))
       ? prompts.has(index)
       : joinsBranch(session, index, branch)
     if (isOn) branch = branch.push(index)
@@ -326,7 +326,7 @@ function joinsBranch(session: SessionLog, index: number, branch: AppendList<numb
  * the response; for tool results, the records with their tool calls.
  */
 function findRelatedRecords(session: SessionLog, index: number): readonly number[] {
-  const record = readRecordAt(session, index)
+  const record = requireRecordAt(session, index)
   if (!isKnownRecord(record) || (record.type !== 'assistant' && record.type !== 'user')) return []
   const { content } = record.message
   const results = typeof content === 'string' ? [] : content.filter(isToolResult)
@@ -351,7 +351,7 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
     if (!below.has(parent)) continue
     below.add(index)
     if (belongsBefore(session, index, fork)) continue
-    if (abandoned.has(parent) || startsOtherBranch(readRecordAt(session, index))) abandoned.add(index)
+    if (abandoned.has(parent) || startsOtherBranch(requireRecordAt(session, index))) abandoned.add(index)
   }
   // The search upwards ends at an abandoned record: what leads to that record is found with the record itself.
   const leads = (up: number) => up > fork && !abandoned.has(up) && !belongsBefore(session, up, fork)
@@ -366,7 +366,7 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
  */
 function belongsBefore(session: SessionLog, index: number, fork: number): boolean {
   return findRelatedRecords(session, index).some((kin) => {
-    const record = readRecordAt(session, kin)
+    const record = requireRecordAt(session, kin)
     const isResponse = isKnownRecord(record) && record.type === 'assistant'
     return ((isResponse ? session.responseStarts.get(record.message.id) : undefined) ?? kin) <= fork
   })

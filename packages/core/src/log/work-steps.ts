@@ -9,10 +9,10 @@
  * Work that can be interrupted at each `yield`, which tells its cost: the characters read since the last one, or as many as
  * would have taken the same time. Nothing happens until it is run.
  */
-export type Steps<Result> = Generator<number, Result, void>
+export type WorkInSteps<Result> = Generator<number, Result, void>
 
 /** Runs work to its end without a pause. */
-export function runAtOnce<Result>(steps: Steps<Result>): Result {
+export function runStepsAtOnce<Result>(steps: WorkInSteps<Result>): Result {
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value
@@ -23,8 +23,8 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
 const SLICE_CHARACTERS = 80_000
 
 /** Runs work in slices, with a pause after each. If `pause` returns false, the work is given up and null is returned. */
-export async function runInSlices<Result>(
-  steps: Steps<Result>,
+export async function runStepsInSlices<Result>(
+  steps: WorkInSteps<Result>,
   pause: () => Promise<boolean>,
 ): Promise<Result | null> {
   let characters = 0

@@ -5,7 +5,12 @@
  * context, and how many items of a section are shown.
  */
 import { closeCodeBlock } from '../text/code-in-text.ts'
-import { fitItems, sliceText, type TextForms, type TokenCounter } from '../text/truncate-text.ts'
+import {
+  fitTextsToTokens,
+  type RankedText,
+  sliceWholeCharacters,
+  type TokenCounter,
+} from '../text/truncate-text.ts'
 
 /** Short names of the sections, in the order of the file. */
 export type NotesSectionName =
@@ -30,7 +35,7 @@ interface NotesSection {
 }
 
 /** Headings and hints of the default template. */
-export const NOTES_SECTIONS: Readonly<Record<NotesSectionName, Omit<NotesSection, 'body'>>> = {
+export const NOTES_SECTION_TEMPLATES: Readonly<Record<NotesSectionName, Omit<NotesSection, 'body'>>> = {
   title: { heading: 'Session title', hint: 'What this session is about, in five to ten dense words.' },
   state: {
     heading: 'Current state',
@@ -80,7 +85,7 @@ export const NOTES_SECTION_NAMES: readonly NotesSectionName[] = [
 
 /** The template of a session without notes: headings and hints only. */
 export const NOTES_TEMPLATE: string = formatNotes(
-  NOTES_SECTION_NAMES.map((name) => ({ ...NOTES_SECTIONS[name], body: '' })),
+  NOTES_SECTION_NAMES.map((name) => ({ ...NOTES_SECTION_TEMPLATES[name], body: '' })),
 )
 
 /** Writes sections as the text of the file, the inverse of `parseNotes`. */
@@ -143,7 +148,7 @@ export function findSectionLimit(
   { section, decisions }: Pick<NotesLimits, 'section' | 'decisions'>,
   heading: string,
 ): number {
-  return heading === NOTES_SECTIONS.task.heading ? section + decisions : section
+  return heading === NOTES_SECTION_TEMPLATES.task.heading ? section + decisions : section
 }
 
 /** Returns the headings of sections over their limit, with their tokens, and the tokens of the notes if over the total. */
@@ -189,7 +194,9 @@ export function moveNotesToTemplate(text: string, template: string): string {
   ])
 }
 
-const DEFAULT_HINTS: ReadonlySet<string> = new Set(Object.values(NOTES_SECTIONS).map(({ hint }) => hint))
+const DEFAULT_HINTS: ReadonlySet<string> = new Set(
+  Object.values(NOTES_SECTION_TEMPLATES).map(({ hint }) => hint),
+)
 
 function dropDefaultHint(section: NotesSection): NotesSection {
   return DEFAULT_HINTS.has(section.hint) ? { ...section, hint: '' } : section
@@ -206,7 +213,7 @@ type NotesCheck =
  * Checks notes that a model wrote. They must have every section of the template once, must not be empty, and must not
  * be far above their limit. Returns them with the template's italic lines put back.
  */
-export function acceptNotes(text: string, template: string, limits: NotesLimits): NotesCheck {
+export function acceptModelNotes(text: string, template: string, limits: NotesLimits): NotesCheck {
   const [sections, wanted] = [parseNotes(text), parseNotes(template)]
   for (const { heading } of wanted) {
     const count = sections.filter((section) => section.heading === heading).length
@@ -248,7 +255,7 @@ export function cutNotes(
 }
 
 function cutBody(body: string, characters: number, path: string): string {
-  const start = sliceText(body, 0, characters)
+  const start = sliceWholeCharacters(body, 0, characters)
   const lineEnd = start.lastIndexOf('\n')
   const kept = (lineEnd > characters / 2 ? start.slice(0, lineEnd) : start).trimEnd()
   return `${closeCodeBlock(kept)}\n[This section was cut here. Its whole text is in ${path}]`
@@ -265,14 +272,14 @@ export function isNotesClaimExpired(startedAt: number, now: number, deadAfterMs:
 // Items of the notes below titles, as many as fit. A line says how many were left out.
 
 /** One item of the notes, in a full and perhaps a shorter form. One with rank 0 is left out only if there is no room at all. */
-export type NoteItem = TextForms
+export type RankedNoteItem = RankedText
 
 /** Items below one title. */
 export interface NoteGroup {
   /** The line above the items; empty for none. */
   readonly title: string
   /** The items, newest first. */
-  readonly items: readonly NoteItem[]
+  readonly items: readonly RankedNoteItem[]
   /** True if the oldest item is shown first. */
   readonly isOldestFirst?: boolean
   /** True if a blank line separates the items, as quotations need. */
@@ -306,22 +313,22 @@ export function writeNoteGroups(groups: readonly NoteGroup[], budget: SectionBud
 }
 
 /** Chooses the items that fit, each with the line break after it. */
-export function chooseFittingItems<Item extends NoteItem>(
+export function chooseFittingItems<Item extends RankedNoteItem>(
   items: readonly Item[],
   {
     countTokens,
     mayDropAll = false,
     ...options
   }: SectionBudget & { readonly caps?: ReadonlyMap<string, number> },
-): ReadonlyMap<NoteItem, string> {
-  return fitItems(items, {
+): ReadonlyMap<RankedNoteItem, string> {
+  return fitTextsToTokens(items, {
     ...options,
     countTokens: (text) => countTokens(text) + 1,
     isKept: ({ rank }) => rank === 0 && !mayDropAll,
   })
 }
 
-function formatGroup(group: NoteGroup, placed: ReadonlyMap<NoteItem, string>): readonly string[] {
+function formatGroup(group: NoteGroup, placed: ReadonlyMap<RankedNoteItem, string>): readonly string[] {
   const { title, items, isOldestFirst = false, isSpaced = false, dropped = 0 } = group
   const shown = items.flatMap((item) => placed.get(item) ?? [])
   const separator = isSpaced ? '\n\n' : '\n'

@@ -5,9 +5,9 @@ import {
   readNotesSection as readSection,
   writeNotes as writeRecordNotes,
 } from '../../test/summarize/written-notes.ts'
-import { runAtOnce } from '../log/work-steps.ts'
-import { NOTES_SECTIONS, type NotesSectionName, parseNotes } from './notes-file.ts'
-import { createBranchNotes, type NotesRenderOptions } from './render-notes.ts'
+import { runStepsAtOnce } from '../log/work-steps.ts'
+import { NOTES_SECTION_TEMPLATES, type NotesSectionName, parseNotes } from './notes-file.ts'
+import { createBranchNotesKeeper, type NotesRenderOptions } from './render-notes.ts'
 
 const { countTokens } = LIMITS
 
@@ -363,10 +363,10 @@ describe('the rest of the notes', () => {
   })
 
   it('leaves out subagents, and says which record it covers', () => {
-    const notes = createBranchNotes()
+    const notes = createBranchNotesKeeper()
     const limits = { section: 2_000, decisions: 3_500, total: 12_000, countTokens }
     const update = ({ builder: { session } }: CodingSession) =>
-      runAtOnce(notes.update({ session, view: { branch: session.branch } }, limits))
+      runStepsAtOnce(notes.update({ session, view: { branch: session.branch } }, limits))
     const session = new CodingSession()
     expect(update(session).coveredUuid).toBeNull()
     session.says('Go.')
@@ -386,7 +386,7 @@ describe('the rest of the notes', () => {
       'current state: Now.',
     ])
     expect(notes[1]?.body).toMatch(/^Always in English\.\n\nLatest instruction:\n> Go\./)
-    expect(notes.map(({ heading }) => heading)).toContain(NOTES_SECTIONS.worklog.heading)
+    expect(notes.map(({ heading }) => heading)).toContain(NOTES_SECTION_TEMPLATES.worklog.heading)
   })
 
   it('tells what an earlier part was about if only its summary is in the log', () => {

@@ -5,21 +5,21 @@
 
 import type { ContextView } from '../context/context-view.ts'
 import {
-  addRecords,
+  addRecordsInSteps,
   createFactsKeeper,
   type FactsKeeper,
   type FactsOptions,
   type SessionFacts,
 } from '../facts/session-facts.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session-log.ts'
-import type { Steps } from '../log/work-steps.ts'
+import { requireRecordAt, type SessionLog } from '../log/session-log.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
 import { toOneLine } from '../text/truncate-text.ts'
 import {
   chooseNotesTemplate,
   formatNotes,
   NOTES_SECTION_NAMES,
-  NOTES_SECTIONS,
+  NOTES_SECTION_TEMPLATES,
   NOTES_TEMPLATE,
   type NoteGroup,
   type NotesLimits,
@@ -31,6 +31,7 @@ import {
 } from './notes-file.ts'
 import { createUserSections } from './user-sections.ts'
 import {
+  createCommandGroups,
   createEarlierSummaryGroups,
   createFailingCommandGroups,
   createFailingTestGroups,
@@ -38,10 +39,9 @@ import {
   createLatestTextGroups,
   createNewestAnswerGroups,
   createPlanGroups,
-  createStepGroups,
   createTodoGroups,
-  createWorkflowGroups,
-  describeProgress,
+  createWorklogGroups,
+  describeInstructionProgress,
   describeProject,
   writeDecisionsSection,
   writeFilesSection,
@@ -87,7 +87,7 @@ const SECTION_WORK = 20_000
 const TITLE_CHARACTERS = 100
 
 /** Writes the notes, within `totalTokens` unless the template alone has more. */
-export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): Steps<string> {
+export function* renderNotes(facts: SessionFacts, options: NotesRenderOptions): WorkInSteps<string> {
   const { totalTokens, countTokens } = options
   const sources = collectSections(facts, options)
   yield COLLECTION_WORK
@@ -143,7 +143,7 @@ function collectSections(
     title: [toNoteGroup('', title === '' ? [] : [title])],
     state: [
       ...(areFactsListed ? user.instructionName : user.instruction),
-      toNoteGroup('', describeProgress(facts)),
+      toNoteGroup('', describeInstructionProgress(facts)),
       ...createTodoGroups(facts),
       ...createLatestTextGroups(facts),
     ],
@@ -154,7 +154,7 @@ function collectSections(
       ...user.unconfirmed,
     ],
     files: (budget) => writeFilesSection(facts, budget),
-    workflow: createWorkflowGroups(facts),
+    workflow: createCommandGroups(facts),
     errors: [
       ...user.corrections,
       ...createFailingTestGroups(facts),
@@ -164,7 +164,7 @@ function collectSections(
     system: [toNoteGroup('', describeProject(facts)), ...createEarlierSummaryGroups(facts)],
     learnings: [],
     results: createNewestAnswerGroups(facts),
-    worklog: createStepGroups(facts),
+    worklog: createWorklogGroups(facts),
   }
 }
 
@@ -183,7 +183,9 @@ function writeSection(source: SectionSource, budget: SectionBudget): string {
 /** Puts the bodies below the headings of the template. A section that the template lacks is added, unless it is empty. */
 function formatSections(bodies: Readonly<Bodies>, template: string = NOTES_TEMPLATE): string {
   const given = parseNotes(template)
-  const names = new Map(NOTES_SECTION_NAMES.map((name) => [toKey(NOTES_SECTIONS[name].heading), name]))
+  const names = new Map(
+    NOTES_SECTION_NAMES.map((name) => [toKey(NOTES_SECTION_TEMPLATES[name].heading), name]),
+  )
   const used = new Set<NotesSectionName>()
   const filled = given.map((section) => {
     const name = names.get(toKey(section.heading))
@@ -192,7 +194,7 @@ function formatSections(bodies: Readonly<Bodies>, template: string = NOTES_TEMPL
     return { ...section, body: [section.body, bodies[name]].filter((part) => part !== '').join('\n\n') }
   })
   const added = NOTES_SECTION_NAMES.filter((name) => !used.has(name) && bodies[name] !== '')
-  const all = [...filled, ...added.map((name) => ({ ...NOTES_SECTIONS[name], body: bodies[name] }))]
+  const all = [...filled, ...added.map((name) => ({ ...NOTES_SECTION_TEMPLATES[name], body: bodies[name] }))]
   return formatNotes(all).replace(LINE_END, '\n').replace(DIRECTION_MARK, '')
 }
 
@@ -204,7 +206,7 @@ function toKey(heading: string): string {
  * Keeps the notes of a session from its log, without a model. Each update reads only the records that are new; after a
  * rewind to another branch, the notes are made again from that branch.
  */
-export interface BranchNotes {
+export interface BranchNotesKeeper {
   /**
    * Reads the new records of the branch. Returns the notes, and the uuid of the last record that they cover. That may
    * be a later record than this state has, if a later state of the branch was read before. `template`: that of the
@@ -214,7 +216,7 @@ export interface BranchNotes {
     state: BranchState,
     limits: NotesLimits,
     options?: { readonly template?: string | undefined; readonly use?: NotesUse },
-  ): Steps<KeptNotes>
+  ): WorkInSteps<KeptNotes>
 }
 
 interface KeptNotes {
@@ -237,7 +239,7 @@ interface BranchReading {
 }
 
 /** Creates a keeper that has read nothing yet. */
-export function createBranchNotes(options: FactsOptions = {}): BranchNotes {
+export function createBranchNotesKeeper(options: FactsOptions = {}): BranchNotesKeeper {
   let newest: BranchReading | null = null
 
   function findReading(branch: ContextView['branch']): BranchReading {
@@ -250,7 +252,7 @@ export function createBranchNotes(options: FactsOptions = {}): BranchNotes {
   return {
     *update({ session, view: { branch } }, { section, decisions, total, countTokens }, options = {}) {
       const reading = findReading(branch)
-      yield* addRecords(reading.keeper, listNewRecords(reading, session, branch))
+      yield* addRecordsInSteps(reading.keeper, listNewRecords(reading, session, branch))
       const coveredUuid = reading.covered
       const text = yield* renderNotes(reading.keeper.read(), {
         sectionTokens: section,
@@ -272,7 +274,7 @@ function* listNewRecords(
   branch: ContextView['branch'],
 ): Generator<KnownRecord> {
   while (reading.added < branch.length) {
-    const record = readRecordAt(session, branch.at(reading.added) ?? -1)
+    const record = requireRecordAt(session, branch.at(reading.added) ?? -1)
     reading.added += 1
     if (!isKnownRecord(record)) continue
     reading.covered = record.uuid

@@ -5,8 +5,8 @@
  */
 import type { SessionFacts } from '../facts/session-facts.ts'
 import type { InputAuthor, UserInput, UserInputKind } from '../facts/user-input.ts'
-import { describeAuthor, type UserPrompt } from '../facts/user-prompts.ts'
-import { quoteBlock } from '../text/code-in-text.ts'
+import { describeForeignAuthor, type UserPrompt } from '../facts/user-prompts.ts'
+import { toBlockQuote } from '../text/code-in-text.ts'
 import { quoteInline, toOneLine, truncateEnd, truncateMiddle, truncateStart } from '../text/truncate-text.ts'
 import { type NoteGroup, toNoteGroup } from './notes-file.ts'
 
@@ -81,7 +81,7 @@ export function createUserSections({ messages }: SessionFacts): UserSections {
       "Texts of tools that read like the user's, not confirmed:",
       inputs.filter(({ author }) => author.kind === 'tool'),
       ({ author, text }) => ({
-        full: `- ${describeAuthor(author)}: ${quoteInline(text, REQUEST_CHARACTERS)}`,
+        full: `- ${describeForeignAuthor(author)}: ${quoteInline(text, REQUEST_CHARACTERS)}`,
         rank: 3,
       }),
       MOST_ANSWERS,
@@ -142,8 +142,8 @@ function listInstruction(requests: readonly UserRequest[]): readonly NoteGroup[]
   const shown = text.length <= WHOLE_CHARACTERS ? text : truncateMiddle(text, END_CHARACTERS, END_CHARACTERS)
   const format = (one: UserRequest) => ({ full: formatRequest(one), rank: 1 })
   return [
-    toNoteGroup(`Latest instruction${formatSender(latest)}:`, text === '' ? [] : [quoteBlock(shown)], 0),
-    toNoteGroup('It answers, in the words of the model:', answers === '' ? [] : [quoteBlock(answers)], 0),
+    toNoteGroup(`Latest instruction${formatSender(latest)}:`, text === '' ? [] : [toBlockQuote(shown)], 0),
+    toNoteGroup('It answers, in the words of the model:', answers === '' ? [] : [toBlockQuote(answers)], 0),
     ...listNewest('It was sent while the model worked. Typed before it:', before, format, MOST_ANSWERS),
     ...listNewest(text === '' ? 'Typed by the user:' : 'Typed since then:', since, format, MOST_ANSWERS),
   ]
@@ -157,7 +157,7 @@ function listEarlierRequests(requests: readonly UserRequest[]): readonly NoteGro
   const cut =
     first === latest
       ? 'It is the latest instruction, see Current state.'
-      : quoteBlock(truncateMiddle(first?.text ?? '', FIRST_REQUEST_CHARACTERS, END_CHARACTERS))
+      : toBlockQuote(truncateMiddle(first?.text ?? '', FIRST_REQUEST_CHARACTERS, END_CHARACTERS))
   const others = requests.filter((one) => one !== first && one !== latest)
   return [
     toNoteGroup(`First request${formatSender(first)}:`, (first?.text ?? '') === '' ? [] : [cut]),
@@ -189,7 +189,7 @@ function listCorrections(messages: readonly UserPrompt[]): readonly NoteGroup[] 
     'Corrections by the user:',
     [...found],
     ([text, corrects]) => {
-      const short = quoteBlock(truncateEnd(text, CORRECTION_CHARACTERS))
+      const short = toBlockQuote(truncateEnd(text, CORRECTION_CHARACTERS))
       const full = corrects === '' ? short : `- After ${toOneLine(corrects, REQUEST_CHARACTERS)}:\n${short}`
       return { full, short, rank: 1 }
     },
@@ -200,7 +200,9 @@ function listCorrections(messages: readonly UserPrompt[]): readonly NoteGroup[] 
 
 /** Formats who sent a request, after its title; empty if the user did. */
 function formatSender(request: UserRequest | undefined): string {
-  return request === undefined || request.author.kind === 'user' ? '' : `, ${describeAuthor(request.author)}`
+  return request === undefined || request.author.kind === 'user'
+    ? ''
+    : `, ${describeForeignAuthor(request.author)}`
 }
 
 function formatAnswer({ text, question }: UserInput): string {
@@ -209,7 +211,7 @@ function formatAnswer({ text, question }: UserInput): string {
 }
 
 function formatRequest({ kind, author, text, message, isInstruction }: UserRequest): string {
-  const sender = author.kind === 'user' ? '' : `${describeAuthor(author)}: `
+  const sender = author.kind === 'user' ? '' : `${describeForeignAuthor(author)}: `
   const label = `${REQUEST_LABELS.get(kind) ?? ''}${sender}`
   const answers = isInstruction ? truncateStart(toOneLine(message.answers), ANSWERED_CHARACTERS) : ''
   const reply = answers === '' ? '' : `, answering "${answers}"`
@@ -235,7 +237,7 @@ function findTitle(requests: readonly UserRequest[]): string {
 
 function formatTitle({ author, text }: UserRequest): string {
   const title = toTitle(text)
-  return author.kind === 'user' || title === '' ? title : `${title} (${describeAuthor(author)})`
+  return author.kind === 'user' || title === '' ? title : `${title} (${describeForeignAuthor(author)})`
 }
 
 /** Matches the first sentence of a line, in scripts with and without blanks between words. */

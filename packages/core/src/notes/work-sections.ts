@@ -3,16 +3,21 @@
  * the model decided and found, and the worklog.
  */
 
-import { cutSentences, type PlacedText, toKeptText } from '../facts/model-texts.ts'
-import type { SessionFacts, WorklogStep } from '../facts/session-facts.ts'
-import { formatCommand, isIncidentalCommand, isReadOnlyCommand } from '../facts/shell-commands.ts'
-import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
-import { isFailure, type RunStatus, type ToolRun } from '../facts/tool-runs.ts'
-import { type CommandFact, type FailedCommand, isFileChanged, type TouchedFile } from '../facts/work-facts.ts'
-import { describeFile } from '../summary/summary-pieces.ts'
-import { quoteBlock, quoteCode } from '../text/code-in-text.ts'
 import {
-  fitItems,
+  type CommandFact,
+  type FailedCommand,
+  isFileChanged,
+  type TouchedFile,
+} from '../facts/files-and-commands.ts'
+import { condenseModelText, cutMiddleSentences, type DecisionOrFinding } from '../facts/model-texts.ts'
+import type { SessionFacts, WorklogStep } from '../facts/session-facts.ts'
+import { formatCommand, isReadOnlyCommand, isReadOnlyOrTemporaryCommand } from '../facts/shell-commands.ts'
+import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
+import { isFailedStatus, type ToolRun, type ToolRunStatus } from '../facts/tool-runs.ts'
+import { describeTouchedFile } from '../summary/summary-pieces.ts'
+import { toBlockQuote, wrapInCodeBlock } from '../text/code-in-text.ts'
+import {
+  fitTextsToTokens,
   quoteInline,
   toOneLine,
   truncateEnd,
@@ -23,7 +28,7 @@ import {
   chooseFittingItems,
   formatMissingCount,
   type NoteGroup,
-  type NoteItem,
+  type RankedNoteItem,
   type SectionBudget,
   toNoteGroup,
 } from './notes-file.ts'
@@ -35,7 +40,7 @@ const MOST_WAITING = 5
 const LATEST_TEXT_CHARACTERS = 700
 
 /** Tells how the latest instruction stands, and which calls have no result yet. */
-export function describeProgress({
+export function describeInstructionProgress({
   latest,
   replyPlace,
   turn,
@@ -79,7 +84,11 @@ export function createLatestTextGroups({ texts, latest, hasAnswered }: SessionFa
   // An answer is shown in the section of key results instead.
   if (text === undefined || (latest?.place ?? -1) > text.place || hasAnswered) return []
   return [
-    toNoteGroup("The model's latest text:", [quoteBlock(truncateEnd(text.text, LATEST_TEXT_CHARACTERS))], 2),
+    toNoteGroup(
+      "The model's latest text:",
+      [toBlockQuote(truncateEnd(text.text, LATEST_TEXT_CHARACTERS))],
+      2,
+    ),
   ]
 }
 
@@ -106,8 +115,8 @@ export function createPlanGroups({ plan }: SessionFacts, requests: number): read
 /** Lists the newest answer at the end of a turn. */
 export function createNewestAnswerGroups({ answer }: SessionFacts): readonly NoteGroup[] {
   if (answer === null) return []
-  const full = quoteBlock(truncateEnd(answer, ANSWER_CHARACTERS))
-  const short = quoteBlock(truncateMiddle(answer, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
+  const full = toBlockQuote(truncateEnd(answer, ANSWER_CHARACTERS))
+  const short = toBlockQuote(truncateMiddle(answer, SHORT_ANSWER_CHARACTERS, SHORT_ANSWER_CHARACTERS / 3))
   return [{ title: "The model's latest answer:", items: [{ full, short, rank: 1 }] }]
 }
 
@@ -124,7 +133,7 @@ function quoteText(
   { rank, most, least }: { readonly rank: number; readonly most: number; readonly least: number },
 ): readonly NoteGroup[] {
   if (text === '') return []
-  const [full, short] = [most, least].map((length) => quoteBlock(truncateEnd(text, length)))
+  const [full, short] = [most, least].map((length) => toBlockQuote(truncateEnd(text, length)))
   return [{ title, items: [{ full: full ?? '', short: short ?? '', rank }] }]
 }
 
@@ -147,7 +156,7 @@ export function writeDecisionsSection(
   { decisions, answer }: SessionFacts,
   { tokens, countTokens }: SectionBudget,
 ): string {
-  const shownAnswer = answer === null ? '' : toKeptText(answer)
+  const shownAnswer = answer === null ? '' : condenseModelText(answer)
   const segments = decisions.segments.map((texts) => texts.filter(({ text }) => text !== shownAnswer))
   const elsewhere = decisions.segments.flat().length - segments.flat().length
   const each = Math.floor(tokens / Math.max(1, segments.length)) - LABEL_TOKENS
@@ -156,10 +165,10 @@ export function writeDecisionsSection(
     texts.map((placed, rank) => ({
       rank,
       full: formatPlaced(placed, placed.text),
-      short: formatPlaced(placed, cutSentences(placed.text, most, countTokens)),
+      short: formatPlaced(placed, cutMiddleSentences(placed.text, most, countTokens)),
     })),
   )
-  const shown = fitItems(items, {
+  const shown = fitTextsToTokens(items, {
     tokens: tokens - TITLE_TOKENS,
     countTokens: (text) => countTokens(text) + 1,
     isBroad: true,
@@ -171,8 +180,8 @@ export function writeDecisionsSection(
   return [TEXTS_TITLE, ...rest, ...lines.toReversed()].join('\n')
 }
 
-function formatPlaced({ where, isCorrected }: PlacedText, text: string): string {
-  return `- ${where}${isCorrected ? ', in a turn that the user corrected' : ''}:\n${quoteBlock(text)}`
+function formatPlaced({ where, isCorrected }: DecisionOrFinding, text: string): string {
+  return `- ${where}${isCorrected ? ', in a turn that the user corrected' : ''}:\n${toBlockQuote(text)}`
 }
 
 // Files.
@@ -185,7 +194,7 @@ const HEAD_TOKENS = 60
 const PROJECT_DOCUMENT =
   /(?:^|\/)(?:README|CLAUDE|AGENTS|CONTRIBUTING|ARCHITECTURE|DESIGN|GLOSSARY|TODO|PLAN)[^/]*\.(?:md|txt|rst)$|(?:^|\/)(?:package\.json|Cargo\.toml|go\.mod|pyproject\.toml|Makefile|mise\.toml|pom\.xml)$/i
 
-interface FileItem extends NoteItem {
+interface FileItem extends RankedNoteItem {
   readonly path: string
 }
 
@@ -203,7 +212,7 @@ export function writeFilesSection({ files, project }: SessionFacts, budget: Sect
     const short = folders.has(folder) ? name : path
     folders.add(folder)
     if (rank !== CHANGED) return { path, rank, full: short }
-    const full = `- ${describeFile({ ...file, path, movedFrom: showMoved(file, show) })}`
+    const full = `- ${describeTouchedFile({ ...file, path, movedFrom: showMoved(file, show) })}`
     return { path, rank, short, full, groups: ['changed'] }
   }
   const items = [CHANGED, TRIED, READ].flatMap((rank) =>
@@ -327,7 +336,7 @@ const LONGER_CHARACTERS = 1_000
 const ERROR_CHARACTERS = 240
 
 /** What the status is called in the line of a command. */
-const STATUS_TEXTS: Readonly<Record<RunStatus, string>> = {
+const STATUS_TEXTS: Readonly<Record<ToolRunStatus, string>> = {
   waiting: 'no result yet',
   ok: 'ok',
   failed: 'failed',
@@ -340,7 +349,7 @@ const STATUS_TEXTS: Readonly<Record<RunStatus, string>> = {
 }
 
 /** Lists the commands that did not fail when they last ran. */
-export function createWorkflowGroups({ commands, segmentStart }: SessionFacts): readonly NoteGroup[] {
+export function createCommandGroups({ commands, segmentStart }: SessionFacts): readonly NoteGroup[] {
   const counts = new Map<string, number>()
   const items = listShown(commands, false).map(({ command, shown }) => {
     const newer = counts.get(command.tool) ?? 0
@@ -362,7 +371,7 @@ function listShown(
   commands: readonly CommandFact[],
   failed: boolean,
 ): readonly { readonly command: CommandFact; readonly shown: string }[] {
-  const isOwn = ({ status }: CommandFact): boolean => isFailure(status) === failed
+  const isOwn = ({ status }: CommandFact): boolean => isFailedStatus(status) === failed
   const others = new Set(commands.filter((one) => !isOwn(one)).map(({ line }) => formatCommand(line)))
   const listed = new Map<string, CommandFact>()
   for (const one of commands.filter(isOwn)) {
@@ -378,7 +387,7 @@ function toCommandItem(
   { variant, status, runs, output, reported }: CommandFact,
   shown: string,
   { isNew, hasEnd }: { readonly isNew: boolean; readonly hasEnd: boolean },
-): NoteItem {
+): RankedNoteItem {
   const but = reported === '' ? '' : `, but its output says "${reported}"`
   const line = `- ${shown} → ${STATUS_TEXTS[status]}${but}`
   // The end of what a command that only looks around prints is part of a file or a list, and says nothing about the outcome.
@@ -386,7 +395,7 @@ function toCommandItem(
   const end = saysEnd ? truncateStart(toOneLine(output), OUTPUT_CHARACTERS) : ''
   const more = [runs === 1 ? '' : `${runs} runs`, end === '' ? '' : `output ends: ${end}`]
   const detail = more.filter((part) => part !== '').join('; ')
-  const rank = isNew ? 1 : isIncidentalCommand(variant) ? 4 : runs > 1 ? 2 : 3
+  const rank = isNew ? 1 : isReadOnlyOrTemporaryCommand(variant) ? 4 : runs > 1 ? 2 : 3
   return detail === '' ? { full: line, rank } : { full: `${line} (${detail})`, short: line, rank }
 }
 
@@ -426,7 +435,7 @@ function toFailingItem(
   { status, failures, output }: CommandFact,
   shown: string,
   failure: FailedCommand | undefined,
-): NoteItem {
+): RankedNoteItem {
   const line = `- ${shown} → ${STATUS_TEXTS[status]}`
   const often = failures > 1 ? ` (${failures} times)` : ''
   const named = failure?.settledAt === null ? nameEdits(failure) : ''
@@ -467,10 +476,10 @@ function cutOutput(output: string): string {
 }
 
 /** Returns the longer form of an item, with the error letter for letter; none if its one line has it all. */
-function withWholeError(line: string, error: string): Pick<NoteItem, 'longer'> {
+function withWholeError(line: string, error: string): Pick<RankedNoteItem, 'longer'> {
   return cutOutput(error) === error || error === ''
     ? {}
-    : { longer: `${line}. Its output ended:\n${quoteCode(error)}` }
+    : { longer: `${line}. Its output ended:\n${wrapInCodeBlock(error)}` }
 }
 
 // The worklog: one terse line per step.
@@ -481,7 +490,7 @@ const MOST_STEP_FILES = 4
 const MESSAGE_CHARACTERS = 90
 
 /** Lists the steps of the worklog, oldest first. */
-export function createStepGroups({ steps }: SessionFacts): readonly NoteGroup[] {
+export function createWorklogGroups({ steps }: SessionFacts): readonly NoteGroup[] {
   const items = steps.slice(0, MOST_STEPS).map((step) => ({ full: formatStep(step), rank: 3 }))
   return [{ title: '', items, isOldestFirst: true, dropped: steps.length - items.length }]
 }

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
-import { findNotesThreshold, judgeCompaction, makeContextPlan } from './context-plan.ts'
-import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
+import { findNotesCompactionThreshold, judgeCompaction, makeContextPlan } from './context-plan.ts'
+import type { CompactionResultSizes, ContextPlanInput } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(
@@ -20,7 +20,7 @@ function filled(
   return situation
 }
 
-const acts = (situation: Situation, overrides: Partial<PlanContext> = {}) =>
+const acts = (situation: Situation, overrides: Partial<ContextPlanInput> = {}) =>
   makeContextPlan(situation.planContext(overrides)).act
 
 describe('plan', () => {
@@ -59,7 +59,7 @@ describe('plan', () => {
   })
 
   it('compacts with the notes at the line of hosts once the context of a host was rewritten, and not before', () => {
-    const decide = (tokens: number, given: Partial<PlanContext> = {}) => {
+    const decide = (tokens: number, given: Partial<ContextPlanInput> = {}) => {
       const situation = new Situation()
       situation.measure(tokens)
       const expectedResult = { after: 30_000, summary: 0, reattached: 0 }
@@ -73,7 +73,7 @@ describe('plan', () => {
   })
 
   it('before the window of a client is full, compacts from the threshold on if the next request then costs no more', () => {
-    const decide = (tokens: number, given: Partial<PlanContext> = {}, freeRewrites = true) => {
+    const decide = (tokens: number, given: Partial<ContextPlanInput> = {}, freeRewrites = true) => {
       const situation = new Situation({ dropIn: { freeRewrites } })
       situation.measure(tokens)
       const usual = { cache: warm(), hasNotes: true, prefixTokens: 20_000, growthPerCall: 1_000 }
@@ -100,7 +100,7 @@ describe('plan', () => {
 
   it('does not clear first if the notes can replace the conversation, under a client or not, and with free reads', () => {
     const clientLimit = { tokens: 196_000, isPassed: false }
-    const decide = (more: Partial<PlanContext>) => acts(filled(196_001, [10, 10_000]), more)
+    const decide = (more: Partial<ContextPlanInput>) => acts(filled(196_001, [10, 10_000]), more)
     expect([decide({ clientLimit }), decide({ clientLimit, hasNotes: true })]).toEqual(['clear', 'compact'])
     const rates = { input: 1, cacheRead: 0, writeShort: 1.25, writeLong: 2, output: 5 }
     const atThreshold = (hasNotes: boolean) => acts(filled(167_000, [10, 10_000]), { hasNotes, rates })
@@ -311,7 +311,7 @@ describe('where the provider clears results', () => {
     thinking: { binding: 'prefix', firstInModes: [] },
     contextEdits: { clearThinking: 'clear_thinking_x', clearToolUses: 'clear_tool_uses_x' },
   })
-  function planNative(overrides: Partial<PlanContext> = {}, tokens = 150_000) {
+  function planNative(overrides: Partial<ContextPlanInput> = {}, tokens = 150_000) {
     const situation = new Situation()
     situation.reads(12, 10_000)
     situation.measure(tokens)
@@ -340,7 +340,7 @@ describe('where the provider clears results', () => {
 
 describe('the soft trigger', () => {
   /** Grows by 1,000 a call; a compaction leaves 33,000. */
-  function growing(unfinished: Partial<PlanContext['policy']['compact']> = {}): Situation {
+  function growing(unfinished: Partial<ContextPlanInput['policy']['compact']> = {}): Situation {
     const situation = new Situation({}, unfinished)
     for (let tokens = 70_000; tokens <= 100_000; tokens += 1_000) {
       situation.measure(tokens)
@@ -395,14 +395,14 @@ describe('the soft trigger', () => {
   })
 
   it('with policy economy still waits for a prepared summary, for its floor, and for as much new content', () => {
-    const why = (overrides: Partial<PlanContext>) => {
+    const why = (overrides: Partial<ContextPlanInput>) => {
       const planned = makeContextPlan(growing(economy).planContext({ ...pays, ...overrides }))
       return [planned.act, planned.advice !== null, planned.trace[1]?.why.split('would pay, but ')[1]]
     }
     const wide = scalePolicy(growing(economy).policy, { window: 400_000, maxOutput: 64_000 })
     const after = (tokens: number) => ({ ...EMPTY_PLAN_TRACKING, priceCompactedAt: tokens })
     expect(why({ hasPreparedSummary: false })).toEqual(['wait', true, 'no summary is prepared'])
-    const prepares = (overrides: Partial<PlanContext>, with_ = economy) =>
+    const prepares = (overrides: Partial<ContextPlanInput>, with_ = economy) =>
       makeContextPlan(growing(with_).planContext({ ...pays, hasPreparedSummary: false, ...overrides }))
         .prepare
     // It is prepared once nothing else is missing, and only then.
@@ -429,7 +429,7 @@ describe('the soft trigger', () => {
 
   it('waits where it would not pay, and below its size', () => {
     expect(acts(growing(economy), { ...pays, cache: warm({ expectedCalls: 5 }) })).toBe('wait')
-    const outlook: ExpectedCompactionResult = { after: 90_000, summary: 3_000, reattached: 20_000 }
+    const outlook: CompactionResultSizes = { after: 90_000, summary: 3_000, reattached: 20_000 }
     expect(acts(growing(economy), { ...pays, expectedResult: outlook })).toBe('wait')
     expect(acts(growing(economy), { ...pays, rates: null })).toBe('wait')
   })
@@ -452,7 +452,7 @@ describe('the line of a compaction with notes', () => {
   const PREFIX = 20_000
 
   /** Plans at so many tokens, at the turn's end, with notes and a warm cache unless given. */
-  function planAt(tokens: number, given: Partial<PlanContext> = {}, situation = new Situation()) {
+  function planAt(tokens: number, given: Partial<ContextPlanInput> = {}, situation = new Situation()) {
     situation.measure(tokens - 1_000)
     situation.builder.user('go on')
     situation.measure(tokens)
@@ -460,7 +460,7 @@ describe('the line of a compaction with notes', () => {
       situation.planContext({ cache: warm(), hasNotes: true, prefixTokens: PREFIX, ...given }),
     )
   }
-  const after = (tokens: number): Partial<PlanContext> => ({
+  const after = (tokens: number): Partial<ContextPlanInput> => ({
     expectedResult: { after: tokens, summary: 0, reattached: 0 },
   })
 
@@ -522,7 +522,7 @@ describe('the line of a compaction with notes', () => {
   })
 
   it('is the threshold where nothing is saved: reads are free, or writes behind an expired cache', () => {
-    const priced = (cacheRead: number, written: number): Partial<PlanContext> => ({
+    const priced = (cacheRead: number, written: number): Partial<ContextPlanInput> => ({
       ...after(70_000),
       rates: { input: 10, cacheRead, writeShort: written, writeLong: written, output: 50 },
     })
@@ -558,7 +558,7 @@ describe('the line of a compaction with notes', () => {
         const left = Math.round(prefixTokens + (window - prefixTokens) * afterShare)
         const find = (tokens: number) => {
           const scaled = scalePolicy(DEFAULT_POLICY, { window: tokens, maxOutput: 64_000 })
-          const line = findNotesThreshold(
+          const line = findNotesCompactionThreshold(
             { ...base, scaled, prefixTokens, rates, cache: warm({ isWarm }) },
             left,
             growth,

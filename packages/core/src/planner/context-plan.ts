@@ -6,21 +6,21 @@
 
 import type { CacheTemperature } from '../cache/cache-model.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
-import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
+import { type ClearingDecision, decideClearing } from '../clearing/propose-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import { countShownTokens } from '../clearing/tool-result-index.ts'
 import { formatCount, formatDollars } from '../cost/prices.ts'
 import type { ClearMode, CompactCause } from '../log/record.ts'
-import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/scale-policy.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { findReachedThresholds, type ReachedThresholds, type ScaledLimits } from '../policy/scale-policy.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, computeLowerBound, readCalibrationScale } from '../tokens/usage.ts'
+import { type ContextTokens, computeCalibrationScale, computeLowerBound } from '../tokens/usage.ts'
 import {
-  type ExpectedCompactionResult,
-  findOptimalCompactionSize,
-  type OptimalCompactionSize,
-  type PlanContext,
-  readContextSize,
+  type CompactionBreakEven,
+  type CompactionResultSizes,
+  type ContextPlanInput,
+  computeContextSize,
+  findCompactionBreakEven,
 } from './plan-input.ts'
 
 /** What to do before the next API request, and why. */
@@ -51,9 +51,9 @@ export interface ContextPlan {
   readonly advice: CompactionSavings | null
   readonly context: ContextTokens
   /** The thresholds that the context has reached; null if the context window is unknown. */
-  readonly ladder: ThresholdState | null
+  readonly ladder: ReachedThresholds | null
   /** Thresholds and budgets with which the plan was made. A clearing or compaction of this plan must use the same ones. */
-  readonly scaled: ScaledPolicy
+  readonly scaled: ScaledLimits
   readonly trace: readonly TraceStep[]
 }
 
@@ -82,9 +82,9 @@ export interface CompactionSavings {
 }
 
 /** Makes the plan for the next API request. Pure: nothing is sent or appended. */
-export function makeContextPlan(context: PlanContext): ContextPlan {
+export function makeContextPlan(context: ContextPlanInput): ContextPlan {
   const { scaled, prefixTokens } = context
-  const tokens = readContextSize({ ...context, prefix: () => prefixTokens })
+  const tokens = computeContextSize({ ...context, prefix: () => prefixTokens })
   const clearing = considerClearing(context, tokens)
   const compaction = judgeCompaction(context, tokens)
   const act = chooseAct(context, tokens, clearing, compaction)
@@ -99,7 +99,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     refusal: fitsClientLimit(context, tokens) ? null : describeRefusal(context, tokens.expected, act),
     advice: act === 'compact' ? null : compaction.advice,
     context: tokens,
-    ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,
+    ladder: scaled.known ? findReachedThresholds(scaled.lines, tokens.high) : null,
     scaled,
     trace,
   }
@@ -114,7 +114,7 @@ function toCompactOrder({ act, mostTokens }: CompactionVerdict): NonNullable<Con
  * Query sources (labels of callers) of the calls that write summaries or notes. They need the whole conversation, so
  * nothing is cleared or compacted for them.
  */
-export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact', 'session_memory'])
+export const SUMMARY_AND_NOTES_CALLERS: ReadonlySet<string> = new Set(['compact', 'session_memory'])
 
 /**
  * Proposes a clearing. Proposes none if a rewrite was just undone, if the request of a client still fits, while tool calls are
@@ -122,9 +122,9 @@ export const WHOLE_CONVERSATION_SOURCES: ReadonlySet<string> = new Set(['compact
  * the summary will soon replace the results. The provider then clears no further results either: messages after the summary would
  * lose theirs, and the context would not reach the threshold at which the summary is used.
  */
-function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
+function considerClearing(context: ContextPlanInput, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
-  if (WHOLE_CONVERSATION_SOURCES.has(source)) {
+  if (SUMMARY_AND_NOTES_CALLERS.has(source)) {
     return {
       way: null,
       proposal: null,
@@ -134,13 +134,13 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
   }
   const early = findReasonToWait(context, tokens)
   const awaitsSummary = context.hasPreparedSummary === true || context.isPreparing === true
-  const clearing = proposeClearing({
+  const clearing = decideClearing({
     ...context,
     canEdit,
     canStart: early === null && !awaitsSummary,
     prices: { rates, write },
     context: tokens,
-    scale: readCalibrationScale(calibration),
+    scale: computeCalibrationScale(calibration),
     // A compaction that needs a model call is worth postponing by a clearing; a compaction with notes is not.
     growthPerCall: context.hasNotes === true ? findGrowthPerCall(context) : null,
   })
@@ -159,7 +159,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
  * that is due only from this threshold on, is preferred to a clearing: it leaves a smaller context and keeps more of its content.
  */
 function chooseAct(
-  { scaled, cache, clientLimit }: PlanContext,
+  { scaled, cache, clientLimit }: ContextPlanInput,
   { expected, high }: ContextTokens,
   { proposal }: ClearingDecision,
   compaction: CompactionVerdict,
@@ -188,7 +188,7 @@ function estimateLeft({ expected, high }: Pick<ContextTokens, 'expected' | 'high
  * so that no summary need be prepared yet. A provider that cleared nothing of a request above its trigger is not relied on.
  */
 function willProviderClear(
-  { scaled, lastEdits, register, meter }: PlanContext,
+  { scaled, lastEdits, register, meter }: ContextPlanInput,
   tokens: ContextTokens,
   { native }: ClearingDecision,
 ): boolean {
@@ -204,7 +204,7 @@ function willProviderClear(
  * is usually ready at the auto-compact threshold, or before it if only the summary is missing for one that saves money.
  */
 function canPrepare(
-  context: PlanContext,
+  context: ContextPlanInput,
   tokens: ContextTokens,
   { lacksSummary }: CompactionVerdict,
 ): boolean {
@@ -215,12 +215,12 @@ function canPrepare(
 }
 
 /** Explains why a new user message must be refused; null if it is accepted. Calls that write summaries or notes always are. */
-function describeRefusal(context: PlanContext, used: number, act: ContextPlan['act']): string | null {
+function describeRefusal(context: ContextPlanInput, used: number, act: ContextPlan['act']): string | null {
   const { scaled, source } = context
   if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
-  if (WHOLE_CONVERSATION_SOURCES.has(source)) return null
+  if (SUMMARY_AND_NOTES_CALLERS.has(source)) return null
   const cause = findReasonAgainstAuto(context) ?? 'nothing more can be cleared'
-  const { manual } = findMechanismStates(context.policy, context.switches ?? NO_SWITCHES)
+  const { manual } = findFeatureStates(context.policy, context.switches ?? NO_SWITCHES)
   const remedy = manual.on
     ? 'Compact the conversation (session.compact)'
     : `Switch compaction on again (${manual.because})`
@@ -272,7 +272,7 @@ interface CompactionVerdict {
    * notes is due. `soft`: a compaction saves money, and policy lets it start now.
    */
   readonly act: 'none' | 'soft' | 'notes' | 'hard'
-  readonly optimalTrigger: OptimalCompactionSize | null
+  readonly optimalTrigger: CompactionBreakEven | null
   readonly advice: CompactionSavings | null
   /** True if a compaction would start to save money once a summary is prepared. */
   readonly lacksSummary: boolean
@@ -286,7 +286,7 @@ interface CompactionVerdict {
 }
 
 /** Returns how many tokens a model call adds to the context: as given, else as measured; null if neither is known. */
-function findGrowthPerCall({ growthPerCall, meter }: PlanContext): number | null {
+function findGrowthPerCall({ growthPerCall, meter }: ContextPlanInput): number | null {
   return growthPerCall ?? measureGrowthPerCall(meter)
 }
 
@@ -294,14 +294,14 @@ function findGrowthPerCall({ growthPerCall, meter }: PlanContext): number | null
  * Decides whether a compaction is due. The upper bound of the context size is compared with thresholds, and the
  * expected size is used to compute costs.
  */
-export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
+export function judgeCompaction(context: ContextPlanInput, tokens: ContextTokens): CompactionVerdict {
   const { scaled, prefixTokens } = context
   const growth = findGrowthPerCall(context)
   const outlook =
     context.expectedResult ??
-    estimateCompactionResult(prefixTokens, scaled.known ? scaled.lines.target : null)
+    estimateCompactionResultSizes(prefixTokens, scaled.known ? scaled.lines.target : null)
   const optimal = findOptimal(context, tokens.expected, outlook, growth)
-  const notesLine = findNotesThreshold(context, outlook.after, growth)
+  const notesLine = findNotesCompactionThreshold(context, outlook.after, growth)
   const verdict = (
     act: CompactionVerdict['act'],
     why: string,
@@ -362,10 +362,10 @@ const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
  * Returns the token counts to expect after a compaction. `target`: context size that the compaction aims at, in tokens;
  * null if the context window is unknown.
  */
-export function estimateCompactionResult(
+export function estimateCompactionResultSizes(
   prefixTokens: number,
   target: number | null = null,
-): ExpectedCompactionResult {
+): CompactionResultSizes {
   const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
   const summary = Math.min(TYPICAL_TOKENS.summary, available)
   const carried = Math.min(TYPICAL_TOKENS.carried, available - summary)
@@ -382,8 +382,8 @@ const LINE_WINDOW = 200_000
  * prefix)·g/(C − A), which is least at C − A = √(2·g·(w − r)·(A − prefix)/r). If reads are free, there is nothing to
  * save, and it is the auto-compact threshold. Null if notes cannot be used or the window is unknown.
  */
-export function findNotesThreshold(
-  context: PlanContext,
+export function findNotesCompactionThreshold(
+  context: ContextPlanInput,
   after: number,
   growth: number | null,
 ): number | null {
@@ -418,7 +418,7 @@ export function findNotesThreshold(
  * since have more tokens than policy allows, so a compaction would bring back only parts of them. Returns false once
  * the cache has expired: to wait would write all of them to the cache again.
  */
-function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanContext): boolean {
+function isReadingFiles({ register, calibration, policy, scaled, cache }: ContextPlanInput): boolean {
   if (hasCacheExpired(cache)) return false
   const { readingTokens, readingResponses } = policy.compact.notesLine
   const { results, responses } = register
@@ -434,7 +434,7 @@ function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanCo
     else edited.add(path)
   }
   const scale = scaled.known ? scaled.lines.window / LINE_WINDOW : 1
-  return readCalibrationScale(calibration) * tokens > readingTokens * scale
+  return computeCalibrationScale(calibration) * tokens > readingTokens * scale
 }
 
 /**
@@ -443,7 +443,7 @@ function isReadingFiles({ register, calibration, policy, scaled, cache }: PlanCo
  * response has reported the size, only the provider knows. After a rewrite, the client's own list is no longer sent,
  * and the upper bound counts, to avoid refusals.
  */
-function fitsClientLimit({ clientLimit }: PlanContext, context: ContextTokens): boolean {
+function fitsClientLimit({ clientLimit }: ContextPlanInput, context: ContextTokens): boolean {
   if (clientLimit === undefined) return false
   if (!clientLimit.isPassed && context.source === 'estimated') return true
   return (clientLimit.isPassed ? context.high : computeLowerBound(context)) <= clientLimit.tokens
@@ -462,7 +462,7 @@ const FREE_SHARE = 0.005
  * w·N + r·(C − N) + 0.005·B. Null if a price is unknown, or if reads cost nothing.
  */
 function findFreeTokens(
-  { rates, write, cache, meter, prefixTokens, clientLimit }: PlanContext,
+  { rates, write, cache, meter, prefixTokens, clientLimit }: ContextPlanInput,
   used: number,
 ): number | null {
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
@@ -480,7 +480,7 @@ const FREE_REASON = 'a compaction with the notes may make the next request cost 
  * For a client whose request still fits: returns the most tokens that a compaction without cost may leave; null if none
  * may be tried yet.
  */
-function findFreeLimit(context: PlanContext, used: number, autoCompact: number): number | null {
+function findFreeLimit(context: ContextPlanInput, used: number, autoCompact: number): number | null {
   const { policy, clientLimit } = context
   if (!policy.dropIn.freeRewrites || used < Math.max(autoCompact, clientLimit?.freeFrom ?? 0)) return null
   return findFreeTokens(context, used)
@@ -488,20 +488,20 @@ function findFreeLimit(context: PlanContext, used: number, autoCompact: number):
 
 /** Returns the size from which a compaction saves money; null if prices or growth are unknown. */
 function findOptimal(
-  { rates, write, cache: { isWarm } }: PlanContext,
+  { rates, write, cache: { isWarm } }: ContextPlanInput,
   used: number,
-  expectedResult: ExpectedCompactionResult,
+  expectedResult: CompactionResultSizes,
   growthPerCall: number | null,
-): OptimalCompactionSize | null {
+): CompactionBreakEven | null {
   if (rates === null || growthPerCall === null) return null
-  return findOptimalCompactionSize({ context: used, expectedResult, growthPerCall, rates, write, isWarm })
+  return findCompactionBreakEven({ context: used, expectedResult, growthPerCall, rates, write, isWarm })
 }
 
 /** Explains why a compaction would not save money yet; null if it would. */
 function explainNotPaying(
-  { cache }: PlanContext,
+  { cache }: ContextPlanInput,
   used: number,
-  optimal: OptimalCompactionSize,
+  optimal: CompactionBreakEven,
 ): string | null {
   if (used < optimal.tokens) return `it would pay from ${formatCount(optimal.tokens)} on`
   return optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls
@@ -513,7 +513,7 @@ const NO_SUMMARY_REASON = 'no summary is prepared'
 
 /** Explains why a compaction that only saves money does not start now; null if it starts. */
 function findReasonAgainstEconomy(
-  { policy, tracking, moment, hasPreparedSummary = false, hasNotes = false }: PlanContext,
+  { policy, tracking, moment, hasPreparedSummary = false, hasNotes = false }: ContextPlanInput,
   used: number,
   autoCompact: number,
 ): string | null {
@@ -528,7 +528,7 @@ function findReasonAgainstEconomy(
 
 function describeAdvice(
   droppedTokens: number,
-  { savedPerCall, cost }: OptimalCompactionSize,
+  { savedPerCall, cost }: CompactionBreakEven,
 ): CompactionSavings {
   const savedPer100Calls = 100 * savedPerCall - cost
   const sentence = `Compacting now would save ${formatDollars(savedPer100Calls)} over the next 100 calls. A summary would replace ${formatCount(droppedTokens)} tokens of the conversation.`
@@ -536,10 +536,10 @@ function describeAdvice(
 }
 
 /** Explains why no automatic compaction may start, for example after repeated failures; null if it may. */
-function findReasonAgainstAuto(context: PlanContext): string | null {
+function findReasonAgainstAuto(context: ContextPlanInput): string | null {
   const { policy, source, tracking, switches = NO_SWITCHES } = context
-  const state = findMechanismStates(policy, switches).auto
-  if (WHOLE_CONVERSATION_SOURCES.has(source))
+  const state = findFeatureStates(policy, switches).auto
+  if (SUMMARY_AND_NOTES_CALLERS.has(source))
     return `${source} carries the whole conversation and must not wait for itself`
   if (!state.on) return `compacting by itself is switched off by ${state.because}`
   if (tracking.failures >= policy.turn.auto.breakerFailures)
@@ -551,12 +551,12 @@ function findReasonAgainstAuto(context: PlanContext): string | null {
 
 const WAITS_FOR_PROMPT_REASON = 'an act was undone, so this waits for the next prompt'
 
-function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
+function mustWaitForPrompt({ tracking, moment }: ContextPlanInput): boolean {
   return tracking.waitsForPrompt && moment !== 'prompt'
 }
 
 /** Explains why no rewrite may start yet; null if it may. */
-function findReasonToWait(context: PlanContext, tokens: ContextTokens): string | null {
+function findReasonToWait(context: ContextPlanInput, tokens: ContextTokens): string | null {
   return findReasonAfterUndo(context, tokens) ?? (fitsClientLimit(context, tokens) ? STILL_FITS_REASON : null)
 }
 
@@ -567,7 +567,7 @@ const STILL_FITS_REASON = "the client's request still fits the window"
  * prompt. After that, until the model has answered, a rewrite starts only if the context is nearly full: the expected
  * size reaches the auto-compact threshold, or the upper bound reaches the blocking threshold.
  */
-function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
+function findReasonAfterUndo(context: ContextPlanInput, { expected, high }: ContextTokens): string | null {
   if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON
   const { tracking, scaled } = context
   if (!tracking.justUndone) return null

@@ -5,13 +5,13 @@
 
 import type { CacheTemperature } from '../cache/cache-model.ts'
 import { countProviderRemovedTokens } from '../clearing/cached-clearing.ts'
-import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
+import type { RetrievalMethods } from '../clearing/clear-candidates.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
-import type { ScaledPolicy } from '../policy/scale-policy.ts'
+import type { ScaledLimits } from '../policy/scale-policy.ts'
 import type { Switches } from '../policy/switches.ts'
 import { type ContextMeter, measureContextTokens } from '../tokens/context-meter.ts'
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
@@ -20,16 +20,16 @@ import type { Calibration, ContextTokens } from '../tokens/usage.ts'
  * When in a turn the planner runs. `prompt`: a user prompt was just appended. `call`: before another API request of the
  * same turn. `turn-end`, `todo-done`: natural breaks, well suited for a compaction.
  */
-export type TurnMoment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
+export type PlanningMoment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
 
 /** Everything that a plan depends on. */
-export interface PlanContext {
+export interface ContextPlanInput {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
   readonly pins: readonly string[]
   readonly policy: Policy
   /** Thresholds and budgets of `policy`, computed for the model's context window. */
-  readonly scaled: ScaledPolicy
+  readonly scaled: ScaledLimits
   readonly switches?: Switches
   readonly profile: ProviderProfile
   readonly calibration: Calibration
@@ -37,7 +37,7 @@ export interface PlanContext {
   readonly prefixTokens: number
   /** The caller of the next API request (query source), such as `repl_main_thread`. */
   readonly source: string
-  readonly moment: TurnMoment
+  readonly moment: PlanningMoment
   readonly cache: CacheTemperature
   /** Dollars per million tokens; null if prices are unknown. */
   readonly rates: TokenRates | null
@@ -45,7 +45,7 @@ export interface PlanContext {
   readonly write: 'writeShort' | 'writeLong'
   /** Milliseconds since the newest response; null if there is no response yet. */
   readonly idleMs: number | null
-  readonly retrieval: RetrievalPaths
+  readonly retrieval: RetrievalMethods
   /** Names of the tools that the API request declares. */
   readonly tools: readonly string[]
   readonly thinks: boolean
@@ -78,7 +78,7 @@ export interface PlanContext {
     readonly spent?: number
   }
   /** Expected context size after a compaction, in tokens. Default: averages of real compactions. */
-  readonly expectedResult?: ExpectedCompactionResult
+  readonly expectedResult?: CompactionResultSizes
 }
 
 /** Earlier compaction attempts and undos. The engine updates this state each time before it plans. */
@@ -98,7 +98,7 @@ interface PlanTracking {
 }
 
 /** Token counts after a compaction: expected ones, or those of the last compaction. */
-export interface ExpectedCompactionResult {
+export interface CompactionResultSizes {
   /** Tokens of the first API request after the compaction: system prompt, tools, summary and re-attached context. */
   readonly after: number
   /** Tokens of the summary. */
@@ -108,10 +108,10 @@ export interface ExpectedCompactionResult {
 }
 
 /** What the size from which a compaction saves money depends on. */
-export interface OptimalCompactionSizeInput {
+export interface CompactionBreakEvenInput {
   /** Tokens in the context now. */
   readonly context: number
-  readonly expectedResult: ExpectedCompactionResult
+  readonly expectedResult: CompactionResultSizes
   /** Tokens that each model call adds to the context. */
   readonly growthPerCall: number
   readonly rates: TokenRates
@@ -123,7 +123,7 @@ export interface OptimalCompactionSizeInput {
 }
 
 /** From which size a compaction saves money, what it costs now, and what it saves. */
-export interface OptimalCompactionSize {
+export interface CompactionBreakEven {
   /** Context size, in tokens, from which compacting costs less than continuing. */
   readonly tokens: number
   /** Cost of one compaction now, in dollars. */
@@ -139,7 +139,7 @@ export interface OptimalCompactionSize {
  * the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price is unknown or the
  * context does not grow.
  */
-export function findOptimalCompactionSize(input: OptimalCompactionSizeInput): OptimalCompactionSize | null {
+export function findCompactionBreakEven(input: CompactionBreakEvenInput): CompactionBreakEven | null {
   const { expectedResult, growthPerCall, rates, context, isWarm, usesModel = true } = input
   const { cacheRead, output } = rates
   const write = rates[input.write]
@@ -173,7 +173,7 @@ interface NewContextInput {
 }
 
 /** What a rewrite that is ready costs to commit, and what it saves. */
-export interface NewContextPrice {
+export interface RewrittenContextPrice {
   /** Dollars for writing what is new in the context to the cache. */
   readonly cost: number
   /** Dollars that each later call costs less; negative if the context becomes larger. */
@@ -186,7 +186,7 @@ export interface NewContextPrice {
  * Prices a rewritten context that is ready to be used, by its own size. What it cost to write the summary in it is not
  * counted. Null if a price is unknown.
  */
-export function priceNewContext(input: NewContextInput): NewContextPrice | null {
+export function priceRewrittenContext(input: NewContextInput): RewrittenContextPrice | null {
   const { before, after, unchanged, rates, isWarm } = input
   const write = rates[input.write]
   if (rates.cacheRead === null || write === null) return null
@@ -210,7 +210,7 @@ interface SizeInput {
  * Returns the size of the context in tokens, without what the provider has removed from it. Plans, status displays and
  * receipts all use this number.
  */
-export function readContextSize(input: SizeInput): ContextTokens {
+export function computeContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
   return measureContextTokens(meter, {
     calibration,

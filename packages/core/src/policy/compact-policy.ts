@@ -25,7 +25,7 @@ export type DroppableSource = 'skills' | 'files' | 'agents'
  * weighs cost against what is lost: it is due at the largest of three sizes, at most the auto-compact threshold. Tokens
  * are for a context window of 200,000 and are scaled with the window.
  */
-export interface NotesLinePolicy {
+export interface NotesCompactionPolicy {
   /** False: notes are used at the auto-compact threshold only. */
   readonly enabled: boolean
   /** Tokens of conversation, system prompt and tools apart, below which no compaction is due. */
@@ -148,7 +148,7 @@ export interface CompactPolicy {
   readonly economyFloorPercent: number
   /** Place unchanged context sources before the summary, so that they can still be read from the cache. */
   readonly carriersFirst: boolean
-  readonly notesLine: NotesLinePolicy
+  readonly notesLine: NotesCompactionPolicy
 }
 
 const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents']
@@ -260,7 +260,7 @@ export interface RehydratePolicy {
 }
 
 /** Facts that every summary must contain. The engine adds the ones that the summary lacks. */
-export interface LedgerPolicy {
+export interface SummaryFactsPolicy {
   /**
    * Maximum share of a compaction's target for all user messages in a summary, as a percentage. Only if they exceed it,
    * the longest are cut in the middle, with a reference to the transcript; the receipt lists every cut. Unanswered
@@ -307,7 +307,7 @@ export const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   timeoutSeconds: fieldSpec(10, wholeNumberCheck(1)),
 }
 
-export const ledgerFields: FieldSpecs<LedgerPolicy> = {
+export const summaryFactsFields: FieldSpecs<SummaryFactsPolicy> = {
   userMessagesPercent: fieldSpec(33, percentageCheck()),
   userMessagesTokens: fieldSpec(null, nullableCheck(wholeNumberCheck())),
   userMessageTokens: fieldSpec(null, nullableCheck(wholeNumberCheck(1))),

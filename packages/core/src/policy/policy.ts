@@ -8,10 +8,10 @@ import { type ClearPolicy, clearFields } from './clear-policy.ts'
 import {
   type CompactPolicy,
   compactFields,
-  type LedgerPolicy,
-  ledgerFields,
   type RehydratePolicy,
   rehydrateFields,
+  type SummaryFactsPolicy,
+  summaryFactsFields,
 } from './compact-policy.ts'
 import { type MemoryFilesPolicy, memoryFilesFields, type NotesPolicy, notesFields } from './notes-policy.ts'
 import { type FieldSpecs, type FieldSpecTree, listFieldPaths } from './policy-fields.ts'
@@ -29,13 +29,13 @@ import {
 } from './turn-policy.ts'
 import {
   type ContentSharePolicy,
-  estimateFields,
-  ladderFields,
+  contentShareFields,
   type RequestLimitsPolicy,
-  requestFields,
-  shareFields,
+  requestLimitFields,
   type ThresholdPolicy,
   type TokenEstimatePolicy,
+  thresholdFields,
+  tokenEstimateFields,
   type WindowPolicy,
   windowFields,
 } from './window-policy.ts'
@@ -51,7 +51,7 @@ export interface Policy {
   readonly clear: ClearPolicy
   readonly compact: CompactPolicy
   readonly rehydrate: RehydratePolicy
-  readonly ledger: LedgerPolicy
+  readonly ledger: SummaryFactsPolicy
   readonly spill: SpillPolicy
   readonly history: HistoryPolicy
   readonly notes: NotesPolicy
@@ -64,14 +64,14 @@ export interface Policy {
 const allFields: FieldSpecs<Policy> = {
   switches: switchFields,
   window: windowFields,
-  ladder: ladderFields,
-  shares: shareFields,
-  estimate: estimateFields,
-  request: requestFields,
+  ladder: thresholdFields,
+  shares: contentShareFields,
+  estimate: tokenEstimateFields,
+  request: requestLimitFields,
   clear: clearFields,
   compact: compactFields,
   rehydrate: rehydrateFields,
-  ledger: ledgerFields,
+  ledger: summaryFactsFields,
   spill: spillFields,
   history: historyFields,
   notes: notesFields,

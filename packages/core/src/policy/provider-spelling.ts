@@ -12,28 +12,28 @@ import type { JsonObject } from '../log/json.ts'
  */
 export interface ProviderSpelling<Profile> {
   /** Returns the request parameters for these settings. A setting that the profile refuses is left out. */
-  settings(settings: AnswerSettings, profile: Profile): JsonObject
+  settings(settings: GenerationSettings, profile: Profile): JsonObject
   /** Reads settings from request parameters, which may hold any value. */
   readSettings(parameters: RawFields): GivenSettings
   /** Returns the parameters with at most `maxOutput` output tokens, and with a thinking budget below that. */
   limitOutput(parameters: JsonObject, maxOutput: number): JsonObject
 
   /** Returns the first part of the cached prefix that a change of this parameter breaks; null if it breaks none. */
-  findCacheLevel(parameter: string): CacheLevel | null
+  findCacheLevel(parameter: string): PrefixPart | null
   /** Returns the parameters that explain cache misses, as texts that can be compared. */
-  readCacheParameters(fields: JsonObject): CacheParameters
+  readCacheParameters(fields: JsonObject): CacheRelevantParameters
 
   /** Name of the request parameter that asks for context edits. */
   readonly editsParameter: string
   /** Returns the request fields that ask for context edits. Edits that the profile does not have are left out. */
-  requestEdits(edits: readonly ProviderEdit[], profile: Profile): JsonObject
+  requestEdits(edits: readonly ProviderContextEdit[], profile: Profile): JsonObject
   /**
    * Returns the field of `fields` that asks for context edits, with other numbers of kept results and turns; empty if it has
    * none.
    */
   changeKept(fields: JsonObject, change: ChangeKept, profile: Profile): JsonObject
   /** Reads from a response which context edits the provider made; null if it reports none. */
-  readEdits(response: ResponseFields, profile: Profile): AppliedEdits | null
+  readEdits(response: ResponseFields, profile: Profile): AppliedContextEdits | null
 
   /**
    * Returns the request fields that ask the provider why the cache missed. `previousId`: id of the last response, null
@@ -41,7 +41,7 @@ export interface ProviderSpelling<Profile> {
    */
   askDiagnosis(previousId: string | null): JsonObject
   /** Reads the provider's explanation of a cache miss from a response; null if it has none. */
-  readDiagnosis(response: ResponseFields): ProviderMissReport | null
+  readDiagnosis(response: ResponseFields): ProviderCacheMissReport | null
 
   /** Returns the value of a cache marker. */
   spellMarker(marker: CacheMarker): JsonObject
@@ -68,7 +68,7 @@ interface ResponseFields {
 // Settings of an answer.
 
 /** The output limit, thinking and effort that the engine asks of a response. */
-export interface AnswerSettings {
+export interface GenerationSettings {
   /** Maximum output tokens, thinking included. */
   readonly maxOutput: number
   /** How much the model thinks. Default: as the provider does without a setting. */
@@ -85,10 +85,10 @@ interface GivenSettings {
 // What the cache depends on.
 
 /** The parts of the cached prefix, in request order. A change breaks the cache of its own part and of the parts after it. */
-export type CacheLevel = 'tools' | 'system' | 'messages'
+export type PrefixPart = 'tools' | 'system' | 'messages'
 
 /** Request parameters on which the provider's cache depends, as text, and the context edits, which explain many misses. */
-export interface CacheParameters {
+export interface CacheRelevantParameters {
   readonly speed?: string | undefined
   readonly effort?: string | undefined
   readonly thinking?: string | undefined
@@ -110,7 +110,7 @@ interface CacheMarker {
 // Context edits: what the provider is asked to clear from a request, and what it cleared.
 
 /** A context edit that the provider is asked to make. */
-export type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
+export type ProviderContextEdit = ClearThinkingEdit | ClearResultsEdit
 
 interface ClearThinkingEdit {
   readonly act: 'clear-thinking'
@@ -130,13 +130,13 @@ export interface ClearResultsEdit {
 }
 
 /** Returns how many results or turns to keep instead of `kept`. */
-type ChangeKept = (act: ProviderEdit['act'], kept: number) => number
+type ChangeKept = (act: ProviderContextEdit['act'], kept: number) => number
 
 /**
  * What the provider cleared for one API request. The counts are totals, not increments, because the provider clears the
  * same content again for every request.
  */
-export interface AppliedEdits {
+export interface AppliedContextEdits {
   readonly results: number
   readonly thinkingTurns: number
   readonly tokens: number
@@ -147,11 +147,11 @@ export interface AppliedEdits {
 // The provider's own explanation of a cache miss.
 
 /** The part of the API request in which the provider saw a difference. */
-export type ProviderZone = 'model' | CacheLevel | 'other'
+export type CacheMissZone = 'model' | PrefixPart | 'other'
 
 /** What the provider reports as the cause of a cache miss. */
-export interface ProviderMissReport {
-  readonly zone: ProviderZone
+export interface ProviderCacheMissReport {
+  readonly zone: CacheMissZone
   /** The provider's estimate of the tokens that missed the cache; null if it gives none. */
   readonly missedTokens: number | null
   /** The provider's name for the reason of the miss, such as `tools_changed`. */

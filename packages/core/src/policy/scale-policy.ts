@@ -7,7 +7,7 @@
 import { TidemarkError } from '../errors.ts'
 import type { Policy } from './policy.ts'
 import { formatErrorValue } from './policy-fields.ts'
-import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
+import { findFeatureStates, NO_SWITCHES, type Switches } from './switches.ts'
 import type { ContentSharePolicy, ThresholdPolicy, WindowCappedTokens } from './window-policy.ts'
 
 /** Thresholds of the context size, in tokens. A threshold is reached when the context has at least that many tokens. */
@@ -112,7 +112,7 @@ function findWantedReserve({ reserve }: ThresholdPolicy, maxOutput: number | nul
  */
 export function describeCappedReserve(
   { ladder }: Policy,
-  scaled: ScaledPolicy,
+  scaled: ScaledLimits,
   maxOutput: number | null,
 ): string | null {
   const wanted = findWantedReserve(ladder, maxOutput)
@@ -162,7 +162,7 @@ interface UnknownWindowLimits extends CommonLimits {
   readonly why: string
 }
 
-export type ScaledPolicy = KnownWindowLimits | UnknownWindowLimits
+export type ScaledLimits = KnownWindowLimits | UnknownWindowLimits
 
 const UNKNOWN_WINDOW =
   'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.'
@@ -175,7 +175,7 @@ export function scalePolicy(
   policy: Policy,
   model: ModelLimits,
   switches: Switches = NO_SWITCHES,
-): ScaledPolicy {
+): ScaledLimits {
   requireTokens('window', model.window, 1)
   requireTokens('maxOutput', model.maxOutput, 0)
   const stated = model.window ?? policy.window.givenTokens
@@ -189,7 +189,7 @@ export function scalePolicy(
   const lines = computeThresholds(policy.ladder, {
     window,
     maxOutput,
-    autoCompactOn: findMechanismStates(policy, switches).auto.on,
+    autoCompactOn: findFeatureStates(policy, switches).auto.on,
     percentOfEffective: switches.autoCompactPercent ?? policy.ladder.autoCompact.percentOfEffective,
     targetPercent: policy.compact.target.percentOfAutoCompact,
   })
@@ -384,11 +384,11 @@ export function limitBudgetsToRoom(
 ): ContentBudgets {
   const room = Math.max(0, autoCompact - prefixTokens)
   const { keptMessages, files, skills, host, notes } = budgets
-  const text = computeNotesBudget(budgets)
+  const text = sumNotesAndLedgerBudgets(budgets)
   const fitted = limitNotesBudgets(budgets, (notes.total * room * ROOM_SHARES.notes) / Math.max(1, text))
   const broughtBack = Math.min(budgets.broughtBack, roundDownTokens(room * ROOM_SHARES.all))
   const limited = { ...fitted, broughtBack }
-  const rest = room * ROOM_SHARES.all - computeNotesBudget(limited)
+  const rest = room * ROOM_SHARES.all - sumNotesAndLedgerBudgets(limited)
   const scale = Math.min(1, rest / Math.max(1, keptMessages.maximum + files.total))
   if (scale === 1) return limited
   return {
@@ -401,7 +401,7 @@ export function limitBudgetsToRoom(
 }
 
 /** Returns the most tokens of notes together with the lists of files and names that are added to them. */
-export function computeNotesBudget({ notes, ledger }: ContentBudgets): number {
+export function sumNotesAndLedgerBudgets({ notes, ledger }: ContentBudgets): number {
   return notes.total + ledger.files + ledger.names
 }
 
@@ -461,7 +461,7 @@ function roundDownTokens(exact: number): number {
 }
 
 /** The size of the context, and the thresholds that it has reached. */
-export interface ThresholdState {
+export interface ReachedThresholds {
   readonly used: number
   /** Percentage of the context meter's limit that is still free: a whole number, at least 0. */
   readonly percentLeft: number
@@ -473,7 +473,7 @@ export interface ThresholdState {
 }
 
 /** Compares a context of `used` tokens with the thresholds. */
-export function computeThresholdState(lines: Thresholds, used: number): ThresholdState {
+export function findReachedThresholds(lines: Thresholds, used: number): ReachedThresholds {
   const autoCompactOn = lines.limit === lines.autoCompact
   return {
     used,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { findMechanismStates, NO_SWITCHES, readSwitches, type Switches } from './switches.ts'
+import { findFeatureStates, NO_SWITCHES, readSwitches, type Switches } from './switches.ts'
 
 const quiet = (environment: Record<string, string | undefined>) => {
   const { switches, notices } = readSwitches(environment)
@@ -88,7 +88,7 @@ const set = (...names: readonly string[]): Switches =>
 
 describe('mechanismStates', () => {
   it('are all on by default', () => {
-    expect(findMechanismStates(DEFAULT_POLICY, NO_SWITCHES)).toEqual(allOn)
+    expect(findFeatureStates(DEFAULT_POLICY, NO_SWITCHES)).toEqual(allOn)
   })
 
   it.each([
@@ -99,7 +99,7 @@ describe('mechanismStates', () => {
     ['FORCE_PROMPT_CACHING_5M', []],
   ])('%s switches off %j and is named', (variable, mechanisms) => {
     const changed = Object.fromEntries(mechanisms.map((mechanism) => [mechanism, off(variable)]))
-    expect(findMechanismStates(DEFAULT_POLICY, set(variable))).toEqual({ ...allOn, ...changed })
+    expect(findFeatureStates(DEFAULT_POLICY, set(variable))).toEqual({ ...allOn, ...changed })
   })
 
   it.each([
@@ -114,12 +114,12 @@ describe('mechanismStates', () => {
     [{ turn: { reactive: { enabled: false } } }, 'turn.reactive.enabled', ['reactive']],
   ])('%j', (overrides, because, mechanisms) => {
     const changed = Object.fromEntries(mechanisms.map((mechanism) => [mechanism, off(because)]))
-    expect(findMechanismStates(createPolicy(overrides), NO_SWITCHES)).toEqual({ ...allOn, ...changed })
+    expect(findFeatureStates(createPolicy(overrides), NO_SWITCHES)).toEqual({ ...allOn, ...changed })
   })
 
   it('name the broadest variable first, and variables before settings', () => {
     const policy = createPolicy({ switches: { autoCompactEnabled: false, compactEnabled: false } })
-    const auto = (switches: Switches) => findMechanismStates(policy, switches).auto
+    const auto = (switches: Switches) => findFeatureStates(policy, switches).auto
     expect(auto(set('DISABLE_AUTO_COMPACT', 'DISABLE_COMPACT'))).toEqual(off('DISABLE_COMPACT'))
     expect(auto(set('DISABLE_AUTO_COMPACT'))).toEqual(off('DISABLE_AUTO_COMPACT'))
     expect(auto(NO_SWITCHES)).toEqual(off('switches.compactEnabled'))

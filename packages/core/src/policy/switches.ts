@@ -106,7 +106,7 @@ type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
  * Returns whether each feature is on. If several settings turn a feature off, one is reported: environment variables
  * come before policy fields, and settings for more features before settings for fewer.
  */
-export function findMechanismStates(policy: Policy, switches: Switches): MechanismStates {
+export function findFeatureStates(policy: Policy, switches: Switches): MechanismStates {
   const variable = (name: SwitchName): OffCause => [name, switches.set.includes(name)]
   const setting = (name: keyof SwitchPolicy): OffCause => [`switches.${name}`, !policy.switches[name]]
   const [all, every] = [variable('DISABLE_COMPACT'), setting('compactEnabled')]

@@ -3,7 +3,7 @@
  * checks.
  */
 
-import type { NotesLinePolicy } from './compact-policy.ts'
+import type { NotesCompactionPolicy } from './compact-policy.ts'
 import {
   booleanCheck,
   choiceCheck,
@@ -160,7 +160,7 @@ export interface DropInPolicy {
    * With `when-full`: once a request did not fit and the context was rewritten, the client's own list no longer fits either. A
    * compaction with the notes is then due from the size of `compact.notesLine` on, with these settings in place of its own.
    */
-  readonly notesLine: Pick<NotesLinePolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
+  readonly notesLine: Pick<NotesCompactionPolicy, 'enabled' | 'conversationTokens' | 'growthTokens'>
   /**
    * With `when-full`: from the auto-compact threshold on, a compaction with the notes is made although the request fits, if
    * the next request costs no more with it than without it. However soon the client then ends, it has paid at most half a

@@ -102,7 +102,7 @@ export const windowFields: FieldSpecs<WindowPolicy> = {
   capTokens: fieldSpec(null, nullableCheck(wholeNumberCheck(1))),
 }
 
-export const ladderFields: FieldSpecs<ThresholdPolicy> = {
+export const thresholdFields: FieldSpecs<ThresholdPolicy> = {
   reserve: {
     rule: fieldSpec('smaller', choiceCheck('smaller', 'larger', 'none')),
     ...offsetFields(20_000, 25, 1),
@@ -117,7 +117,7 @@ export const ladderFields: FieldSpecs<ThresholdPolicy> = {
   minimumUsableTokens: fieldSpec(2_000, wholeNumberCheck(100, 1_000_000)),
 }
 
-export const shareFields: FieldSpecs<ContentSharePolicy> = {
+export const contentShareFields: FieldSpecs<ContentSharePolicy> = {
   files: fieldSpec(28, percentageCheck()),
   skills: fieldSpec(14, percentageCheck()),
   notes: fieldSpec(12, percentageCheck()),
@@ -174,7 +174,7 @@ export interface RequestLimitsPolicy {
   readonly smallWindowTokens: number
 }
 
-export const estimateFields: FieldSpecs<TokenEstimatePolicy> = {
+export const tokenEstimateFields: FieldSpecs<TokenEstimatePolicy> = {
   charactersPerToken: fieldSpec(4, decimalNumberCheck(0.5, 20)),
   imageTokens: fieldSpec(2_000, wholeNumberCheck()),
   documentTokens: fieldSpec(2_000, wholeNumberCheck()),
@@ -185,7 +185,7 @@ export const estimateFields: FieldSpecs<TokenEstimatePolicy> = {
   signatureLessTokens: fieldSpec(38, wholeNumberCheck()),
 }
 
-export const requestFields: FieldSpecs<RequestLimitsPolicy> = {
+export const requestLimitFields: FieldSpecs<RequestLimitsPolicy> = {
   bodyBytes: fieldSpec(32_000_000, wholeNumberCheck(1_000)),
   images: fieldSpec(600, wholeNumberCheck()),
   imagesInSmallWindow: fieldSpec(100, wholeNumberCheck()),

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { longTalk, rounded, TEXT } from '../../test/breaks/talk.ts'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { findFirstDifference, type MessageList } from './block-index.ts'
+import { findFirstChangedBlock, type MessageList } from './block-index.ts'
 
 function sent(...messages: readonly (ApiMessage | TracedMessage)[]): MessageList {
   const all = messages.map(
@@ -71,7 +71,7 @@ describe('firstDifference', () => {
       place: 0,
     },
   ])('$name', ({ before, after, place }) => {
-    expect(findFirstDifference(sent(before), sent(after))).toEqual(
+    expect(findFirstChangedBlock(sent(before), sent(after))).toEqual(
       place === null ? null : { message: 0, block: place },
     )
   })
@@ -84,9 +84,9 @@ describe('firstDifference', () => {
       raw: new Map([[0, `{"type":"tool_use","id":"c","name":"n","input":{"n":${value}}}`]]),
     })
     expect([
-      findFirstDifference(sent(raw('1.0')), sent(raw('1.0'))),
-      findFirstDifference(sent(raw('1.0')), sent(raw('1'))),
-      findFirstDifference(sent(message), sent(raw('1'))),
+      findFirstChangedBlock(sent(raw('1.0')), sent(raw('1.0'))),
+      findFirstChangedBlock(sent(raw('1.0')), sent(raw('1'))),
+      findFirstChangedBlock(sent(message), sent(raw('1'))),
     ]).toEqual([null, { message: 0, block: 0 }, null])
   })
 
@@ -95,11 +95,14 @@ describe('firstDifference', () => {
       sent(user([text('a')]), user('b')),
       sent(user([text('a'), text('x')]), user('b')),
     ]
-    expect(findFirstDifference(before, after)).toEqual({ message: 0, block: 1 })
+    expect(findFirstChangedBlock(before, after)).toEqual({ message: 0, block: 1 })
   })
 
   it('is at the first message that is missing', () => {
-    expect(findFirstDifference(sent(user('a'), user('b')), sent(user('a')))).toEqual({ message: 1, block: 0 })
+    expect(findFirstChangedBlock(sent(user('a'), user('b')), sent(user('a')))).toEqual({
+      message: 1,
+      block: 0,
+    })
   })
 
   it('does not look at frozen messages that are the same list', () => {
@@ -116,7 +119,7 @@ describe('firstDifference', () => {
       extends: { value: (other: typeof frozen) => frozen.extends(other) },
       length: { value: frozen.length },
     })
-    expect(findFirstDifference(talk.flat, { frozen: watched, tail })).toBeNull()
+    expect(findFirstChangedBlock(talk.flat, { frozen: watched, tail })).toBeNull()
     expect(touched.every((index) => index >= talk.flat.frozen.length)).toBe(true)
   })
 })

@@ -4,12 +4,18 @@
  * so the time depends on what was added.
  */
 
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import type { Role } from '../context/payload.ts'
-import { type Block, isDeletionBlock, isThinkingBlock, MARKER_FIELD, toBlocks } from '../log/block.ts'
-import { countUnchangingBytes, isObject } from '../log/json.ts'
+import {
+  type Block,
+  CACHE_MARKER_FIELD,
+  isCacheDeletionBlock,
+  isThinkingBlock,
+  toBlocks,
+} from '../log/block.ts'
+import { countJsonBytesOnce, isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { isTurnEndingBlock } from '../log/record.ts'
+import { isNewTurnBlock } from '../log/record.ts'
 
 /**
  * The messages of an API request. `frozen`: messages that can no longer change. `tail`: the messages after them, which
@@ -174,9 +180,9 @@ function addMessageTotals(
 const RUN_BLOCK_TYPES = new Set(['tool_use', 'tool_result'])
 
 function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses: boolean): BlockTotals {
-  const bytes = count.bytes === null ? null : count.bytes + (countUnchangingBytes(block) ?? 0)
+  const bytes = count.bytes === null ? null : count.bytes + (countJsonBytesOnce(block) ?? 0)
   // Deletions from the cache are not part of the prompt, so they take no position.
-  if (isDeletionBlock(block)) return { ...count, blocks: count.blocks + 1, bytes }
+  if (isCacheDeletionBlock(block)) return { ...count, blocks: count.blocks + 1, bytes }
   const run = collapses && RUN_BLOCK_TYPES.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.openRun
   return {
@@ -185,7 +191,7 @@ function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses:
     thinkingBlocks: count.thinkingBlocks + (isThinkingBlock(block) ? 1 : 0),
     bytes,
     openRun: run,
-    blocksBeforePrompt: role === 'user' && isTurnEndingBlock(block) ? count.blocks : count.blocksBeforePrompt,
+    blocksBeforePrompt: role === 'user' && isNewTurnBlock(block) ? count.blocks : count.blocksBeforePrompt,
     traits: withBlockTraits(count.traits, block),
   }
 }
@@ -217,7 +223,7 @@ export interface BlockPosition {
  * block added to the last message of `before` is no difference; one added to an earlier message is. Cache markers are
  * ignored.
  */
-export function findFirstDifference(before: MessageList, after: MessageList): BlockPosition | null {
+export function findFirstChangedBlock(before: MessageList, after: MessageList): BlockPosition | null {
   const [short, long] = before.frozen.length <= after.frozen.length ? [before, after] : [after, before]
   const start = long.frozen.extends(short.frozen) ? short.frozen.length : 0
   const last = countMessages(before) - 1
@@ -234,7 +240,7 @@ export function findFirstDifference(before: MessageList, after: MessageList): Bl
 
 /** Returns how many leading blocks of `one` are also the leading blocks of `other`. */
 export function countSharedMessageBlocks(one: BlockIndex, other: BlockIndex): number {
-  const found = findFirstDifference(one.messages, other.messages)
+  const found = findFirstChangedBlock(one.messages, other.messages)
   return found === null ? one.end.blocks : readTotalsBeforeMessage(one, found.message).blocks + found.block
 }
 
@@ -289,7 +295,7 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
   if (!isObject(one) || !isObject(other)) return false
   const listSentKeys = (fields: Readonly<Record<string, unknown>>): readonly string[] =>
     Object.keys(fields).filter(
-      (key) => fields[key] !== undefined && !(ignoresMarkers && key === MARKER_FIELD),
+      (key) => fields[key] !== undefined && !(ignoresMarkers && key === CACHE_MARKER_FIELD),
     )
   const [keys, others] = [listSentKeys(one), listSentKeys(other)]
   if (keys.length !== others.length) return false

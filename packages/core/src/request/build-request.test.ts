@@ -1,7 +1,7 @@
 /** Markers that a host brought along go, and lists that grow stay lists that grew out of each other. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { stripMarkers, stripMessageMarkers, type UnmarkedMessages } from './build-request.ts'

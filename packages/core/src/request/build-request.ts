@@ -4,16 +4,16 @@
  * turn and messages must not be copied for that. The time per turn depends only on what was added.
  */
 
-import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import { listTracedMessages, type TracedMessage } from '../context/flatten-context.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
-import { type Block, isBlock, isToolResult, MARKER_FIELD, withoutCacheMarker } from '../log/block.ts'
+import { type Block, CACHE_MARKER_FIELD, isBlock, isToolResult, withoutCacheMarker } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from '../validate/content-rules.ts'
 import type { Finding } from '../validate/findings.ts'
-import { checkMessage, finishCheck, type ValidationState } from '../validate/validate.ts'
+import { checkMessage, finishRequestCheck, type ValidationState } from '../validate/validate-request.ts'
 import {
   type BlockIndex,
   findMessageAt,
@@ -22,15 +22,15 @@ import {
   toMessageBlocks,
 } from './block-index.ts'
 import {
-  type BlockPlace,
   type ClientMarker,
   compareMarkerPlaces,
-  type FirstClearableMarker,
+  type FirstClearableTracker,
   findRecordPlace,
   findResultPlace,
+  type MessageBlockPlace,
   type MessagesWithCalls,
   NO_FIRST_CLEARABLE,
-  type OwnMarkers,
+  type OwnMarkerScope,
   type PlannedMarker,
   placeClientMarkers,
   planMarkers,
@@ -69,7 +69,7 @@ export interface AssembleRequestInput {
   /** True if the policy clears old tool results. */
   readonly clears: boolean
   /** The first tool result that may be cleared. A cache marker is kept before that result. */
-  readonly edge?: Pick<FirstClearableMarker, 'result' | 'left'>
+  readonly edge?: Pick<FirstClearableTracker, 'result' | 'left'>
   /**
    * After a compaction: uuid of the last record at the start of the context that comes from a context source and did
    * not change.
@@ -83,7 +83,7 @@ export interface AssembleRequestInput {
   /** The cache markers that the host set in its own request. */
   readonly clientMarkers?: readonly ClientMarker[]
   /** Which parts get cache markers that the host has not set itself. Default: all. */
-  readonly ownMarkers?: OwnMarkers
+  readonly ownMarkers?: OwnMarkerScope
   /** True if the engine has rewritten the context of a host. Default: false. */
   readonly isRewritten?: boolean
   readonly extra?: JsonObject
@@ -172,13 +172,13 @@ interface RequestFields {
 }
 
 /** Returns all fields of the request except the messages, with the cache markers on tools and system prompt in place. */
-export function toRequestFields(
+export function toNonMessageFields(
   request: Pick<AssembledRequest, 'front' | 'extra' | 'markers'>,
 ): RequestFields {
   const { model, parameters, tools, system } = request.front
   const withMarker = <T extends object>(value: T, zone: 'tools' | 'system', index: number): T => {
     const found = request.markers.find(({ place }) => place.zone === zone && place.index === index)
-    return found === undefined ? value : { ...value, [MARKER_FIELD]: found.control }
+    return found === undefined ? value : { ...value, [CACHE_MARKER_FIELD]: found.control }
   }
   return {
     model,
@@ -206,11 +206,11 @@ function listMessageMarkers({ messages, markers }: AssembledRequest): readonly P
  * depends only on the messages after them.
  */
 export function findRequestProblems(checked: ValidationState, request: AssembledRequest): readonly Finding[] {
-  const fields = toRequestFields(request)
+  const fields = toNonMessageFields(request)
   const placed = listMessageMarkers(request)
   let { state } = checked
   for (const { message } of request.messages.tail) state = checkMessage(state, message)
-  return finishCheck(state, fields, placed)
+  return finishRequestCheck(state, fields, placed)
 }
 
 /** Builds the complete payload with cache markers and cache references inserted, for codecs that cannot insert them. */
@@ -223,7 +223,7 @@ export function toPayload(request: AssembledRequest): Payload {
       ? withMessageMarkers(message, index, marked, addReference)
       : message.message,
   )
-  return { ...toRequestFields(request), messages }
+  return { ...toNonMessageFields(request), messages }
 }
 
 /** The input of a model call. The payload and the raw texts are computed on first use. */
@@ -255,7 +255,7 @@ export function listRawTexts(request: AssembledRequest): readonly TracedMessage[
   return listTracedMessages(request.messages).map(({ raw }) => raw)
 }
 
-type MessageMarker = PlannedMarker & { readonly place: BlockPlace }
+type MessageMarker = PlannedMarker & { readonly place: MessageBlockPlace }
 
 function isOnMessage(marker: PlannedMarker): marker is MessageMarker {
   return marker.place.zone === 'messages'
@@ -274,12 +274,12 @@ function withMessageMarkers(
   if (own.length === 0 && !isReferred) return message.message
   const content = toMessageBlocks(message).map((block, at) => {
     const control = own.find(({ place }) => place.block === at)?.control
-    const place: BlockPlace = { zone: 'messages', index, block: at }
+    const place: MessageBlockPlace = { zone: 'messages', index, block: at }
     const referred =
       addReference !== null && last !== undefined && compareMarkerPlaces(place, last) < 0
         ? addReference(block)
         : block
-    return control === undefined ? referred : { ...referred, [MARKER_FIELD]: control }
+    return control === undefined ? referred : { ...referred, [CACHE_MARKER_FIELD]: control }
   })
   return { ...message.message, content }
 }
@@ -338,7 +338,7 @@ function hasMessageMarker(message: TracedMessage): boolean {
 
 /** True if the block has a cache marker, or a block inside its tool result or document has one. */
 function hasBlockMarker(block: unknown): boolean {
-  return isBlock(block) && (MARKER_FIELD in block || listInnerBlocks(block).some(hasBlockMarker))
+  return isBlock(block) && (CACHE_MARKER_FIELD in block || listInnerBlocks(block).some(hasBlockMarker))
 }
 
 /** Returns the blocks inside a tool result, or inside a document whose source is a list of blocks. */

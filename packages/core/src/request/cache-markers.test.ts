@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { type ClearableMarkerInput, NO_FIRST_CLEARABLE, updateFirstClearable } from './cache-markers.ts'
+import { type FirstClearableInput, NO_FIRST_CLEARABLE, updateFirstClearable } from './cache-markers.ts'
 
 const at = (
   firstClearable: string | null,
-  given: Partial<ClearableMarkerInput> = {},
-): ClearableMarkerInput => ({
+  given: Partial<FirstClearableInput> = {},
+): FirstClearableInput => ({
   firstClearable,
   position: 6,
   answeredAt: null,

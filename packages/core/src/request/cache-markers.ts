@@ -12,7 +12,7 @@
  * they cost nothing: so a client that caches never pays more for its cache than without the engine.
  */
 
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import { type Block, isToolResult, isToolUse } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { CacheMarkersPolicy } from '../policy/cache-policy.ts'
@@ -67,26 +67,26 @@ export interface PlanMarkersInput {
   /** True if the policy clears old tool results. Otherwise exactly one cache marker is placed on the messages. */
   readonly clears: boolean
   /** The first tool result that may still be cleared; null if there is none. */
-  readonly firstClearable?: BlockPlace | null
+  readonly firstClearable?: MessageBlockPlace | null
   /**
    * The tool result that was the first clearable one before the last clearing. The first API request after a clearing
    * gets cache markers before both the old and the new one.
    */
-  readonly leftClearable?: BlockPlace | null
+  readonly leftClearable?: MessageBlockPlace | null
   /** After a compaction: the last block at the start of the context that comes from a context source and did not change. */
-  readonly carriersEnd?: BlockPlace | null
+  readonly carriersEnd?: MessageBlockPlace | null
   /**
    * The last block that the next request is expected to repeat; null if it is expected to repeat no message. Default: all
    * blocks are repeated.
    */
-  readonly repeatedUntil?: BlockPlace | null
+  readonly repeatedUntil?: MessageBlockPlace | null
   /** The markers that the client set in its own request, placed in this one. */
   readonly clientMarkers?: readonly PlannedMarker[]
   /**
    * Which parts of the request get cache markers that the client has not set itself. Default: all. `prefix`: system prompt
    * and tools, and what the client caches in any case.
    */
-  readonly ownMarkers?: OwnMarkers
+  readonly ownMarkers?: OwnMarkerScope
   /**
    * True if the engine has rewritten the context of a client, so that what a compaction attaches may follow the client's last
    * marker. Default: false.
@@ -95,7 +95,7 @@ export interface PlanMarkersInput {
 }
 
 /** Which parts of a client's request get markers of the engine. */
-export type OwnMarkers = 'all' | 'prefix' | 'none'
+export type OwnMarkerScope = 'all' | 'prefix' | 'none'
 
 type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'> | PlannedMarker
 
@@ -110,14 +110,14 @@ export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[
   }
   const inOrder = chosen.toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
   // Longer lifetimes must come first: from the first marker that moves, all have the lifetime of the newest messages.
-  const moving = inOrder.findIndex(({ kind }) => MOVING_MARKERS.has(kind))
+  const moving = inOrder.findIndex(({ kind }) => MOVING_MARKER_KINDS.has(kind))
   return inOrder.map((marker, index) =>
     'control' in marker ? marker : createOwnMarker(question, marker, moving !== -1 && index >= moving),
   )
 }
 
 /** Cache markers whose position changes with every API request. */
-export const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set(['last-message', 'previous-last-message'])
+export const MOVING_MARKER_KINDS: ReadonlySet<MarkerKind> = new Set(['last-message', 'previous-last-message'])
 
 /**
  * Returns the lifetime of a marker that the client has not set: that of the client's next one, since longer lifetimes must
@@ -157,7 +157,7 @@ function findTailPlaces({
   blockIndex: { messages },
   cache,
   repeatedUntil = null,
-}: PlanMarkersInput): readonly (BlockPlace | null)[] {
+}: PlanMarkersInput): readonly (MessageBlockPlace | null)[] {
   const tail = findLastMarkableBlock(messages, cache)
   if (repeatedUntil === null) return [tail]
   const { index, block } = repeatedUntil
@@ -194,8 +194,8 @@ function toCandidates(kind: MarkerKind, place: MarkerPlace | null): readonly Mar
  */
 function findPlaceBefore(
   { blockIndex, cache }: PlanMarkersInput,
-  result: BlockPlace | null = null,
-): BlockPlace | null {
+  result: MessageBlockPlace | null = null,
+): MessageBlockPlace | null {
   return result === null ? null : findLastMarkableBlock(blockIndex.messages, cache, result)
 }
 
@@ -214,7 +214,7 @@ function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
  * Returns the block where the last answered API request ended, if more positions were added since than a cache marker
  * looks back. The prefix cached up to that block is found only if a marker is set there. Otherwise returns null.
  */
-function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): BlockPlace | null {
+function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): MessageBlockPlace | null {
   const { messages } = blockIndex
   const response = findLastResponseIndex(messages)
   const tail = findLastMarkableBlock(messages, cache)
@@ -225,7 +225,7 @@ function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): Block
   return added > Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null
 }
 
-function countPositions(counted: BlockIndex, { index, block }: BlockPlace): number {
+function countPositions(counted: BlockIndex, { index, block }: MessageBlockPlace): number {
   return countTotalsThroughBlock(counted, index, block).positions
 }
 
@@ -263,7 +263,7 @@ export function toMarkerTtl(ttl: string, { defaultTtl, ttls }: CacheRules): stri
 // marks the same blocks.
 
 /** The first clearable tool result, now and before the last rewrite, from which the markers before them follow. */
-export interface FirstClearableMarker {
+export interface FirstClearableTracker {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
   /**
@@ -283,14 +283,14 @@ interface AskedRequest {
   readonly result: string | null
 }
 
-export const NO_FIRST_CLEARABLE: FirstClearableMarker = {
+export const NO_FIRST_CLEARABLE: FirstClearableTracker = {
   result: null,
   left: null,
   asked: null,
   answered: null,
 }
 
-export interface ClearableMarkerInput {
+export interface FirstClearableInput {
   /** Id of the tool call whose result would be the first to be cleared now; null if there is none. */
   readonly firstClearable: string | null
   /** Number of records in the log. */
@@ -305,9 +305,9 @@ export interface ClearableMarkerInput {
 
 /** Returns the first clearable results for the request that is being assembled. */
 export function updateFirstClearable(
-  held: FirstClearableMarker,
-  { firstClearable: result, position, answeredAt, isAnswered, restore }: ClearableMarkerInput,
-): FirstClearableMarker {
+  held: FirstClearableTracker,
+  { firstClearable: result, position, answeredAt, isAnswered, restore }: FirstClearableInput,
+): FirstClearableTracker {
   const asked = { position, result }
   const known = [held.asked, held.answered].find((request) => request?.position === answeredAt) ?? null
   if (answeredAt === null || isAnswered) return { result, left: null, asked, answered: known }
@@ -318,14 +318,14 @@ export function updateFirstClearable(
 // The declarations below describe and find positions in an API request.
 
 /** The position of a block in the messages. */
-export interface BlockPlace {
+export interface MessageBlockPlace {
   readonly zone: 'messages'
   /** Index of the message in the request. */
   readonly index: number
   readonly block: number
 }
 
-type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | BlockPlace
+type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | MessageBlockPlace
 
 const ZONE_ORDER = ['tools', 'system', 'messages']
 
@@ -347,8 +347,8 @@ function toSortKey(place: MarkerPlace): readonly number[] {
 export function findLastMarkableBlock(
   messages: MessageList,
   cache: CacheRules,
-  before: Omit<BlockPlace, 'zone'> = { index: countMessages(messages), block: 0 },
-): BlockPlace | null {
+  before: Omit<MessageBlockPlace, 'zone'> = { index: countMessages(messages), block: 0 },
+): MessageBlockPlace | null {
   for (let index = Math.min(before.index, countMessages(messages) - 1); index >= 0; index -= 1) {
     const message = findMessageAt(messages, index)
     if (message === undefined || isTurnScopedMessage(message.message)) continue
@@ -374,7 +374,7 @@ export interface MessagesWithCalls extends MessageList {
 }
 
 /** Returns the position of the result of a tool call; null if the messages do not contain it. */
-export function findResultPlace(messages: MessagesWithCalls, id: string): BlockPlace | null {
+export function findResultPlace(messages: MessagesWithCalls, id: string): MessageBlockPlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
   for (let index = from; index < countMessages(messages); index += 1) {
     const block = findResultBlock(findMessageAt(messages, index), id)
@@ -392,7 +392,7 @@ function findResultBlock(message: TracedMessage | undefined, id: string): number
  * Returns the position of a block from the log record `uuid`: the last such block in the first message that has one.
  * Null if there is none.
  */
-export function findRecordPlace(messages: MessageList, uuid: string): BlockPlace | null {
+export function findRecordPlace(messages: MessageList, uuid: string): MessageBlockPlace | null {
   for (let index = 0; index < countMessages(messages); index += 1) {
     const block = findMessageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
     if (block !== -1) return { zone: 'messages', index, block }
@@ -462,7 +462,7 @@ function findMarkedPlace(
 }
 
 /** Returns the place of the last such block: a tool call or result by id, any other by content. Null if there is none. */
-function findSameBlock(messages: MessageList, block: Block): BlockPlace | null {
+function findSameBlock(messages: MessageList, block: Block): MessageBlockPlace | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
     const message = findMessageAt(messages, index)
     const blocks = message === undefined ? [] : toMessageBlocks(message)

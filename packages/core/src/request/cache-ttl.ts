@@ -6,11 +6,11 @@
 
 import type { TokenRates } from '../cost/prices.ts'
 import { isKnownRecord, type KnownRecord, type SnapshotTtl, SYNTHETIC_MODEL } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { requireRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { CachePolicy } from '../policy/cache-policy.ts'
 import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'
-import { countContextTokens } from '../tokens/usage.ts'
+import { readReportedContextTokens } from '../tokens/usage.ts'
 
 /** What the account may use of the 1-hour lifetime. */
 export interface TtlEntitlement {
@@ -223,7 +223,7 @@ export function findCacheLifetimes({ ttls, defaultTtl }: CacheRules): {
 }
 
 /** Returns the price class of a cache write with this lifetime: whether it is longer than the provider's default one. */
-export function findWriteClass(ttl: string | null, cache: CacheRules): 'writeShort' | 'writeLong' {
+export function findWritePriceClass(ttl: string | null, cache: CacheRules): 'writeShort' | 'writeLong' {
   const seconds = cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0
   return seconds > findCacheLifetimes(cache).short.seconds ? 'writeLong' : 'writeShort'
 }
@@ -267,7 +267,7 @@ export function tallyLoggedGaps(session: SessionLog, cache: CacheRules): GapTall
     floor: 0,
   }
   for (const index of session.branch) {
-    const record = readRecordAt(session, index)
+    const record = requireRecordAt(session, index)
     if (isKnownRecord(record)) walk = addRecordToWalk(walk, record, cache)
   }
   return walk.tally
@@ -276,7 +276,7 @@ export function tallyLoggedGaps(session: SessionLog, cache: CacheRules): GapTall
 function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRules): GapWalkState {
   if (record.type !== 'assistant') return { ...walk, newestInputAt: Date.parse(record.timestamp) }
   const { id, model } = record.message
-  const prompt = countContextTokens(record.usage)
+  const prompt = readReportedContextTokens(record.usage)
   if (id === walk.response || model === SYNTHETIC_MODEL || prompt === 0 || Number.isNaN(walk.newestInputAt))
     return walk
   const { previousCallAt, newestInputAt, prefix } = walk

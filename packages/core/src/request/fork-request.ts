@@ -3,16 +3,16 @@
  * copies everything that the parent actually sent and adds its own messages. Overriding a field is refused, because it
  * could change the cache key.
  */
-import { joinMessages, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import { joinMessages, listTracedMessages, type TracedMessage } from '../context/flatten-context.ts'
 import type { ApiMessage } from '../context/payload.ts'
-import type { TokenUsage } from '../log/model-report.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import type { TokenUsage } from '../log/reply-report.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
-import { listBilledParts } from '../tokens/usage.ts'
+import { listBilledModelRuns } from '../tokens/usage.ts'
 import {
   countMessages,
-  findFirstDifference,
+  findFirstChangedBlock,
   findMessageAt,
   indexBlocks,
   type MessageList,
@@ -36,7 +36,7 @@ interface ForkParent {
 }
 
 /** Returns what a fork copies. `sent` must be the request that was actually sent, not the next one. */
-export function captureForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
+export function toForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
   return { sent, profile }
 }
 
@@ -65,7 +65,7 @@ interface ForkSuccess {
 }
 
 /** The request of the fork, or why it was refused. */
-export type ForkOutcome = ForkSuccess | ForkRefusal
+export type CreateForkResult = ForkSuccess | ForkRefusal
 
 /** A new message that the fork adds, or a message of the conversation together with the log records it comes from. */
 export type ForkMessage = ApiMessage | TracedMessage
@@ -78,7 +78,7 @@ export function createForkRequest(
   params: ForkParent,
   added: readonly ForkMessage[],
   options: ForkOptions,
-): ForkOutcome {
+): CreateForkResult {
   const fields = Object.keys(options.overrides ?? {})
   const { sent, profile } = params
   if (fields.length > 0) return refuseOverrides(fields, profile)
@@ -198,7 +198,7 @@ function refuseOverrides(fields: readonly string[], profile: ProviderProfile): F
 
 /** Returns the share of a model call's prompt that was read from the cache, from 0 to 1; null for an empty prompt. */
 export function computeCacheReadShare(usage: TokenUsage): number | null {
-  const parts = listBilledParts(usage).map(({ tokens }) => tokens)
+  const parts = listBilledModelRuns(usage).map(({ tokens }) => tokens)
   const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
   const all = parts.reduce(
     (sum, { cacheRead, input, writeShort, writeLong }) => sum + cacheRead + input + writeShort + writeLong,
@@ -217,7 +217,7 @@ export function listMessagesAfterRequest(
 ): readonly TracedMessage[] | null {
   const made = toUnmarkedMessages(sent)
   const now = made === undefined ? said : stripMarkers(said, made)
-  if (findFirstDifference(sent.messages, now) !== null) return null
+  if (findFirstChangedBlock(sent.messages, now) !== null) return null
   const last = countMessages(sent.messages) - 1
   const since: TracedMessage[] = listAddedBlocks(findMessageAt(sent.messages, last), findMessageAt(now, last))
   for (let index = last + 1; index < countMessages(now); index += 1) {

@@ -26,7 +26,7 @@ import {
   type SnapshotTtl,
   type UserRecord,
 } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { requireRecordAt, type SessionLog } from '../log/session-log.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import {
   ATTRIBUTION_SECTION,
@@ -146,7 +146,7 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
 }
 
 /** The new snapshot, or why the current one stays in use. */
-export type ReplaceSnapshotResult =
+export type CompactionSnapshotResult =
   | { readonly isReplaced: true; readonly epoch: PrefixSnapshot }
   /**
    * The current prefix snapshot stays in use: a new one would invalidate thinking (`bound-thinking`), or would be the
@@ -158,11 +158,11 @@ export type ReplaceSnapshotResult =
  * Creates the prefix snapshot that begins with a compaction, or returns why there is none: the compaction keeps thinking that
  * is valid only with the current prefix, the provider is another one, or nothing would change.
  */
-export function replacePrefixSnapshot(
+export function createSnapshotForCompaction(
   current: PrefixSnapshot,
   present: DesiredPrefix,
   kept: { readonly records: readonly KnownRecord[]; readonly profile: ProviderProfile },
-): ReplaceSnapshotResult {
+): CompactionSnapshotResult {
   if (hasBoundThinking(kept.records, kept.profile)) return { isReplaced: false, because: 'bound-thinking' }
   if (hasOtherOrigin(current, kept.profile)) return { isReplaced: false, because: 'other-provider' }
   const epoch = createNextPrefixSnapshot(current, present, kept.profile)
@@ -213,14 +213,14 @@ export interface RequestPrefix {
   readonly lastSharedTool: number | null
   /** True if no tool is user-specific, so that the cached prefix can be shared across accounts. */
   readonly isShareable: boolean
-  readonly current: CurrentPrefix
+  readonly current: CurrentSnapshot
 }
 
 const PROMPT_PART_ORDER: readonly SystemPromptPart[] = ['attribution', 'identity', 'static', 'dynamic']
 
 /** Builds the prefix of an API request. Returns `previous`, the prefix of an earlier request, if it is still valid. */
 export function buildRequestPrefix(
-  standing: CurrentPrefix,
+  standing: CurrentSnapshot,
   options: {
     readonly previous?: RequestPrefix | undefined
     readonly isUserTool?: UserToolPredicate | undefined
@@ -308,7 +308,7 @@ function compareCodeUnits(one: string, other: string): number {
 // The result is updated as records are added. Records of an undone compaction or clearing do not count.
 
 /** The prefix snapshot in use: the newest one in the log that was not undone. */
-export interface CurrentPrefix {
+export interface CurrentSnapshot {
   readonly uuid: string
   readonly epoch: PrefixSnapshot
   /**
@@ -331,8 +331,8 @@ interface AnnouncedTool {
 }
 
 /** What the model knows of the prefix: the current snapshot, and changes since then that the context announces. */
-export interface AnnouncedPrefix {
-  readonly current: CurrentPrefix | null
+export interface KnownPrefix {
+  readonly current: CurrentSnapshot | null
   /**
    * Sections of the system prompt that the context announces as changed, with their newest text. The text is null for a
    * removed section.
@@ -349,14 +349,14 @@ export interface AnnouncedPrefix {
   readonly undone: ContextView['undoneRewrites']
 }
 
-const NOTHING_ANNOUNCED: Omit<AnnouncedPrefix, 'branch' | 'entries' | 'undone'> = {
+const NOTHING_ANNOUNCED: Omit<KnownPrefix, 'branch' | 'entries' | 'undone'> = {
   current: null,
   sections: new Map(),
   tools: new Map(),
   deltas: PersistentMap.empty(),
 }
 
-export function emptyAnnouncedPrefix(): AnnouncedPrefix {
+export function emptyKnownPrefix(): KnownPrefix {
   return { ...NOTHING_ANNOUNCED, branch: AppendList.of(), entries: AppendList.of(), undone: [] }
 }
 
@@ -364,16 +364,12 @@ export function emptyAnnouncedPrefix(): AnnouncedPrefix {
  * Returns what the model currently knows of the request prefix. `told`: the result for an earlier state of the session,
  * from which the computation continues. `view` must be the context of `session`.
  */
-export function updateAnnouncedPrefix(
-  told: AnnouncedPrefix,
-  session: SessionLog,
-  view: ContextView,
-): AnnouncedPrefix {
+export function updateKnownPrefix(told: KnownPrefix, session: SessionLog, view: ContextView): KnownPrefix {
   const { branch, entries, undoneRewrites } = view
   const grew = branch.extends(told.branch) && entries.extends(told.entries) && undoneRewrites === told.undone
-  let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone: undoneRewrites }
+  let next: KnownPrefix = { ...(grew ? told : emptyKnownPrefix()), undone: undoneRewrites }
   for (let position = next.branch.length; position < branch.length; position += 1) {
-    const record = readRecordAt(session, branch.at(position) ?? 0)
+    const record = requireRecordAt(session, branch.at(position) ?? 0)
     if (isKnownRecord(record) && !isUndoneRecord(record, undoneRewrites))
       next = applyPrefixRecord(next, record)
   }
@@ -389,7 +385,7 @@ function isUndoneRecord(record: KnownRecord, undone: ContextView['undoneRewrites
   )
 }
 
-function applyPrefixRecord(told: AnnouncedPrefix, record: KnownRecord): AnnouncedPrefix {
+function applyPrefixRecord(told: KnownPrefix, record: KnownRecord): KnownPrefix {
   const { current } = told
   if (record.type === 'assistant' && !isSyntheticError(record) && current?.isFresh === true)
     return { ...told, current: { ...current, isFresh: false } }
@@ -402,7 +398,7 @@ function applyPrefixRecord(told: AnnouncedPrefix, record: KnownRecord): Announce
   return record.subtype === 'delta' && isObject(record.delta) ? applyDelta(told, record, record.delta) : told
 }
 
-function applyDelta(told: AnnouncedPrefix, { batch }: KnownRecord, delta: PrefixUpdate): AnnouncedPrefix {
+function applyDelta(told: KnownPrefix, { batch }: KnownRecord, delta: PrefixUpdate): KnownPrefix {
   const deltas = batch === undefined ? told.deltas : told.deltas.set(batch.id, delta)
   const { current } = told
   if (current === null || !isObject(delta.parameters)) return { ...told, deltas }
@@ -417,7 +413,7 @@ export function applyParameterChanges(base: JsonObject, changes: JsonObject): Js
 }
 
 /** Applies a context entry. If the entry announces a change of the prefix, the model knows the change from then on. */
-function applyShownEntry(told: AnnouncedPrefix, entry: ContextEntry): AnnouncedPrefix {
+function applyShownEntry(told: KnownPrefix, entry: ContextEntry): KnownPrefix {
   const { record } = entry
   const delta = record.type === 'system' ? undefined : told.deltas.get(record.batch?.id ?? '')
   if (delta === undefined || !isVisibleToModel(entry)) return told
@@ -432,19 +428,19 @@ function applyShownEntry(told: AnnouncedPrefix, entry: ContextEntry): AnnouncedP
 }
 
 function withAnnouncedSections(
-  told: AnnouncedPrefix,
+  told: KnownPrefix,
   { sections = {} }: PrefixUpdate,
   names: readonly unknown[],
-): AnnouncedPrefix {
+): KnownPrefix {
   const now = Object.entries(sections).filter(([name]) => names.includes(name))
   return { ...told, sections: new Map([...told.sections, ...now]) }
 }
 
 function withAnnouncedTools(
-  told: AnnouncedPrefix,
+  told: KnownPrefix,
   { tools = {} }: PrefixUpdate,
   { names, isInForce }: { readonly names: readonly unknown[]; readonly isInForce: boolean },
-): AnnouncedPrefix {
+): KnownPrefix {
   const now = Object.entries(tools).filter(([name]) => names.includes(name))
   const said = now.map(([name, definition]): [string, AnnouncedTool] => [
     name,
@@ -465,7 +461,7 @@ function listChangedTools({ message }: UserRecord): readonly string[] {
  * Returns the names of the tools that were loaded during the conversation: announced in a message, found by a tool
  * search, or listed by an earlier compaction. Sorted, without tools that were removed again.
  */
-export function listDiscoveredTools({ tools, entries }: AnnouncedPrefix): readonly string[] {
+export function listLoadedToolNames({ tools, entries }: KnownPrefix): readonly string[] {
   const found = entries
     .toArray()
     .filter(isVisibleOrBoundary)
@@ -484,7 +480,7 @@ function isVisibleOrBoundary(entry: ContextEntry): boolean {
  * Returns the names of the tools that a record loads, removes or changes during the conversation: a message or an update
  * that changes tools, or the result of a tool search.
  */
-export function listToolChanges(record: KnownRecord): readonly string[] {
+export function listChangedToolNames(record: KnownRecord): readonly string[] {
   if (record.type === 'system') return isObject(record.delta?.tools) ? Object.keys(record.delta.tools) : []
   return [...listReferencedTools(record), ...(record.type === 'user' ? listChangedTools(record) : [])]
 }

@@ -18,12 +18,12 @@ import type {
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { isSameJson } from './block-index.ts'
 import {
-  type AnnouncedPrefix,
   CONSTANT_SECTIONS,
-  type CurrentPrefix,
+  type CurrentSnapshot,
   createNextPrefixSnapshot,
   type DesiredPrefix,
   hasOtherOrigin,
+  type KnownPrefix,
   listToolChangeBetas,
   listToolsToDeclare,
   readBetas,
@@ -86,8 +86,8 @@ export type PrefixChange =
       readonly breaksCache: boolean
     }
 
-interface ActivePrefix extends AnnouncedPrefix {
-  readonly current: CurrentPrefix
+interface ActivePrefix extends KnownPrefix {
+  readonly current: CurrentSnapshot
 }
 
 /**
@@ -106,7 +106,7 @@ export function planPrefixChange(
 }
 
 function toSnapshotChange(
-  { epoch: current, isFresh }: CurrentPrefix,
+  { epoch: current, isFresh }: CurrentSnapshot,
   present: DesiredPrefix,
   rules: PrefixUpdateRules & { readonly causes: readonly PrefixChangeCause[] },
 ): PrefixChange {
@@ -221,7 +221,7 @@ function isEmpty(value: object): boolean {
  * True if tools can be added or removed during the conversation. The provider must support it, and the API requests
  * must already name the required beta features.
  */
-function canChangeTools({ parameters }: CurrentPrefix, { profile }: PrefixUpdateRules): boolean {
+function canChangeTools({ parameters }: CurrentSnapshot, { profile }: PrefixUpdateRules): boolean {
   if (!profile.capabilities.toolChanges) return false
   const named = readBetas(parameters)
   return listToolChangeBetas(profile).every((beta) => named.includes(beta))
@@ -233,7 +233,7 @@ function canChangeTools({ parameters }: CurrentPrefix, { profile }: PrefixUpdate
  */
 function listToolRecords(
   tools: PrefixDifference['tools'],
-  standing: CurrentPrefix,
+  standing: CurrentSnapshot,
   rules: PrefixUpdateRules,
 ): readonly RecordBody[] {
   const declared = new Set(standing.epoch.tools.map(readToolOrTypeName))
@@ -247,7 +247,7 @@ const NO_BLOCKS: ReadonlyMap<string, Block> = new Map()
 /** Returns the blocks that tell the provider to change tools, by the name of the tool, for the changes that it can make. */
 function listToolChangeBlocks(
   tools: PrefixDifference['tools'],
-  standing: CurrentPrefix,
+  standing: CurrentSnapshot,
   rules: PrefixUpdateRules,
 ): ReadonlyMap<string, Block> {
   if (!canChangeTools(standing, rules)) return NO_BLOCKS
@@ -331,12 +331,12 @@ function withoutOwnBetas(
 }
 
 /** Returns the text of each section as the model knows it: in the prefix snapshot, or as announced since. */
-function listKnownSections(told: AnnouncedPrefix): ReadonlyMap<string, string | null> {
+function listKnownSections(told: KnownPrefix): ReadonlyMap<string, string | null> {
   const texts = (told.current?.epoch.sections ?? []).map(({ name, text }) => [name, text] as const)
   return new Map<string, string | null>([...texts, ...told.sections])
 }
 
-function diffSections(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['sections'] {
+function diffSections(told: KnownPrefix, present: DesiredPrefix): PrefixDifference['sections'] {
   const before = listKnownSections(told)
   const now = new Map(present.sections.map(({ name, text }) => [name, text]))
   const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => !CONSTANT_SECTIONS.has(name))
@@ -344,7 +344,7 @@ function diffSections(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDiff
   return Object.fromEntries(changed.map((name) => [name, now.get(name) ?? null]))
 }
 
-function diffTools(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['tools'] {
+function diffTools(told: KnownPrefix, present: DesiredPrefix): PrefixDifference['tools'] {
   const before = new Map<string, JsonObject | null>(
     (told.current?.epoch.tools ?? []).map((tool) => [readToolOrTypeName(tool), tool]),
   )

@@ -5,18 +5,18 @@
  */
 
 import { createMediaPlaceholder, isMediaOrPlaceholder } from '../context/context-entry.ts'
-import type { TracedMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten-context.ts'
 import { countsAsImage, isBlock, isToolResult } from '../log/block.ts'
 import { measureLongestSide } from '../log/image-size.ts'
-import { countJsonBytes, countUnchangingBytes, type JsonObject } from '../log/json.ts'
+import { countJsonBytes, countJsonBytesOnce, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { Steps } from '../log/work-steps.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
 import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-profile.ts'
 import type { RequestLimitsPolicy } from '../policy/window-policy.ts'
 import { findMessageAt, type MessageList, toMessageBlocks } from './block-index.ts'
-import { toRequestFields } from './build-request.ts'
+import { toNonMessageFields } from './build-request.ts'
 import { findLastResponseIndex } from './cache-markers.ts'
-import { type AnnouncedPrefix, buildRequestPrefix, type RequestPrefix } from './prefix-snapshot.ts'
+import { buildRequestPrefix, type KnownPrefix, type RequestPrefix } from './prefix-snapshot.ts'
 
 export interface RequestSize {
   readonly bytes: number
@@ -64,7 +64,7 @@ export interface RequestSizeState {
 
 interface NextRequestSizeInput {
   readonly flat: MessageList
-  readonly prefix: Pick<AnnouncedPrefix, 'current'>
+  readonly prefix: Pick<KnownPrefix, 'current'>
   readonly lastRequest: { readonly front: RequestPrefix } | null
   readonly maxMarkers: number
 }
@@ -73,7 +73,7 @@ interface NextRequestSizeInput {
 export function* updateRequestSize(
   before: RequestSizeState | null,
   { flat, prefix, lastRequest, maxMarkers }: NextRequestSizeInput,
-): Steps<RequestSizeState> {
+): WorkInSteps<RequestSizeState> {
   const tally = yield* tallyFrozenMedia(before?.tally ?? EMPTY_MEDIA_TALLY, flat)
   const front =
     prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
@@ -92,7 +92,7 @@ export function measureNonMessageBytes(
   maxMarkers: number,
   extra: JsonObject = {},
 ): number {
-  const fields = { ...toRequestFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
+  const fields = { ...toNonMessageFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
   return (countJsonBytes(fields) ?? 0) + maxMarkers * MARKER_BYTES
 }
 
@@ -100,7 +100,7 @@ export function measureNonMessageBytes(
  * True if the request exceeds the byte limit, or has more images than the policy allows or than the provider takes at full
  * size. A proposal then shows whether anything must go. `tally`: counts of the frozen messages, which are not counted again.
  */
-export function isRequestTooLarge(
+export function canExceedSizeLimits(
   sized: RequestSizeInput,
   tally: MediaTally,
   rules: RequestSizeRules,
@@ -301,7 +301,7 @@ export const EMPTY_MEDIA_TALLY: MediaTally = { frozen: AppendList.of(), items: A
  * Counts the images, documents and bytes of the frozen messages, in steps. Continues from `tally`, the counts of an
  * earlier state.
  */
-export function* tallyFrozenMedia(tally: MediaTally, { frozen }: MessageList): Steps<MediaTally> {
+export function* tallyFrozenMedia(tally: MediaTally, { frozen }: MessageList): WorkInSteps<MediaTally> {
   let next = frozen.extends(tally.frozen) ? tally : EMPTY_MEDIA_TALLY
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
     const { bytes } = next
@@ -323,7 +323,7 @@ function withMessageMedia(tally: MediaTally, message: TracedMessage | undefined,
   const comma = index === 0 ? 0 : 1
   const blocks = toMessageBlocks(message)
   const around = (countJsonBytes({ ...message.message, content: [] }) ?? 0) + Math.max(0, blocks.length - 1)
-  const bytes = blocks.reduce((sum, block) => sum + (countUnchangingBytes(block) ?? 0), around)
+  const bytes = blocks.reduce((sum, block) => sum + (countJsonBytesOnce(block) ?? 0), around)
   return { ...tally, items, bytes: tally.bytes + comma + bytes }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { listPresentSections } from '../engine/announce-updates.ts'
+import { listSectionsWithText } from '../engine/announce-updates.ts'
 import type { TidemarkError } from '../errors.ts'
 import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
@@ -20,7 +20,7 @@ const git = volatileSection('git', () => 'clean', 'the work tree changes')
 function present(given: SystemPrompt | CallerPrompt) {
   const placed = orderPromptSections(given)
   const texts = new Map(placed.map(({ name, compute }) => [name, compute() as string | null]))
-  return listPresentSections(placed, texts)
+  return listSectionsWithText(placed, texts)
 }
 
 function codeOf(run: () => unknown): unknown {

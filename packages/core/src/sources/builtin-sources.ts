@@ -5,7 +5,7 @@ import { readPlanText, readTodoList } from '../facts/todo-list.ts'
 import { hasToolRunSucceeded, listToolRuns } from '../facts/tool-runs.ts'
 import { listBranchRecords } from '../log/session-log.ts'
 import type { DroppableSource } from '../policy/compact-policy.ts'
-import { takeHead } from '../text/truncate-text.ts'
+import { takeHeadWithinTokens } from '../text/truncate-text.ts'
 import {
   type ContextSource,
   createAttachmentKey,
@@ -20,13 +20,13 @@ import {
 // shortened or dropped.
 
 /** The path of a file and its text. */
-export interface SourceText {
+export interface FileText {
   readonly path: string
   readonly text: string
 }
 
 /** Creates the context source of memory files and rules, which attaches their current text. */
-export function instructionsSource(read: () => ValueOrPromise<readonly SourceText[]>): ContextSource {
+export function instructionsSource(read: () => ValueOrPromise<readonly FileText[]>): ContextSource {
   return createListSource({
     name: 'standing',
     kind: 'standing',
@@ -44,7 +44,7 @@ export function instructionsSource(read: () => ValueOrPromise<readonly SourceTex
  * the model submitted with a tool call is taken from the records. Attached only after compactions, since in between the
  * model itself writes the plan.
  */
-export function planSource(read?: () => ValueOrPromise<SourceText | null>): ContextSource {
+export function planSource(read?: () => ValueOrPromise<FileText | null>): ContextSource {
   return createListSource({
     name: 'plan',
     kind: 'plan',
@@ -319,6 +319,6 @@ export function toHookAttachments(
 
 function truncateOutput(text: string, characters: number): string {
   if (text.length <= characters) return text
-  const head = takeHead(text, characters, (part) => part.length)
+  const head = takeHeadWithinTokens(text, characters, (part) => part.length)
   return `${head}\n${formatCutNote(head, text)}`
 }

@@ -11,21 +11,21 @@ import { findNonJsonPath } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 import type { CompactTargetPolicy } from '../policy/compact-policy.ts'
 import type { Policy } from '../policy/policy.ts'
-import { type TokenCounter, takeHead } from '../text/truncate-text.ts'
+import { type TokenCounter, takeHeadWithinTokens } from '../text/truncate-text.ts'
 import {
   type CollectedSources,
   type CollectSourcesInput,
   type CollectUpdatesInput,
   type ContextSource,
   createAttachmentKey,
-  findShownAttachments,
+  indexShownAttachments,
   isRenderedItem,
   isSameAttachmentText,
   type RenderedItem,
   readAttachmentKey,
-  readSourceName,
+  readSourceNameFromKey,
   type ShownAttachment,
-  type ShownAttachments,
+  type ShownAttachmentIndex,
   type SkippedAttachment,
   SOURCE_KINDS,
   type SourceAttachment,
@@ -45,12 +45,12 @@ const NO_LIMIT: SourceLimit = {
  * Collects the attachments of all context sources for a compaction. `pause` is called before each source is read. A source
  * that fails is reported, not thrown; a source with an invalid name throws.
  */
-export async function collectSources(
+export async function collectSourceAttachments(
   carriers: readonly ContextSource[],
   question: CollectSourcesInput,
   pause?: () => Promise<unknown>,
 ): Promise<CollectedSources> {
-  const shown = findShownAttachments(question.kept)
+  const shown = indexShownAttachments(question.kept)
   const rendered = await renderSources(carriers, { ...question, shown, moment: 'compaction' }, pause)
   const sorted = rendered.map((one) => compareWithShown(one, shown))
   return {
@@ -75,7 +75,7 @@ function sortAttachmentsByKind(carried: readonly SourceAttachment[]): readonly S
 /** Returns which items of a source must be attached, and which attachments that stay in the context are out of date. */
 function compareWithShown(
   one: SourceRendering,
-  shown: ShownAttachments,
+  shown: ShownAttachmentIndex,
 ): Pick<CollectedSources, 'carried' | 'superseded'> {
   const carried: SourceAttachment[] = []
   const superseded: string[] = findEndedItems(one, shown).flatMap(([, attachments]) =>
@@ -97,11 +97,11 @@ function compareWithShown(
  */
 function findEndedItems(
   { carrier, renderings, skipped, failed }: SourceRendering,
-  { byKey }: ShownAttachments,
+  { byKey }: ShownAttachmentIndex,
 ): readonly (readonly [string, readonly ShownAttachment[]])[] {
   if (!carrier.isWhole || failed !== null) return []
   const present = new Set([...renderings, ...skipped].map(({ key }) => key))
-  return [...byKey].filter(([key]) => readSourceName(key) === carrier.name && !present.has(key))
+  return [...byKey].filter(([key]) => readSourceNameFromKey(key) === carrier.name && !present.has(key))
 }
 
 // Reads the items of context sources within their limits. A source that fails is reported and does not affect other
@@ -237,7 +237,7 @@ function cutItem(
     truncated: true,
   })
   const measureCut = (head: string): number => measure(formatAttachmentText(withHead(head)))
-  const head = takeHead(content, each, measureCut)
+  const head = takeHeadWithinTokens(content, each, measureCut)
   const tokens = measureCut(head)
   return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }
@@ -311,12 +311,14 @@ export function findPreviousAttachments({ rewrites, entries }: ContextView): Pre
  * before the summary of the last compaction, in their old order, then unchanged ones that were after it. All others go
  * after the summary.
  */
-export function arrangeAttachments(
+export function arrangeAttachmentsAroundSummary(
   carried: readonly SourceAttachment[],
   former: PreviousAttachments,
 ): AttachmentOrder {
   const stayed = former.front.map((attachment) => carried.find((one) => isSameAttachment(one, attachment)))
-  const before = [...new Set([...carried.filter(isReminder), ...stayed.filter((one) => one !== undefined)])]
+  const before = [
+    ...new Set([...carried.filter(isOpeningReminder), ...stayed.filter((one) => one !== undefined)]),
+  ]
   const joining = carried.filter(
     (one) => !before.includes(one) && former.behind.some((attachment) => isSameAttachment(one, attachment)),
   )
@@ -325,7 +327,7 @@ export function arrangeAttachments(
 }
 
 /** Returns true for the reminder in front of the conversation, and false for a change of it that is appended. */
-export function isReminder({ kind, attachment }: SourceAttachment): boolean {
+export function isOpeningReminder({ kind, attachment }: SourceAttachment): boolean {
   return kind === 'ambient' && attachment.update !== true
 }
 

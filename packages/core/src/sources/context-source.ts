@@ -36,7 +36,7 @@ export interface SourceContext {
   /** Entries that stay in the context; after a compaction, the kept, unanswered and pinned ones. */
   readonly kept: Iterable<ContextEntry>
   /** The attachments among the entries in `kept`. */
-  readonly shown: ShownAttachments
+  readonly shown: ShownAttachmentIndex
   readonly policy: Policy
   readonly budgets: ContentBudgets
   readonly measure: TokenCounter
@@ -184,7 +184,7 @@ export function createListSource(given: ListSourceOptions): ContextSource {
  * Index of the attachments in the context, which need not be attached again. It is updated incrementally, and rebuilt after
  * a rewrite of the context.
  */
-export interface ShownAttachments {
+export interface ShownAttachmentIndex {
   /** Attachments by key, oldest first. The last attachment of a key is the current one. */
   readonly byKey: ReadonlyMap<string, readonly ShownAttachment[]>
   /** Items of sources that append only changes: newest text by source name and item name; null for a removed item. */
@@ -199,7 +199,7 @@ export interface ShownAttachment {
   readonly attachment: Attachment
 }
 
-export const NO_SHOWN_ATTACHMENTS: ShownAttachments = {
+export const NO_SHOWN_ATTACHMENTS: ShownAttachmentIndex = {
   byKey: new Map(),
   items: new Map(),
   entries: AppendList.of(),
@@ -210,9 +210,9 @@ export const NO_SHOWN_ATTACHMENTS: ShownAttachments = {
  * the new ones are read.
  */
 export function updateShownAttachments(
-  shown: ShownAttachments,
+  shown: ShownAttachmentIndex,
   entries: AppendList<ContextEntry>,
-): ShownAttachments {
+): ShownAttachmentIndex {
   const grew = entries.extends(shown.entries) && entries.length >= shown.entries.length
   const start = grew ? shown : NO_SHOWN_ATTACHMENTS
   const added = entries.toArray(start.entries.length).filter(isShownAttachment)
@@ -221,7 +221,7 @@ export function updateShownAttachments(
 }
 
 /** Returns an index of the attachments among the entries, made from scratch. */
-export function findShownAttachments(entries: Iterable<ContextEntry>): ShownAttachments {
+export function indexShownAttachments(entries: Iterable<ContextEntry>): ShownAttachmentIndex {
   return updateShownAttachments(NO_SHOWN_ATTACHMENTS, AppendList.of(entries))
 }
 
@@ -231,14 +231,17 @@ function isShownAttachment(
   return entry.record.type === 'attachment' && isVisibleToModel(entry)
 }
 
-function withAttachments(shown: ShownAttachments, records: readonly AttachmentRecord[]): ShownAttachments {
+function withAttachments(
+  shown: ShownAttachmentIndex,
+  records: readonly AttachmentRecord[],
+): ShownAttachmentIndex {
   if (records.length === 0) return shown
   const byKey = new Map(shown.byKey)
   const items = new Map(shown.items)
   for (const { uuid, attachment } of records) {
     const key = readAttachmentKey(attachment)
     if (key === null) continue
-    if (isObject(attachment.items)) addItems(items, readSourceName(key), attachment.items)
+    if (isObject(attachment.items)) addItems(items, readSourceNameFromKey(key), attachment.items)
     else byKey.set(key, [...(byKey.get(key) ?? []), { uuid, attachment }])
   }
   return { ...shown, byKey, items }
@@ -256,7 +259,7 @@ function addItems(
 }
 
 /** Returns the name of the context source with which an attachment key begins. */
-export function readSourceName(key: string): string {
+export function readSourceNameFromKey(key: string): string {
   return key.slice(0, key.indexOf(':'))
 }
 

@@ -19,7 +19,7 @@ export interface LineRange {
 }
 
 /** What tool calls last did with a file. */
-export interface FileFocus {
+export interface LastFileUse {
   /** Texts that edits put into the file, newest first. */
   readonly edits: readonly string[]
   /** The lines that were last read; null if the last read was of the whole file. */
@@ -42,7 +42,7 @@ const LINES_AROUND = 20
  */
 export function formatRegions(
   parts: readonly FilePart[],
-  focus: FileFocus,
+  focus: LastFileUse,
   { lastLine, fits }: RegionLimits,
 ): string | null {
   const lines = listNumberedLines(parts)
@@ -89,7 +89,7 @@ const EDITS_FIRST = 12
  * last read, lines around earlier edits, then by distance from the first region. Without edits and reads, from the
  * beginning of the file.
  */
-function rankLines(lines: readonly NumberedLine[], { edits, read }: FileFocus): readonly number[] {
+function rankLines(lines: readonly NumberedLine[], { edits, read }: LastFileUse): readonly number[] {
   const ranked = new Set<number>()
   const add = (from: number, to: number): void => {
     for (let at = Math.max(0, from); at <= Math.min(to, lines.length - 1); at += 1) ranked.add(at)

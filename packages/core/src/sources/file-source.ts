@@ -21,9 +21,9 @@ import { type Attachment, isCompactBoundary, type KnownRecord } from '../log/rec
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 import {
-  type FileFocus,
   type FilePart,
   formatRegions,
+  type LastFileUse,
   type LineRange,
   splitFileLines,
 } from './file-regions.ts'
@@ -220,7 +220,7 @@ function isWildcardMatch(part: string, pattern: string): boolean {
 function toFileItem(
   path: string,
   { text, bytes, isWhole, parts, note }: FileReadResult & { readonly ok: true },
-  focus: FileFocus,
+  focus: LastFileUse,
   { measure, limit }: { readonly measure: SourceContext['measure']; readonly limit: number },
 ): SourceItem & { readonly attachment: Attachment } {
   const create = (body: string, isShort: boolean): Attachment => ({
@@ -289,7 +289,7 @@ function isWrite({ action }: FocusedTouch): boolean {
 }
 
 /** Returns the edits and the last read of a file. `touches`: reads and writes, newest first. */
-function findFocus(touches: readonly FocusedTouch[], path: string): FileFocus {
+function findFocus(touches: readonly FocusedTouch[], path: string): LastFileUse {
   const own = touches.filter((touch) => touch.path === path)
   return {
     edits: own.flatMap(({ newTexts }) => newTexts),

@@ -10,7 +10,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import { defuseReminderTags } from '../summary/accept-summary.ts'
-import { takeHead } from '../text/truncate-text.ts'
+import { takeHeadWithinTokens } from '../text/truncate-text.ts'
 import type { InvokedSkill } from './builtin-sources.ts'
 import type { ContextSource, SourceContext, ValueOrPromise } from './context-source.ts'
 
@@ -55,7 +55,11 @@ function fitDescriptions(
 ): readonly (readonly [string, string])[] {
   let left = budgets.skills.each - skills.reduce((sum, { name }) => sum + measure(`${name}: \n`), 0)
   return skills.map(({ name, description }) => {
-    const text = takeHead(defuseReminderTags(description), DESCRIPTION_CHARACTERS, (part) => part.length)
+    const text = takeHeadWithinTokens(
+      defuseReminderTags(description),
+      DESCRIPTION_CHARACTERS,
+      (part) => part.length,
+    )
     const tokens = measure(text)
     if (tokens > left) return [name, '(the description was left out for its length)'] as const
     left -= tokens

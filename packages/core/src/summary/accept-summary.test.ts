@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import type { ReplyStop } from '../log/model-report.ts'
+import type { ReplyStop } from '../log/reply-report.ts'
 import {
   type AcceptanceRules,
   acceptCompactionBlock,
   acceptSummary,
   defuseReminderTags,
-  parseSummary,
+  extractSummary,
   type SummaryRefusalReason,
 } from './accept-summary.ts'
 import { listSectionTitles, writeSummaryPrompt } from './summary-prompt.ts'
@@ -224,7 +224,7 @@ describe('a summary is found', () => {
       'none',
     ],
   ])('%s', (_, text, body, tags) => {
-    expect(parseSummary(text)).toEqual({ text: `Summary:\n${body}`, tags })
+    expect(extractSummary(text)).toEqual({ text: `Summary:\n${body}`, tags })
   })
 
   it.each([
@@ -235,11 +235,11 @@ describe('a summary is found', () => {
     ['empty tags', '<analysis>A</analysis><summary>\n\n</summary>'],
     ['a heading alone', '<summary>Summary:</summary>'],
   ])('not in %s', (_, text) => {
-    expect(parseSummary(text)).toBeNull()
+    expect(extractSummary(text)).toBeNull()
   })
 
   it('blank lines are squeezed and ends of lines trimmed', () => {
-    expect(parseSummary('<summary>\r\na  \n \n\t\n\nb\r\n\r\n\r\nc</summary>')?.text).toBe(
+    expect(extractSummary('<summary>\r\na  \n \n\t\n\nb\r\n\r\n\r\nc</summary>')?.text).toBe(
       'Summary:\na\n\nb\n\nc',
     )
   })
@@ -254,7 +254,7 @@ describe('whatever a model writes around it', () => {
     fc.assert(
       fc.property(body, words, fc.boolean(), (inside, thought, closes) => {
         const analysis = `<analysis>${thought.replaceAll('<', '')}SECRET</analysis>`
-        const text = parseSummary(`${analysis}\n<summary>${inside}${closes ? '</summary>' : ''}`)?.text
+        const text = extractSummary(`${analysis}\n<summary>${inside}${closes ? '</summary>' : ''}`)?.text
         expect(text?.replaceAll(/\s+/g, '')).toBe(`Summary:${inside}`.replaceAll(/\s+/g, ''))
       }),
     )
@@ -272,7 +272,7 @@ describe('whatever a model writes around it', () => {
     )
     fc.assert(
       fc.property(fc.array(tag, { maxLength: 14 }), (pieces) => {
-        const parsed = parseSummary(pieces.join(''))
+        const parsed = extractSummary(pieces.join(''))
         if (parsed === null) return
         expect(parsed.text.startsWith('Summary:\n')).toBe(true)
         expect(parsed.text).not.toMatch(/\n{3}|[ \t]$/m)
@@ -287,13 +287,13 @@ describe('whatever a model writes around it', () => {
     fc.assert(
       fc.property(fc.array(tag, { maxLength: 6 }), fc.array(tag, { maxLength: 6 }), (before, behind) => {
         const text = `${before.join('')}\n${SECTIONS}\n${behind.join('')}`
-        expect(parseSummary(text)?.text).toContain(SECTIONS)
+        expect(extractSummary(text)?.text).toContain(SECTIONS)
       }),
     )
   })
 
   it('takes time in proportion to the text', () => {
     const blanks = `<summary>${' '.repeat(100_000)}\n${'\n'.repeat(100_000)}x${'<'.repeat(50_000)}</summary>`
-    expect(parseSummary(blanks)?.tags).toBe('closed')
+    expect(extractSummary(blanks)?.tags).toBe('closed')
   })
 })

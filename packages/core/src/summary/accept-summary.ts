@@ -1,7 +1,7 @@
 /** Decides whether a model's response is a usable summary, and extracts the summary. An unusable one is refused with a reason. */
 
-import { type Block, isCompactionBlock, isServerToolUse, isToolUse, joinTexts } from '../log/block.ts'
-import type { ReplyStop } from '../log/model-report.ts'
+import { type Block, isCompactionBlock, isServerToolUse, isToolUse, joinTextBlocks } from '../log/block.ts'
+import type { ReplyStop } from '../log/reply-report.ts'
 import { findSectionNumbers } from './summary-prompt.ts'
 
 interface SummaryAnswer {
@@ -29,8 +29,8 @@ type AcceptanceVerdict =
 export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
   const stopped = findStopProblem(answer, ['done', 'sequence'])
   if (stopped !== null) return refuseAnswer(stopped)
-  const text = joinTexts(answer.content)
-  const parsed = parseSummary(text)
+  const text = joinTextBlocks(answer.content)
+  const parsed = extractSummary(text)
   if (parsed === null) return refuseAnswer(isShortMatch(text, ERROR_PATTERNS) ? 'error-text' : 'no-text')
   const wrong = findTextProblem(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
   if (wrong !== null) return refuseAnswer(wrong)
@@ -45,7 +45,7 @@ export function acceptCompactionBlock(answer: SummaryAnswer, rules: AcceptanceRu
   const [block, ...others] = answer.content.filter(isCompactionBlock)
   const text = block !== undefined && others.length === 0 ? block.content : null
   if (block === undefined || typeof text !== 'string' || text.trim() === '') return refuseAnswer('no-text')
-  const wrong = findTextProblem(text, parseSummary(text) ?? { text, tags: 'none' }, rules.prompt)
+  const wrong = findTextProblem(text, extractSummary(text) ?? { text, tags: 'none' }, rules.prompt)
   if (wrong !== null) return refuseAnswer(wrong)
   // A compaction block cannot be changed, so every later request would send its analysis and pay for it.
   if (withoutAnalysis(text) !== text) return refuseAnswer('analysis')
@@ -209,7 +209,7 @@ const ANALYSIS_CLOSE = /<[ \t]*\/[ \t]*analysis[ \t]*>/i
 const ANALYSIS_TO_SUMMARY = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
 
 /** Extracts the summary from a response's text, without checking its content; returns null if the text contains none. */
-export function parseSummary(text: string): ParsedSummary | null {
+export function extractSummary(text: string): ParsedSummary | null {
   const whole = withoutAnalysis(text)
   const tagged = extractTagged(whole)
   const bare = { body: withoutLoneTags(whole), tags: 'none' as const }

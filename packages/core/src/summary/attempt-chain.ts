@@ -7,7 +7,7 @@ import type { Block } from '../log/block.ts'
 import { acceptCompactionBlock, acceptSummary } from './accept-summary.ts'
 import type {
   AcceptedSummary,
-  AttemptFailure,
+  AttemptCallFailure,
   AttemptResult,
   AttemptStage,
   AttemptsFailure,
@@ -20,22 +20,22 @@ import type {
   SummaryAttemptStep,
   SummaryAttemptsOutcome,
 } from './attempt-types.ts'
+import { dropOldestRounds, stripSummaryInput } from './direct-summary-request.ts'
 import {
   type AttemptOrSkip,
   canInputFitWindow,
-  countAvailableTokens,
+  countAvailableInputTokens,
   createAcceptanceRules,
   createSummaryRequestKey,
   isSameSummaryRequest,
-  planBlockAttempt,
+  planCompactionBlockAttempt,
   planDirectAttempt,
   planForkAttempt,
   planLocalAttempt,
   selectSummarizedEntries,
   sumEntryTokens,
 } from './plan-attempts.ts'
-import { dropOldestRounds, stripSummaryInput } from './summary-input.ts'
-import { ABOVE_TARGET, describeSummaryProblem, type SummaryProblem } from './summary-prompt.ts'
+import { ABOVE_TARGET_REASON, describeSummaryProblem, type SummaryProblem } from './summary-prompt.ts'
 
 /** Plans the first attempt. Sends nothing: the caller makes each attempt and passes its result to `recordAttemptResult`. */
 export function startAttempts(context: AttemptsInput): SummaryAttemptState {
@@ -98,7 +98,7 @@ export function rejectLargeSummary(
   if (rung === 4 && smaller !== undefined)
     return advanceToNextAttempt({ ...chain, context, stage: 'local', trace: chain.trace.slice(0, -1) })
   const stage = rung <= 1 && !wasTooLarge(chain) ? 'fork' : rung === 4 ? 'failed' : 'local'
-  const problem = { reason: ABOVE_TARGET, message, failed: false }
+  const problem = { reason: ABOVE_TARGET_REASON, message, failed: false }
   const refused = withStep(chain, { rung, kind }, 'refused', problem)
   const remark = describeSummaryProblem(problem, 1)
   return advanceToNextAttempt({ ...refused, context, stage, remark, fallbackReason: 'no_summary' })
@@ -117,7 +117,7 @@ function withSmallerLimits(
 
 /** True if a summary was rejected as too large. At most one more attempt then uses a model. */
 function wasTooLarge({ trace }: SummaryAttemptState): boolean {
-  return trace.some(({ reason }) => reason === ABOVE_TARGET)
+  return trace.some(({ reason }) => reason === ABOVE_TARGET_REASON)
 }
 
 function recordLocalSummary(
@@ -142,7 +142,7 @@ const LARGE_LOCAL = { reason: 'too-large', message: 'It is larger than what it r
 const EMPTY_LOCAL = { reason: 'no-text', message: 'The summary without a model is empty.' }
 
 interface AttemptProblem extends SummaryProblem {
-  readonly gap?: AttemptFailure['gap']
+  readonly gap?: AttemptCallFailure['gap']
 }
 
 /** Returns the summary in the result of an attempt, or what is wrong with it. */
@@ -181,7 +181,7 @@ function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
 const ATTEMPT_PLANNERS: Readonly<
   Record<Exclude<AttemptStage, 'failed'>, (chain: SummaryAttemptState) => AttemptOrSkip<SummaryAttempt>>
 > = {
-  block: planBlockAttempt,
+  block: planCompactionBlockAttempt,
   fork: planForkAttempt,
   direct: planDirectAttempt,
   local: planLocalAttempt,
@@ -314,7 +314,7 @@ function retryDirect(chain: SummaryAttemptState, refusal: AttemptProblem): Summa
  * Plans a shorter request after one that exceeded the context window: drops the oldest rounds (responses with their
  * tool results). A local summary covers what is dropped.
  */
-function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']): SummaryAttemptState {
+function handleOverflow(chain: SummaryAttemptState, gap: AttemptCallFailure['gap']): SummaryAttemptState {
   const { policy, conversationModel, directModel, span } = chain.context
   const isFork = chain.stage === 'fork'
   // The direct call goes to another model with its own window, so it is tried unshortened.
@@ -337,7 +337,7 @@ function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']):
  * model call. At least half of the window stays for the conversation, since summaries rarely use their whole limit.
  */
 function addAnswerTokens(chain: SummaryAttemptState, over: number | null): number | null {
-  const room = countAvailableTokens(chain)
+  const room = countAvailableInputTokens(chain)
   if (over === null || room === null || chain.window === null) return over
   return Math.max(over, sumEntryTokens(chain, chain.input) - Math.max(room, Math.floor(chain.window / 2)))
 }

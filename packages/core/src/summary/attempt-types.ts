@@ -4,12 +4,12 @@ import type { ContextEntry } from '../context/context-entry.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import type { ReplyStop } from '../log/model-report.ts'
 import type { CompactMetadata } from '../log/record.ts'
+import type { ReplyStop } from '../log/reply-report.ts'
 import type { CompactPolicy } from '../policy/compact-policy.ts'
 import type { SummaryRefusalReason } from './accept-summary.ts'
+import type { SummaryModel, SummaryRequest } from './direct-summary-request.ts'
 import type { CompactionSpan } from './select-span.ts'
-import type { SummaryModel, SummaryRequest } from './summary-input.ts'
 
 /** What all attempts at one summary share. */
 export interface AttemptsInput {
@@ -37,7 +37,7 @@ export interface AttemptsInput {
   readonly countTextTokens: (text: string) => number
 }
 
-export interface AttemptDeadlines {
+export interface AttemptTimeLimits {
   /** Milliseconds between two `keep-alive` events while the attempt runs. */
   readonly keepAliveMs: number
   /** The attempt fails if the model call delivers no data for this many milliseconds. */
@@ -52,14 +52,14 @@ interface AttemptBase {
    * with less input, 4 local summary.
    */
   readonly rung: 0 | 1 | 2 | 3 | 4
-  readonly deadlines: AttemptDeadlines
+  readonly deadlines: AttemptTimeLimits
 }
 
 /**
  * An attempt to have the provider write a compaction block. Sends the messages up to and including the record with uuid
  * `through`, and the summary task as `instructions`.
  */
-export interface BlockAttempt extends AttemptBase {
+export interface CompactionBlockAttempt extends AttemptBase {
   readonly kind: 'block'
   readonly instructions: string
   readonly beta: string | null
@@ -100,10 +100,10 @@ export interface SmallerSummaryLimits {
   readonly restTokens?: number
 }
 
-export type SummaryAttempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
+export type SummaryAttempt = CompactionBlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
 
 /** Why a model call returned no response: the fields of the engine's `ModelFailure` that attempts need. */
-export interface AttemptFailure {
+export interface AttemptCallFailure {
   readonly kind: string
   readonly message: string
   readonly gap?: { readonly actual?: number; readonly limit?: number; readonly over?: number }
@@ -112,7 +112,7 @@ export interface AttemptFailure {
 /** How one attempt ended, before its answer is judged. */
 export type AttemptResult =
   | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stop: ReplyStop | null }
-  | { readonly kind: 'failure'; readonly failure: AttemptFailure }
+  | { readonly kind: 'failure'; readonly failure: AttemptCallFailure }
   /** The model call exceeded one of its deadlines. */
   | { readonly kind: 'stalled'; readonly message: string }
   /** The API request could not be built, for example because there is no earlier request to fork. */

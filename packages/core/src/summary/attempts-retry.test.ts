@@ -1,4 +1,4 @@
-import { countMaximumCalls } from '@tidemark/core/testing'
+import { countMaximumSummaryCalls } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   buildLongSession,
@@ -93,9 +93,9 @@ describe('the end', () => {
   })
 
   it('the most calls there can be', () => {
-    expect(countMaximumCalls(createContext().policy)).toBe(8)
+    expect(countMaximumSummaryCalls(createContext().policy)).toBe(8)
     expect(
-      countMaximumCalls(createContext({ policy: { compact: { chain: { local: 'only' } } } }).policy),
+      countMaximumSummaryCalls(createContext({ policy: { compact: { chain: { local: 'only' } } } }).policy),
     ).toBe(0)
   })
 })

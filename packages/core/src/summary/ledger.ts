@@ -13,8 +13,13 @@ import {
 import { readUserInputs } from '../facts/user-input.ts'
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { EXTENSION, findNamesInText, type NamesInText, readLastPathPart } from '../text/code-in-text.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import {
+  EXTENSION_PATTERN,
+  findNamesInText,
+  type NamesInText,
+  readLastPathPart,
+} from '../text/code-in-text.ts'
 import { redact, SECRET_CUES } from '../text/redact.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
@@ -30,7 +35,7 @@ interface LedgerBudget {
 }
 
 /** Writes the ledger with as many of the ranked names as fit into the budget. Names that look like credentials are left out. */
-export function* buildLedger(names: readonly RankedName[], rules: LedgerBudget): Steps<Ledger> {
+export function* buildLedger(names: readonly RankedName[], rules: LedgerBudget): WorkInSteps<Ledger> {
   const ranked: RankedName[] = []
   for (const candidate of names.slice(0, rules.tokens)) {
     if (redact(candidate.text) === candidate.text) ranked.push(candidate)
@@ -43,13 +48,13 @@ export function* buildLedger(names: readonly RankedName[], rules: LedgerBudget):
 export function* rankNames(
   history: readonly KnownRecord[],
   estimate: Estimator,
-): Steps<readonly RankedName[]> {
-  const { files, identifiers } = yield* weighNames(yield* findMentions(history))
+): WorkInSteps<readonly RankedName[]> {
+  const { files, identifiers } = yield* weighNames(yield* findNameMentions(history))
   const weights = new Map(identifiers.map(({ name, weight }) => [name, weight]))
   const candidates: readonly RankedName[] = [
     ...files.map((file) => {
       // A file such as `tide_table.ts` also names the identifier `tide_table`.
-      const stem = weights.get(readLastPathPart(file.path).replace(EXTENSION, '')) ?? 0
+      const stem = weights.get(readLastPathPart(file.path).replace(EXTENSION_PATTERN, '')) ?? 0
       return { weight: file.weight + stem, text: file.path, file, name: null }
     }),
     ...identifiers.map((name) => ({ weight: name.weight, text: name.name, file: null, name })),
@@ -70,7 +75,7 @@ export function* rankNames(
  * Writes the ledger with as many of the ranked names as fit into the token budget. Their number is found by binary
  * search, because more names almost always need more tokens.
  */
-function* fitLedger(ranked: readonly RankedName[], rules: LedgerBudget): Steps<Ledger> {
+function* fitLedger(ranked: readonly RankedName[], rules: LedgerBudget): WorkInSteps<Ledger> {
   let fits = 0
   let most = ranked.length + 1
   while (most - fits > 1) {
@@ -143,7 +148,7 @@ interface IdentifierWeight {
 }
 
 /** Sums for each file and identifier how much its mentions weigh. */
-export function* weighNames(mentions: readonly Mention[]): Steps<{
+export function* weighNames(mentions: readonly Mention[]): WorkInSteps<{
   readonly files: readonly FileWeight[]
   readonly identifiers: readonly IdentifierWeight[]
 }> {
@@ -182,7 +187,7 @@ function addFileWeight(files: Map<string, FileWeight>, path: string, share: numb
  * Creates a function that resolves a relative path or bare file name to the newest absolute path with that ending, or
  * returns it unchanged.
  */
-function* createPathResolver(mentions: readonly Mention[]): Steps<(path: string) => string> {
+function* createPathResolver(mentions: readonly Mention[]): WorkInSteps<(path: string) => string> {
   const byBase = new Map<string, Set<string>>()
   for (const { names, touches } of mentions) {
     for (const path of [...names.files, ...touches.map((touch) => touch.path)]) {
@@ -240,7 +245,7 @@ interface Passage extends Pick<Mention, 'by' | 'touches'> {
  * may look like an identifier. The mentions are not cached for the next compaction: as parts of the texts, they would
  * keep these texts in memory as long as the session.
  */
-export function* findMentions(history: readonly KnownRecord[]): Steps<readonly Mention[]> {
+export function* findNameMentions(history: readonly KnownRecord[]): WorkInSteps<readonly Mention[]> {
   const mentions: (Omit<Mention, 'age'> & { readonly turn: number })[] = []
   const touched = new Map<string, readonly FileTouch[]>()
   let turn = 0

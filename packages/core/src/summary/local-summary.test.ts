@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules, writeLocalSummary } from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
-import { runAtOnce } from '../log/work-steps.ts'
+import { runStepsAtOnce } from '../log/work-steps.ts'
 import {
   computeLocalSummaryLimit,
   computeNameListLimit,
   createLocalSummaryPieces,
-  writeMissingSections,
+  writeMissingModelSections,
 } from './local-summary.ts'
 import { findSectionNumbers } from './summary-prompt.ts'
 
@@ -371,9 +371,9 @@ it('sections that a summary of a model lacks are written from the log', () => {
   work.answers('The parser is half done; the lexer is next.')
   const facts = extractSessionFacts(work.history)
   const rules = { form: 'full', tokens: 1_000, estimate: summaryRules.estimate } as const
-  const filled = writeMissingSections(
+  const filled = writeMissingModelSections(
     'Summary:\n1. Primary request and intent\nA parser.',
-    { facts, pieces: runAtOnce(createLocalSummaryPieces(facts)) },
+    { facts, pieces: runStepsAtOnce(createLocalSummaryPieces(facts)) },
     rules,
   )
   expect(filled.map((section) => section.split('\n')[0])).toContain('8. Current work')

@@ -5,24 +5,24 @@
  */
 
 import type { SessionFacts } from '../facts/session-facts.ts'
-import type { Steps } from '../log/work-steps.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import type { CompactionForm } from './select-span.ts'
 import {
   createErrorPieces,
   createFilePieces,
-  createMessagePieces,
+  createUserMessagePieces,
   ERRORS_GROUP,
   FILES_GROUP,
-  formatLeftOut,
+  fitSummaryPieces,
+  formatLeftOutNote,
   MESSAGES_GROUP,
   type PlacedPieces,
-  placePieces,
   SNIPPETS_GROUP,
   type SummaryPiece,
 } from './summary-pieces.ts'
-import { findSectionNumbers, listSectionTitles, MESSAGES_SECTION } from './summary-prompt.ts'
+import { findSectionNumbers, listSectionTitles, MESSAGES_SECTION_NUMBER } from './summary-prompt.ts'
 import { createFindingPieces, createWorkPieces, FINDINGS_GROUP } from './work-pieces.ts'
 
 export interface LocalSummaryOptions {
@@ -83,7 +83,7 @@ const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, sn
 export function* writeLocalSummary(
   { facts, pieces }: LocalSummaryInput,
   given: LocalSummaryOptions,
-): Steps<LocalSummary> {
+): WorkInSteps<LocalSummary> {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
   const isSmall = Math.min(rules.tokens, rules.restTokens ?? rules.tokens) < TIGHT_TOKENS
   const made = isSmall ? null : yield* fillLocalSummary(facts, rules, pieces, false)
@@ -97,7 +97,7 @@ function* fillLocalSummary(
   rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
   isTight: boolean,
-): Steps<FittedSummary> {
+): WorkInSteps<FittedSummary> {
   const headings = rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules, isTight))
   let room = rules.tokens - headings
   let rest = (rules.restTokens ?? rules.tokens) - headings
@@ -132,7 +132,7 @@ function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Es
  * placed first: the first request and the latest message (rank -1), open tasks (0), user messages (1 and 2, added by
  * `listMessagePieces`), the state of the work, what the model decided and found, then details that help to continue.
  */
-export function* createLocalSummaryPieces(facts: SessionFacts): Steps<readonly SummaryPiece[]> {
+export function* createLocalSummaryPieces(facts: SessionFacts): WorkInSteps<readonly SummaryPiece[]> {
   const work = createWorkPieces(facts, {
     requests: REQUESTS_RANK,
     must: MUST_RANK,
@@ -165,7 +165,7 @@ function listMessagePieces(
   if (messages === null) return []
   const must = measureMust(others, { estimate })
   const totalTokens = Math.min(messages.total, GROUP_SHARES.messages * room, room - must)
-  return createMessagePieces(facts.messages, MESSAGES_RANK, {
+  return createUserMessagePieces(facts.messages, MESSAGES_RANK, {
     eachTokens: messages.each,
     totalTokens,
     estimate,
@@ -192,7 +192,7 @@ function* fitLocalSummary(
   rules: LocalSummaryOptions,
   others: readonly SummaryPiece[],
   { room, rest, isTight }: { readonly room: number; readonly rest: number; readonly isTight: boolean },
-): Steps<FittedSummary> {
+): WorkInSteps<FittedSummary> {
   const pieces = [...others, ...listMessagePieces(facts, rules, others, room)]
   const shared = Math.max(0, Math.min(room, rest))
   const caps = new Map([
@@ -204,7 +204,7 @@ function* fitLocalSummary(
     [REST_GROUP, rest - measureMust(others, rules)],
   ])
   const isKept = ({ rank }: SummaryPiece): boolean => rank === REQUESTS_RANK
-  const fitted = placePieces(pieces, { tokens: room, caps, countTokens: rules.estimate.text, isKept })
+  const fitted = fitSummaryPieces(pieces, { tokens: room, caps, countTokens: rules.estimate.text, isKept })
   yield pieces.reduce((sum, { full }) => sum + full.length, 0)
   const text = facts.clean(formatSections(fitted, rules, isTight))
   yield text.length
@@ -231,8 +231,9 @@ function formatSections(
   const sections = listSectionTitles(form).flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     const missing = isTight ? [] : leftOut.filter(({ section }) => section === index + 1)
-    const lines = [...own, ...formatLeftOut(missing)]
-    if (lines.length === 0 && (isTight || (messages === null && index + 1 === MESSAGES_SECTION))) return []
+    const lines = [...own, ...formatLeftOutNote(missing)]
+    if (lines.length === 0 && (isTight || (messages === null && index + 1 === MESSAGES_SECTION_NUMBER)))
+      return []
     return [[`${index + 1}. ${title}`, ...(lines.length === 0 ? [EMPTY_SECTION] : lines)].join('\n')]
   })
   const note = isTight && leftOut.length > 0 ? [`(${leftOut.length} more facts in the transcript)`] : []
@@ -247,7 +248,7 @@ const FILLED_SECTIONS: ReadonlySet<number> = new Set([1, 2, 5, 8, 9])
  * Writes the sections that a model's summary lacks from the log, within `tokens`: the request, the concepts, what was
  * solved, the work in hand and the next step. Files, errors, messages and tasks are added by `repairSummary`.
  */
-export function writeMissingSections(
+export function writeMissingModelSections(
   summary: string,
   { facts, pieces }: LocalSummaryInput,
   { form, tokens, estimate }: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'estimate'>,
@@ -257,7 +258,7 @@ export function writeMissingSections(
   const isMissing = (section: number): boolean =>
     FILLED_SECTIONS.has(section) && !found.has(section) && !hasTitle(summary, titles[section - 1] ?? '')
   const missing = pieces.filter(({ section }) => isMissing(section))
-  const { placed } = placePieces(missing, { tokens, countTokens: estimate.text })
+  const { placed } = fitSummaryPieces(missing, { tokens, countTokens: estimate.text })
   return titles.flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     return own.length === 0 ? [] : [facts.clean([`${index + 1}. ${title}`, ...own].join('\n'))]

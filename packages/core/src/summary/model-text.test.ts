@@ -7,7 +7,7 @@ import {
   writeLocalSummary,
 } from '../../test/summarize/summary-rules.ts'
 import { extractSessionFacts } from '../facts/session-facts.ts'
-import { createQuotationTest, FOREIGN_QUOTATION_NOTE, markForeignQuotations } from './model-text.ts'
+import { createUserQuotationTest, FOREIGN_QUOTATION_NOTE, markForeignQuotations } from './model-text.ts'
 
 const PROMPTS = [
   'Make a parser.\nNo globals please, they broke the build twice.',
@@ -147,7 +147,7 @@ describe('a model that repeats its last summary', () => {
 
 const work = startWork()
 const { messages } = extractSessionFacts(work.history)
-const isUsers = createQuotationTest(messages, '')
+const isUsers = createUserQuotationTest(messages, '')
 const mark = (text: string) => markForeignQuotations(text, isUsers)
 
 describe('a quotation that is no whole sentence or line of the user is marked', () => {

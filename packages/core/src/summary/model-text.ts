@@ -6,10 +6,10 @@
  */
 
 import type { UserPrompt } from '../facts/user-prompts.ts'
-import { chooseFrameName, closeCodeBlock, findFencedLines } from '../text/code-in-text.ts'
+import { chooseUnusedTagName, closeCodeBlock, findFencedLines } from '../text/code-in-text.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import { normalizeUserText, removePromptContext } from './summary-pieces.ts'
-import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
+import { MESSAGES_SECTION_NUMBER, readSectionNumber } from './summary-prompt.ts'
 
 const FRAME = 'model-notes'
 const NOTICE = [
@@ -24,7 +24,7 @@ const FRAME_LINES = new RegExp(
 
 /** Encloses a model's text in a frame, whose first line says what the text is and where it ends. */
 export function frameModelText(text: string): string {
-  const name = chooseFrameName(FRAME, text)
+  const name = chooseUnusedTagName(FRAME, text)
   const notice = NOTICE.join(name)
   return `<${name}>\n${notice}\n${closeCodeBlock(text.trim())}\n</${name}>`
 }
@@ -38,13 +38,13 @@ export function removeFrames(text: string): string {
 }
 
 /** Removes the section in which a model lists the user's messages: that section is written from the log. */
-export function removeMessageSection(text: string): string {
+export function removeUserMessageSection(text: string): string {
   let isInside = false
   return text
     .split('\n')
     .filter((line) => {
       const section = readSectionNumber(line)
-      if (section !== null) isInside = section === MESSAGES_SECTION
+      if (section !== null) isInside = section === MESSAGES_SECTION_NUMBER
       return !isInside
     })
     .join('\n')
@@ -121,7 +121,7 @@ function isProse(quotation: string): boolean {
  * Creates the test for quotations of the user. `unverified`: text whose records are not in the log, such as an earlier
  * summary; what it contains counts as the user's.
  */
-export function createQuotationTest(
+export function createUserQuotationTest(
   messages: readonly UserPrompt[],
   unverified: string,
 ): (quotation: string) => boolean {

@@ -1,14 +1,14 @@
 /** Plans each attempt at a summary: returns the request to send, or the reason why the attempt is skipped. */
 
-import { type ContextEntry, toMessageParts } from '../context/context-entry.ts'
+import { type ContextEntry, toTracedBlocks } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
 import { readUserTypedText } from '../facts/user-input.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import { readMessageRole } from '../log/record.ts'
 import type { AcceptanceRules } from './accept-summary.ts'
 import type {
-  AttemptDeadlines,
-  BlockAttempt,
+  AttemptTimeLimits,
+  CompactionBlockAttempt,
   DirectAttempt,
   ForkAttempt,
   LocalAttempt,
@@ -16,21 +16,23 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from './attempt-types.ts'
-import { computeLocalSummaryLimit } from './local-summary.ts'
 import {
-  buildSummaryRequest,
-  countReservedTokens,
+  buildDirectSummaryRequest,
+  countReservedOutputTokens,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
   TRUNCATION_MARKER,
-} from './summary-input.ts'
+} from './direct-summary-request.ts'
+import { computeLocalSummaryLimit } from './local-summary.ts'
 import { limitInstructions, type SummaryTask, writeSummaryPrompt } from './summary-prompt.ts'
 
 /** An attempt, or why it is skipped: `skip` as a code, `message` as a sentence. */
 export type AttemptOrSkip<A extends SummaryAttempt> = A | { readonly skip: string; readonly message: string }
 
 /** Plans a request for the provider's compaction block. Skipped unless kept messages have thinking that only it keeps valid. */
-export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<BlockAttempt> {
+export function planCompactionBlockAttempt(
+  chain: SummaryAttemptState,
+): AttemptOrSkip<CompactionBlockAttempt> {
   const { span, policy, conversationModel, instructions } = chain.context
   if (!policy.chain.block) return skipAttempt('off', 'The provider’s own summary is turned off by policy.')
   if (!needsBlock(chain))
@@ -54,7 +56,7 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
   const tokens =
     chain.context.unclearedTokens +
     chain.context.countTextTokens(text) +
-    countReservedTokens(conversationModel)
+    countReservedOutputTokens(conversationModel)
   if (conversationModel.window !== null && tokens > conversationModel.window)
     return skipAttempt('window-too-small', 'The conversation without any clearing does not fit the window.')
   const through = last.record.uuid
@@ -64,7 +66,7 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
 /** Returns true if messages kept after the summary contain thinking that stays valid only if a compaction block precedes it. */
 function needsBlock({ context: { span, conversationModel } }: SummaryAttemptState): boolean {
   if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
-  return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinkingBlock(block)))
+  return span.kept.some((entry) => toTracedBlocks(entry).some(({ block }) => isThinkingBlock(block)))
 }
 
 /** Returns true if the first kept message has another role than the last summarised one and is not a system message. */
@@ -107,7 +109,7 @@ export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<Dir
   if (!hasDropped && !canInputFitWindow(chain))
     return skipAttempt('window-too-small', 'The conversation does not fit the summariser’s window.')
   const { tools, instructions } = chain.context
-  const request = buildSummaryRequest({
+  const request = buildDirectSummaryRequest({
     entries: chain.input,
     marker: hasDropped ? TRUNCATION_MARKER : null,
     prompt: writeSummaryPrompt({ ...createSummaryTask(chain), instructions, remark: chain.remark }),
@@ -134,7 +136,7 @@ function skipAttempt(reason: string, message: string): { readonly skip: string; 
   return { skip: reason, message }
 }
 
-function toDeadlines({ context: { policy } }: SummaryAttemptState): AttemptDeadlines {
+function toDeadlines({ context: { policy } }: SummaryAttemptState): AttemptTimeLimits {
   const { keepAliveSeconds, stallSeconds, attemptSeconds } = policy.waiting
   return {
     keepAliveMs: keepAliveSeconds * 1000,
@@ -154,7 +156,7 @@ const FIRST_WORDS_CHARACTERS = 120
 function readFirstWords(entries: readonly ContextEntry[]): string | null {
   const first = entries.find(hasRole)
   if (first === undefined) return null
-  const texts = [readUserTypedText(first.record), ...toMessageParts(first).map(({ block }) => block.text)]
+  const texts = [readUserTypedText(first.record), ...toTracedBlocks(first).map(({ block }) => block.text)]
   const text = texts.find((value) => typeof value === 'string') ?? ''
   const line = [...text.replace(/\s+/g, ' ').trim()].slice(0, FIRST_WORDS_CHARACTERS).join('')
   return line === '' ? null : line
@@ -196,16 +198,16 @@ function toComparableText({ model, messages }: Payload): string {
 // Helpers for all attempts: token sizes, the entries to summarise, the model to call.
 
 /** Returns the tokens of the summarizer's context window left for the conversation; null if the window is unknown. */
-export function countAvailableTokens(chain: SummaryAttemptState): number | null {
+export function countAvailableInputTokens(chain: SummaryAttemptState): number | null {
   const { countTextTokens, instructions } = chain.context
   if (chain.window === null) return null
   const task = `${SUMMARIZER_SYSTEM_PROMPT}\n${writeSummaryPrompt({ ...createSummaryTask(chain), instructions })}`
-  return chain.window - countReservedTokens(chooseDirectModel(chain)) - countTextTokens(task)
+  return chain.window - countReservedOutputTokens(chooseDirectModel(chain)) - countTextTokens(task)
 }
 
 /** Returns true if the conversation to summarise fits into the summarizer's context window, or if the window is unknown. */
 export function canInputFitWindow(chain: SummaryAttemptState): boolean {
-  const room = countAvailableTokens(chain)
+  const room = countAvailableInputTokens(chain)
   return room === null || sumEntryTokens(chain, chain.input) <= room
 }
 

@@ -3,17 +3,17 @@
  * longer mentions. Compares the texts of the contexts before and after, not what the engine meant to keep.
  */
 
-import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
-import { addRecords, createFactsKeeper } from '../facts/session-facts.ts'
+import { type ContextEntry, isVisibleToModel, toTracedBlocks } from '../context/context-entry.ts'
+import { addRecordsInSteps, createFactsKeeper } from '../facts/session-facts.ts'
 import { collectJsonStrings } from '../facts/tool-calls.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
 import type { KnownRecord } from '../log/record.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { createPathFinder, findNamesInText } from '../text/code-in-text.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import { createPathMentionCheck, findNamesInText } from '../text/code-in-text.ts'
 import { redact } from '../text/redact.ts'
 import { removeControlCharacters } from '../text/truncate-text.ts'
-import { findMentions, weighNames } from './ledger.ts'
-import { createMissingCounter } from './summary-pieces.ts'
+import { findNameMentions, weighNames } from './ledger.ts'
+import { createMissingCharacterCounter } from './summary-pieces.ts'
 
 /** What a compaction removed from the context, and what of it the new context no longer mentions. */
 export interface Receipt {
@@ -90,7 +90,7 @@ interface ReceiptInput {
 const MAX_IDENTIFIERS = 200
 
 /** Creates the receipt from the contexts before and after. Reads all text of both, so it takes time in a long session. */
-export function* createReceipt(input: ReceiptInput): Steps<Receipt> {
+export function* createReceipt(input: ReceiptInput): WorkInSteps<Receipt> {
   const { before, after, summarised, carried, leftOut = [], unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))
   return {
@@ -109,13 +109,13 @@ export function* createReceipt(input: ReceiptInput): Steps<Receipt> {
   }
 }
 
-function* findLosses(input: ReceiptInput): Steps<LostItems> {
+function* findLosses(input: ReceiptInput): WorkInSteps<LostItems> {
   const { before, after, history = [] } = input
   const records = before.filter(isVisibleToModel).map(({ record }) => record)
   const inView = new Set(records.map(({ uuid }) => uuid))
   const earlier = history.filter(({ uuid }) => !inView.has(uuid))
   const keeper = createFactsKeeper()
-  yield* addRecords(keeper, [...earlier, ...records])
+  yield* addRecordsInSteps(keeper, [...earlier, ...records])
   const facts = keeper.read()
   const readText = createCleanTextReader()
   const textAfter = yield* joinTexts(after, readText)
@@ -123,9 +123,9 @@ function* findLosses(input: ReceiptInput): Steps<LostItems> {
   const textBefore = earlier.length === 0 ? '' : yield* joinTexts(before, readText)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
-  const hasPathAfter = createPathFinder(textAfter, facts.folders)
+  const hasPathAfter = createPathMentionCheck(textAfter, facts.folders)
   yield textAfter.length
-  const hasPathBefore = createPathFinder(textBefore, facts.folders)
+  const hasPathBefore = createPathMentionCheck(textBefore, facts.folders)
   yield textBefore.length
   const identifiers = yield* findLostIdentifiers(records, earlier, textAfter)
   const ownTexts = new Map(after.map((entry) => [entry.record.uuid, readText(entry)]))
@@ -159,8 +159,8 @@ function findLostMessages(
   messages: readonly UserPrompt[],
   { textAfter, textBefore, ownTexts, inView }: LostMessagesInput,
 ): readonly LostUserMessage[] {
-  const countAfter = createMissingCounter(textAfter)
-  const countBefore = createMissingCounter(textBefore)
+  const countAfter = createMissingCharacterCounter(textAfter)
+  const countBefore = createMissingCharacterCounter(textBefore)
   return messages.flatMap(({ uuid, parts }) =>
     parts.flatMap((part) => {
       const characters = countAfter(part, ownTexts.get(uuid))
@@ -185,13 +185,13 @@ function* findLostIdentifiers(
   records: readonly KnownRecord[],
   earlier: readonly KnownRecord[],
   after: string,
-): Steps<readonly LostItem[]> {
+): WorkInSteps<readonly LostItem[]> {
   const present = findNamesInText(after).identifiers
-  const { identifiers } = yield* weighNames(yield* findMentions(records))
+  const { identifiers } = yield* weighNames(yield* findNameMentions(records))
   const lost = identifiers.filter(({ name }) => !present.has(name))
   const summaries = new Set(records.flatMap((one) => (one.isCompactSummary === true ? [one.uuid] : [])))
   const needsEarlier = earlier.length > 0 && lost.some(({ uuid }) => summaries.has(uuid))
-  const replaced = needsEarlier ? yield* findMentions(earlier) : []
+  const replaced = needsEarlier ? yield* findNameMentions(earlier) : []
   const known = new Set(replaced.flatMap(({ names }) => [...names.identifiers.keys()]))
   return lost
     .filter(({ name, uuid }) => !needsEarlier || !summaries.has(uuid) || known.has(name))
@@ -202,7 +202,7 @@ function* findLostIdentifiers(
 function* joinTexts(
   entries: readonly ContextEntry[],
   readText: (entry: ContextEntry) => string,
-): Steps<string> {
+): WorkInSteps<string> {
   const texts: string[] = []
   for (const entry of entries) {
     const text = readText(entry)
@@ -232,7 +232,7 @@ function createCleanTextReader(): (entry: ContextEntry) => string {
  */
 function listShownTexts(entry: ContextEntry): readonly string[] {
   if (!isVisibleToModel(entry)) return []
-  const texts = toMessageParts(entry).flatMap(({ block }) => collectJsonStrings(block))
+  const texts = toTracedBlocks(entry).flatMap(({ block }) => collectJsonStrings(block))
   const { record } = entry
   if (record.type !== 'attachment' || record.attachment.ended === true) return texts
   const [shown = ''] = texts.slice(-1)

@@ -3,40 +3,45 @@
  * tasks are always written from the log; files and errors that the text lacks are added, within budgets.
  */
 
+import { type FailedCommand, hasEditAttempt, type TouchedFile } from '../facts/files-and-commands.ts'
 import type { SessionFacts } from '../facts/session-facts.ts'
 import { isOpenTodo, type TodoItem } from '../facts/todo-list.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
-import { type FailedCommand, hasEditAttempt, type TouchedFile } from '../facts/work-facts.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { createPathFinder, hasWord, isFileMentioned, isPathNamed } from '../text/code-in-text.ts'
-import { sliceText } from '../text/truncate-text.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import {
+  createPathMentionCheck,
+  hasWord,
+  isFileNameMentioned,
+  isPathEndMentioned,
+} from '../text/code-in-text.ts'
+import { sliceWholeCharacters } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import {
-  createQuotationTest,
+  createUserQuotationTest,
   frameModelText,
   markForeignQuotations,
   removeFrames,
-  removeMessageSection,
+  removeUserMessageSection,
 } from './model-text.ts'
 import {
   createErrorPieces,
   createFilePieces,
-  createMessagePieces,
+  createUserMessagePieces,
   ERRORS_GROUP,
   FILES_GROUP,
-  formatLeftOut,
+  fitSummaryPieces,
+  fitUserPrompts,
+  formatLeftOutNote,
   formatPendingTask,
-  formatUserPrompts,
-  hasPointerTo,
+  hasPromptPointer,
   hasUserPrompt,
   MESSAGES_GROUP,
-  placePieces,
   SHORT_ERROR_CHARACTERS,
   type SummaryPiece,
   type UserPromptLimits,
 } from './summary-pieces.ts'
-import { MESSAGES_SECTION, readSectionNumber } from './summary-prompt.ts'
+import { MESSAGES_SECTION_NUMBER, readSectionNumber } from './summary-prompt.ts'
 
 /**
  * Who wrote the text. `model`: the text is put in a frame. `provider`: its block stays as it is, and additions stand
@@ -83,18 +88,18 @@ export function* repairSummary(
   summary: string,
   facts: SessionFacts,
   rules: RepairRules,
-): Steps<RepairedSummary> {
+): WorkInSteps<RepairedSummary> {
   const { author, cover = '' } = rules
   const cleaned = facts.clean(summary)
   yield cleaned.length
   const isModels = author === 'model'
-  const text = isModels ? preparePlan(removeMessageSection(removeFrames(cleaned)), facts.todos) : cleaned
+  const text = isModels ? preparePlan(removeUserMessageSection(removeFrames(cleaned)), facts.todos) : cleaned
   const missing = findMissing(`${cover}\n${text}`, facts, rules)
   yield text.length
   const { paragraphs, unfit } = writeAdditions(missing, facts, rules)
   const additions = paragraphs.map(facts.clean)
   if (!isModels) return { text: [text.trimEnd(), ...additions].join('\n\n'), additions, unfit }
-  const isUsers = createQuotationTest(
+  const isUsers = createUserQuotationTest(
     [...facts.messages, ...(rules.keptMessages ?? [])],
     facts.earlierSummary?.text ?? '',
   )
@@ -120,12 +125,12 @@ const FIXED_ERRORS = 5
 const NO_OPEN_TASK = 'No open task is on record.'
 /** What is added to a text of a model: the sections that are always written from the log. */
 const OWN_SECTIONS: readonly (readonly [section: number, heading: string, none: string])[] = [
-  [MESSAGES_SECTION, '6. All user messages', 'Nothing on record.'],
+  [MESSAGES_SECTION_NUMBER, '6. All user messages', 'Nothing on record.'],
   [TASKS_SECTION, '7. Pending tasks', NO_OPEN_TASK],
 ]
 /** The sections that are added to a text of the engine, which already has most facts. */
 const MISSING_SECTIONS: readonly (readonly [section: number, heading: string])[] = [
-  [MESSAGES_SECTION, 'User messages, word for word:'],
+  [MESSAGES_SECTION_NUMBER, 'User messages, word for word:'],
   [TASKS_SECTION, 'Open tasks on the list:'],
 ]
 const LACKING: readonly (readonly [section: number, heading: string])[] = [
@@ -149,15 +154,15 @@ function writeAdditions(missing: MissingFacts, facts: SessionFacts, rules: Repai
     [ERRORS_GROUP, OPEN_ERRORS_FACTOR * rules.files],
   ])
   const room = { tokens: rules.tokens, caps, countTokens: rules.estimate.text }
-  const fitted = placePieces(createMissingPieces(missing, facts, rules), room)
+  const fitted = fitSummaryPieces(createMissingPieces(missing, facts, rules), room)
   const list = (section: number): readonly string[] =>
     fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
   const listLeftOut = (section: number): readonly string[] =>
-    formatLeftOut(fitted.leftOut.filter((piece) => piece.section === section))
+    formatLeftOutNote(fitted.leftOut.filter((piece) => piece.section === section))
   const write = (some: readonly (readonly [section: number, heading: string])[]): readonly string[] =>
     some.flatMap(([section, heading]) => {
       // A local summary itself says what it leaves out.
-      const isTold = section === MESSAGES_SECTION && rules.author === 'notes'
+      const isTold = section === MESSAGES_SECTION_NUMBER && rules.author === 'notes'
       const lines = [...list(section), ...(isTold ? listLeftOut(section) : [])]
       return lines.length === 0 ? [] : [[heading, ...lines].join('\n')]
     })
@@ -194,7 +199,7 @@ function createMissingPieces(
   rules: RepairRules,
 ): readonly SummaryPiece[] {
   const wanted = new Set(missing.messages.map(({ uuid }) => uuid))
-  const messages = createMessagePieces(facts.messages, 1, toMessageLimits(rules)).filter(({ id }) =>
+  const messages = createUserMessagePieces(facts.messages, 1, toMessageLimits(rules)).filter(({ id }) =>
     wanted.has(id ?? ''),
   )
   const files = createFilePieces(missing.files, { edited: 3, snippets: 9, read: 5 })
@@ -252,7 +257,7 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
   const { isNotes = false } = rules
   const failing = facts.failures.filter(({ isSettled }) => isNotes || !isSettled)
   const files = facts.files.filter((file) => !isFileNamed(text, file, rules))
-  const findPath = createPathFinder(text, facts.folders)
+  const findPath = createPathMentionCheck(text, facts.folders)
   const open = facts.todos.filter(isOpenTodo)
   return {
     messages: isEngines(rules) ? findMissingMessages(text, facts, rules) : facts.messages,
@@ -262,7 +267,7 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
       const isWhole = isNotes || index < rules.errors
-      return !text.includes(isWhole ? wanted : sliceText(wanted, -SHORT_ERROR_CHARACTERS))
+      return !text.includes(isWhole ? wanted : sliceWholeCharacters(wanted, -SHORT_ERROR_CHARACTERS))
     }),
   }
 }
@@ -272,19 +277,19 @@ function findMissingMessages(
   { messages }: SessionFacts,
   rules: RepairRules,
 ): readonly UserPrompt[] {
-  const placed = formatUserPrompts(messages, toMessageLimits(rules))
+  const placed = fitUserPrompts(messages, toMessageLimits(rules))
   return messages.filter((message, index) => {
     if (hasUserPrompt(text, message)) return false
     // If the budget is short, a message that was cut and refers to its record counts as complete.
     const isCut = rules.author === 'local' || placed[index] !== `${message.lead}${message.text}`
-    return !isCut || !hasPointerTo(text, message)
+    return !isCut || !hasPromptPointer(text, message)
   })
 }
 
 /** True if the summary names the file: an edited one with its folder, one only read by its name; in notes, by its whole path. */
 function isFileNamed(text: string, file: TouchedFile, { isNotes = false }: RepairRules): boolean {
   if (isNotes) return hasWord(text, file.path)
-  return hasEditAttempt(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
+  return hasEditAttempt(file) ? isPathEndMentioned(text, file.path) : isFileNameMentioned(text, file.path)
 }
 
 // Pending tasks in a model's text count as its own plan, because only the log shows what the user asked for.

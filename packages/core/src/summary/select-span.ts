@@ -10,7 +10,7 @@ import {
   findCutPoints,
   flattenContext,
   listWaitingCallIds,
-} from '../context/flatten.ts'
+} from '../context/flatten-context.ts'
 import { isUserMessage } from '../facts/user-input.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
 import { isPrompt, isSyntheticError, type KnownRecord, readMessageRole } from '../log/record.ts'

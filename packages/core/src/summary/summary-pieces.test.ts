@@ -14,10 +14,10 @@ import type { KnownRecord } from '../log/record.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import {
   computeUserMessageBudget,
-  createMissingCounter,
-  formatUserPrompts,
+  createMissingCharacterCounter,
+  fitSummaryPieces,
+  fitUserPrompts,
   hasUserPrompt,
-  placePieces,
   type SummaryPiece,
 } from './summary-pieces.ts'
 
@@ -33,7 +33,7 @@ function fitTexts(
   total: number,
   caps: readonly (readonly [string, number])[] = [],
 ) {
-  const { placed, leftOut } = placePieces(pieces, { tokens: total, caps: new Map(caps), countTokens })
+  const { placed, leftOut } = fitSummaryPieces(pieces, { tokens: total, caps: new Map(caps), countTokens })
   return [placed.map(({ text }) => text).join(' '), leftOut.map(({ full }) => full).join(' ')]
 }
 
@@ -100,7 +100,7 @@ describe('what the user typed', () => {
     work.builder.user('<command-name>/fix</command-name><command-args>the login page</command-args>')
     work.answers('Done.')
     const { messages } = extractSessionFacts(work.history)
-    expect(formatUserPrompts(messages, limits(20_000))).toEqual([
+    expect(fitUserPrompts(messages, limits(20_000))).toEqual([
       'Set it up.',
       'Asked: "Which port?" (options: 80 | 8080)\nAnswered: 8080',
       '(refusing Bash `git push`) not on main',
@@ -151,7 +151,7 @@ describe('a short reply', () => {
     ['6. All user messages\n- yes\n7. Pending tasks\n- The test prints "no" at its end.', false],
   ])('is found only as a whole line: %j', (text, isThere) => {
     expect(hasUserPrompt(text, message)).toBe(isThere)
-    expect(createMissingCounter(text)(message)).toBe(isThere ? 0 : 2)
+    expect(createMissingCharacterCounter(text)(message)).toBe(isThere ? 0 : 2)
   })
 
   it('stands with the end of what it answers, never cut inside a character', () => {
@@ -187,7 +187,7 @@ describe('a budget that is too small for all messages', () => {
   work.says(requirements.slice(0, 8_000))
   work.answers('Understood.')
   const { messages } = extractSessionFacts(work.history)
-  const cutTexts = (total: number): readonly string[] => formatUserPrompts(messages, limits(total))
+  const cutTexts = (total: number): readonly string[] => fitUserPrompts(messages, limits(total))
 
   it('cuts the longest first, in the middle, with a pointer to the record', () => {
     const [first = '', second, third] = cutTexts(6_000)
@@ -207,7 +207,7 @@ describe('a budget that is too small for all messages', () => {
 
   it('never cuts a message that the model has not answered', () => {
     work.says(requirements)
-    const texts = formatUserPrompts(extractSessionFacts(work.history).messages, limits(1_000))
+    const texts = fitUserPrompts(extractSessionFacts(work.history).messages, limits(1_000))
     expect(texts.at(-1)).toBe(requirements)
   })
 
@@ -217,8 +217,8 @@ describe('a budget that is too small for all messages', () => {
     const cut = cutTexts(6_000)[0] ?? ''
     const missing = Number(/… (\d+) characters/.exec(cut)?.[1])
     expect(missing).toBeGreaterThan(0)
-    expect(createMissingCounter(cut)(message)).toBe(missing)
-    expect(createMissingCounter('nothing of it')(message)).toBe(message.text.length)
+    expect(createMissingCharacterCounter(cut)(message)).toBe(missing)
+    expect(createMissingCharacterCounter('nothing of it')(message)).toBe(message.text.length)
   })
 })
 

@@ -4,32 +4,32 @@
  * user's messages.
  */
 
-import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
-import type { UserPrompt, UserPromptPart } from '../facts/user-prompts.ts'
 import {
   type FailedCall,
   type FailedCommand,
   hasEditAttempt,
   isFileChanged,
   type TouchedFile,
-} from '../facts/work-facts.ts'
+} from '../facts/files-and-commands.ts'
+import { isTodoInProgress, type TodoItem } from '../facts/todo-list.ts'
+import type { UserPrompt, UserPromptPart } from '../facts/user-prompts.ts'
 import type { Policy } from '../policy/policy.ts'
-import { quoteCode, readLastPathPart } from '../text/code-in-text.ts'
+import { readLastPathPart, wrapInCodeBlock } from '../text/code-in-text.ts'
 import {
-  type FitOptions,
-  fitItems,
+  type FitTextsOptions,
+  fitTextsToTokens,
   formatRecordPointer,
-  type TextForms,
+  type RankedText,
   toOneLine,
   truncateEnd,
   truncateMiddleWithPointer,
   truncateStart,
 } from '../text/truncate-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { MESSAGES_SECTION, quoteHeadings } from './summary-prompt.ts'
+import { MESSAGES_SECTION_NUMBER, quoteHeadings } from './summary-prompt.ts'
 
 /** A text about one fact, in a full and perhaps a shorter form. */
-export interface SummaryPiece extends TextForms {
+export interface SummaryPiece extends RankedText {
   /** Number of the summary section that contains the piece, 1 to 9. */
   readonly section: number
   /** Position of the piece within its section, independent of the order of placing. */
@@ -75,7 +75,7 @@ export function createFilePieces(
     section: 3,
     rank: edited.includes(file) ? ranks.edited : ranks.read,
     order: 2 * index,
-    full: `- ${describeFile({ ...file, time: '' })}`,
+    full: `- ${describeTouchedFile({ ...file, time: '' })}`,
     short: `- ${file.path}${isFileChanged(file) ? ': edited' : ''}`,
     groups: [FILES_GROUP],
     id: file.path,
@@ -90,12 +90,12 @@ export function createFilePieces(
 /** Creates a piece with the text of a file's newest change; none if the line about the file already shows that text. */
 function snippetPiece({ newestText }: TouchedFile, order: number, rank: number): readonly SummaryPiece[] {
   if (newestText === null || newestText.trim().length <= LINE_CHARACTERS) return []
-  const full = quoteCode(truncateEnd(newestText, SNIPPET_CHARACTERS))
+  const full = wrapInCodeBlock(truncateEnd(newestText, SNIPPET_CHARACTERS))
   return [{ section: 3, rank, order, full, short: null, groups: [SNIPPETS_GROUP], id: null }]
 }
 
 /** Describes what was done to a file, and how it was left. `time`: empty to leave the time out. */
-export function describeFile(file: TouchedFile): string {
+export function describeTouchedFile(file: TouchedFile): string {
   const { edits, refusedEdits, reads, linesRead, isNew, isDeleted, movedFrom, time } = file
   const made = isNew ? (edits === 1 ? 'created' : `created, ${edits} changes`) : formatTimes('edited', edits)
   const failed = `${refusedEdits} more change${refusedEdits === 1 ? '' : 's'} failed`
@@ -199,12 +199,12 @@ export const MESSAGES_GROUP = 'messages'
 const SHORT_MESSAGE_CHARACTERS = 200
 
 /** Creates one piece for each user message, newest first. The newest and the first message get `rank`, all others `rank + 1`. */
-export function createMessagePieces(
+export function createUserMessagePieces(
   messages: readonly UserPrompt[],
   rank: number,
   rules: UserPromptLimits,
 ): readonly SummaryPiece[] {
-  const texts = formatUserPrompts(messages, rules)
+  const texts = fitUserPrompts(messages, rules)
   const pieces = messages.map((message, index) => {
     const { uuid, isAnswered } = message
     return {
@@ -241,11 +241,11 @@ export interface PlacedPieces {
 }
 
 /** Places as many pieces as fit into `tokens` and the limits of their groups. */
-export function placePieces(
+export function fitSummaryPieces(
   pieces: readonly SummaryPiece[],
-  options: FitOptions<SummaryPiece>,
+  options: FitTextsOptions<SummaryPiece>,
 ): PlacedPieces {
-  const fitted = fitItems(pieces, options)
+  const fitted = fitTextsToTokens(pieces, options)
   const inOrder = [...fitted].toSorted(
     ([one], [other]) => one.section - other.section || one.order - other.order,
   )
@@ -253,7 +253,7 @@ export function placePieces(
     // Lines that look like headings are quoted in all texts except the user's messages, which stay as they are.
     placed: inOrder.map(([{ section }, text]) => ({
       section,
-      text: section === MESSAGES_SECTION ? text : quoteHeadings(text),
+      text: section === MESSAGES_SECTION_NUMBER ? text : quoteHeadings(text),
     })),
     leftOut: pieces.filter((piece) => !fitted.has(piece)),
     messageTokens: inOrder
@@ -266,7 +266,7 @@ const MOST_NAMED = 3
 const ID_CHARACTERS = 120
 
 /** Formats a note on how many pieces were left out of a section, with a few of their ids for the history tool. */
-export function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
+export function formatLeftOutNote(missing: readonly SummaryPiece[]): readonly string[] {
   const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
   if (ids.length === 0) return []
   const named = ids
@@ -307,7 +307,7 @@ const LEAST_TOKENS = 120
  * Formats the user messages for a summary, in order. All are whole if they fit the budget; otherwise the longest are
  * cut in the middle to one length at which all fit.
  */
-export function formatUserPrompts(
+export function fitUserPrompts(
   messages: readonly UserPrompt[],
   { eachTokens, totalTokens, estimate }: UserPromptLimits,
 ): readonly string[] {
@@ -371,7 +371,7 @@ function hasPart(text: string, part: string, { lead }: UserPromptPart): boolean 
 }
 
 /** Checks whether a text refers to the record of a user message, as a message that was cut does. */
-export function hasPointerTo(text: string, { uuid }: UserPrompt): boolean {
+export function hasPromptPointer(text: string, { uuid }: UserPrompt): boolean {
   return text.includes(formatRecordPointer(uuid))
 }
 
@@ -387,7 +387,9 @@ const QUOTED_AT_END = /^[.,;!?]?["”»'’`]/
  * White space makes no difference, since a quoted message may be wrapped differently. `own`: the part of the text that
  * shows the record of the message itself; words of the message count anywhere in that part.
  */
-export function createMissingCounter(text: string): (message: UserPromptPart, own?: string) => number {
+export function createMissingCharacterCounter(
+  text: string,
+): (message: UserPromptPart, own?: string) => number {
   const dense = removeWhiteSpace(text)
   const spaced = text.replace(/[^\S\n]+/g, ' ')
   const plain = text.replace(/\s+/g, ' ')

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
+import { createUnstoredUserRecord } from './direct-summary-request.ts'
 import type { CompactionForm } from './select-span.ts'
-import { createUnstoredUserRecord } from './summary-input.ts'
 import {
   chooseContinuation,
   composeInstructions,
-  createSummaryRecord,
+  createSummaryRecordBody,
   findSectionNumbers,
   formatSummaryMessage,
   listSectionTitles,
@@ -106,7 +106,7 @@ const TRANSCRIPT =
 
 describe('the summary message', () => {
   it('has the user role, is hidden on screen and marked as a summary', () => {
-    expect(createSummaryRecord(parts)).toEqual({
+    expect(createSummaryRecordBody(parts)).toEqual({
       type: 'user',
       message: { role: 'user', content: formatSummaryMessage(parts) },
       isCompactSummary: true,

@@ -100,14 +100,14 @@ function listSectionLines(form: CompactionForm): readonly string[] {
   const texts = [...COMMON_SECTIONS, ...(form === 'up_to' ? LAST_SECTIONS_BEFORE_OTHERS : LAST_SECTIONS)]
   const titles = listSectionTitles(form).map((title, index) => ({ title, number: index + 1 }))
   return titles
-    .filter(({ number }) => number !== MESSAGES_SECTION)
+    .filter(({ number }) => number !== MESSAGES_SECTION_NUMBER)
     .map(({ title, number }, index) => `${number}. ${title}: ${texts[index] ?? ''}`)
 }
 
 // The nine sections of a summary: their titles, and a search for these titles in a response.
 
 /** Number (1 to 9) of the section with the user's messages, which is always written from the log. */
-export const MESSAGES_SECTION = 6
+export const MESSAGES_SECTION_NUMBER = 6
 
 const COMMON_TITLES = [
   'Primary request and intent',
@@ -190,7 +190,7 @@ export function limitInstructions(text: string, characters: number): string | nu
 }
 
 /** Reason why a summary was refused that would leave the compacted context above its target. */
-export const ABOVE_TARGET = 'above-target'
+export const ABOVE_TARGET_REASON = 'above-target'
 
 export interface SummaryProblem {
   readonly reason: string
@@ -206,7 +206,7 @@ export function describeSummaryProblem(
 ): string {
   const start = `This is attempt ${attempts + 1}.`
   if (failed) return `${start} The attempt before it brought no answer.`
-  if (reason === 'cut-off' || reason === 'too-large' || reason === ABOVE_TARGET)
+  if (reason === 'cut-off' || reason === 'too-large' || reason === ABOVE_TARGET_REASON)
     return `${start} The answer before it was too long: ${message} Keep the analysis short, and in the summary only what matters.`
   return `${start} The answer before it could not be used: ${message}`
 }
@@ -236,7 +236,7 @@ type SummaryRecordBody = Pick<
 >
 
 /** Creates the body of the record that shows the summary to the model as a user message. Not for a compaction block. */
-export function createSummaryRecord(parts: SummaryMessageInput): SummaryRecordBody {
+export function createSummaryRecordBody(parts: SummaryMessageInput): SummaryRecordBody {
   return {
     type: 'user',
     message: { role: 'user', content: formatSummaryMessage(parts) },

@@ -5,12 +5,12 @@
 
 import type { AssistantText } from '../facts/model-texts.ts'
 import type { RecordText, SessionFacts } from '../facts/session-facts.ts'
-import { isIncidentalCommand } from '../facts/shell-commands.ts'
+import { isReadOnlyOrTemporaryCommand } from '../facts/shell-commands.ts'
 import { isOpenTodo, isTodoInProgress } from '../facts/todo-list.ts'
-import { isUnsuccessful, type ToolRun } from '../facts/tool-runs.ts'
+import { isUnsuccessfulStatus, type ToolRun } from '../facts/tool-runs.ts'
 import type { UserPrompt } from '../facts/user-prompts.ts'
-import type { Steps } from '../log/work-steps.ts'
-import { closeCodeBlock, quoteBlock, quoteCode, removeCodeBlocks } from '../text/code-in-text.ts'
+import type { WorkInSteps } from '../log/work-steps.ts'
+import { closeCodeBlock, removeCodeBlocks, toBlockQuote, wrapInCodeBlock } from '../text/code-in-text.ts'
 import { truncateEnd, truncateStart } from '../text/truncate-text.ts'
 import { OLDER_LIST_NOTE } from './repair-summary.ts'
 import { formatPendingTask, type SummaryPiece } from './summary-pieces.ts'
@@ -93,9 +93,9 @@ function quote({ lead, text }: UserPrompt, most: number = QUOTE_CHARACTERS): str
 function conceptPieces({ commands }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
   const used = new Map<string, { readonly times: number; readonly failed: boolean }>()
   for (const { variant, runs, status } of commands.toReversed())
-    used.set(variant, { times: (used.get(variant)?.times ?? 0) + runs, failed: isUnsuccessful(status) })
+    used.set(variant, { times: (used.get(variant)?.times ?? 0) + runs, failed: isUnsuccessfulStatus(status) })
   const repeated = [...used]
-    .filter(([command, { times }]) => times > 1 && !isIncidentalCommand(command))
+    .filter(([command, { times }]) => times > 1 && !isReadOnlyOrTemporaryCommand(command))
     .toSorted(([, one], [, other]) => other.times - one.times)
     .slice(0, MOST_COMMANDS)
   const lines = repeated.map(
@@ -126,7 +126,7 @@ function resultPieces(
 function quoteWhole(title: string, source: RecordText | null, rank: number): readonly WorkPiece[] {
   if (source === null) return []
   const head = `- ${title} (record ${source.uuid}):\n`
-  const write = (most: number): string => `${head}${quoteBlock(truncateText(source.text, most))}`
+  const write = (most: number): string => `${head}${toBlockQuote(truncateText(source.text, most))}`
   return [{ section: 5, rank, full: write(ANSWER_CHARACTERS), short: write(SHORT_ANSWER_CHARACTERS) }]
 }
 
@@ -152,8 +152,8 @@ function currentWorkPieces(
   const latest = texts.at(-1)
   if (latest !== undefined) {
     const head = "The model's latest words:\n"
-    const full = `${head}${quoteBlock(truncateText(latest.text, ANSWER_CHARACTERS))}`
-    const short = `${head}${quoteBlock(truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS))}`
+    const full = `${head}${toBlockQuote(truncateText(latest.text, ANSWER_CHARACTERS))}`
+    const short = `${head}${toBlockQuote(truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS))}`
     pieces.push({ section: 8, rank: now, full, short })
   }
   const lines = calls.map((run) => `- ${formatCall(run, clean)}`)
@@ -164,7 +164,7 @@ function currentWorkPieces(
     ...results.map((run, index) => ({
       section: 8,
       rank: last + (results.length - index) / results.length,
-      full: `Result of ${formatCall(run, clean)}:\n${quoteCode(truncateStart(clean(run.result).trim(), RESULT_CHARACTERS))}`,
+      full: `Result of ${formatCall(run, clean)}:\n${wrapInCodeBlock(truncateStart(clean(run.result).trim(), RESULT_CHARACTERS))}`,
     })),
   ]
 }
@@ -219,7 +219,7 @@ const NEAR_TEXTS = 10
 export function* createFindingPieces(
   { texts, messages }: SessionFacts,
   ranks: { readonly recent: number; readonly older: number },
-): Steps<readonly SummaryPiece[]> {
+): WorkInSteps<readonly SummaryPiece[]> {
   const found = texts.slice(0, -1).filter(({ text }) => text.length >= SHORTEST_FINDING)
   const recent = messages.at(-2)?.place ?? messages.at(-1)?.place ?? -1
   const weighed = found
@@ -229,8 +229,8 @@ export function* createFindingPieces(
   for (const [index, { one }] of weighed.entries()) {
     const isRecent = one.place > recent
     const head = `- ${describePlace(one, messages)}\n`
-    const full = `${head}${quoteBlock(closeCodeBlock(one.text))}`
-    const short = `${head}${quoteBlock(truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS))}`
+    const full = `${head}${toBlockQuote(closeCodeBlock(one.text))}`
+    const short = `${head}${toBlockQuote(truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS))}`
     pieces.push({
       section: 5,
       rank: isRecent ? ranks.recent : ranks.older + index / weighed.length,

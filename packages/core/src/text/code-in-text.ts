@@ -74,7 +74,7 @@ export function closeCodeBlock(text: string): string {
 }
 
 /** Returns a trimmed text as a Markdown block quote, so that no line of it is taken for a heading or a list item. */
-export function quoteBlock(text: string): string {
+export function toBlockQuote(text: string): string {
   return text
     .trim()
     .split(/\r\n|\r|\n/)
@@ -83,7 +83,7 @@ export function quoteBlock(text: string): string {
 }
 
 /** Puts a text into a code block whose fence is longer than any run of backticks in the text. */
-export function quoteCode(text: string, language = ''): string {
+export function wrapInCodeBlock(text: string, language = ''): string {
   const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length + 1)))
   return `${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
 }
@@ -112,7 +112,7 @@ const FILE_EXTENSIONS = new Set(
   ).split(' '),
 )
 /** Matches the extension at the end of a file name; the group has it without the dot. */
-export const EXTENSION: RegExp = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
+export const EXTENSION_PATTERN: RegExp = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
 
 export interface NamesInText {
   /** File paths or bare file names, as written in the text. */
@@ -157,7 +157,7 @@ function parseFilePath(chunk: string): string | null {
   const path = chunk.replace(/[.+-]+$/, '')
   if (path.endsWith('/') || path.startsWith('//')) return null
   const base = readLastPathPart(path)
-  const ending = EXTENSION.exec(base)?.[1]
+  const ending = EXTENSION_PATTERN.exec(base)?.[1]
   if (ending === undefined || base.length <= ending.length + 1) return null
   const isKnownEnding = FILE_EXTENSIONS.has(ending)
   return isKnownEnding || (path.includes('/') && /^[a-z0-9]{1,5}$/.test(ending)) ? path : null
@@ -177,13 +177,13 @@ export function hasWord(text: string, word: string, before: RegExp = PART_OF_NAM
 }
 
 /** Checks whether a text contains at least the last two parts of a path, or its file name if the path has no folder. */
-export function isPathNamed(text: string, path: string): boolean {
+export function isPathEndMentioned(text: string, path: string): boolean {
   const parts = path.split('/').filter((part) => part !== '')
   return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
 }
 
 /** Checks whether a text contains the file name of `path` as a whole word, with any folder or none. */
-export function isFileMentioned(text: string, path: string): boolean {
+export function isFileNameMentioned(text: string, path: string): boolean {
   return hasWord(text, readLastPathPart(path))
 }
 
@@ -194,7 +194,7 @@ const FOLDER_LINE = /^- ([^:\n]+|[A-Za-z]:[^:\n]*): ([^\n]+)$/gm
  * Creates a check whether `text` names a file by its whole path, or by the path relative to one of the working directories
  * `folders`. A folder line of the notes, such as `- src/log: block.ts, record.ts`, names its files too.
  */
-export function createPathFinder(text: string, folders: readonly string[]): (path: string) => boolean {
+export function createPathMentionCheck(text: string, folders: readonly string[]): (path: string) => boolean {
   const plain = text.replaceAll('\\', '/')
   const listed = new Set<string>()
   for (const [, folder = '', names = ''] of plain.matchAll(FOLDER_LINE))
@@ -213,7 +213,7 @@ export function createPathFinder(text: string, folders: readonly string[]): (pat
  * Returns a tag name for an element that encloses `text`, so that nothing in the text can end the element: `name`, or, if the
  * text has anything like a tag of that name, `name-2`, `name-3` … with a number that the text does not use. Deterministic.
  */
-export function chooseFrameName(name: string, text: string): string {
+export function chooseUnusedTagName(name: string, text: string): string {
   const words = name.split('-')
   const tag = new RegExp(`<[\\W_]{0,8}${words.join('[\\W_]{0,3}')}`, 'i')
   if (!tag.test(text)) return name

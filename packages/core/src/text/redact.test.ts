@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { redact, redactBeginning } from './redact.ts'
+import { redact, toRedactedPreview } from './redact.ts'
 
 /** Made up here from parts, so that no scanner takes this file for a leak. */
 const mixed = (length: number): string => 'aZ3kQ9xB7mT2'.repeat(20).slice(0, length)
@@ -230,7 +230,7 @@ describe('the beginning of a long text', () => {
     ['that is mostly white space', `${'a\n\n\n\n\n\n\n\n\n\n'.repeat(1_000)}${lines(10)}`],
   ])('%s is that of the whole redacted text', (_, text) => {
     const whole = redact(text).replace(/\s+/g, ' ').trim()
-    expect(redactBeginning(text, 300)).toBe(whole.slice(0, 300))
+    expect(toRedactedPreview(text, 300)).toBe(whole.slice(0, 300))
   })
 })
 

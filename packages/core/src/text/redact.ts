@@ -23,7 +23,7 @@ const LONG_WORD_LENGTH = 15
 const LONG_TEXT_CHARACTERS = 50_000
 
 /** Creates a `redact` that keeps the last long text and its result, for work that redacts the same prompt many times. */
-export function createRedactor(): (text: string) => string {
+export function createCachingRedactor(): (text: string) => string {
   let last = { given: '', redacted: '' }
   return (text) => {
     if (text.length < LONG_TEXT_CHARACTERS) return redact(text)
@@ -87,7 +87,7 @@ const BEGINNING_CHARACTERS = 4_000
  * the beginning is redacted, up to the end of a line, since patterns match within a line or across white space; the whole
  * text is redacted if less than twice `length` is left of it.
  */
-export function redactBeginning(text: string, length: number): string {
+export function toRedactedPreview(text: string, length: number): string {
   const shorten = (part: string): string => redact(part).replace(/\s+/g, ' ').trim()
   const end = text.indexOf('\n', Math.max(BEGINNING_CHARACTERS, 2 * length))
   const beginning = end === -1 ? '' : shorten(text.slice(0, end))

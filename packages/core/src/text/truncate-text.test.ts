@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator, createFixedWeights } from '../tokens/estimator.ts'
+import { createDefaultWeights, createEstimator } from '../tokens/estimator.ts'
 import {
-  repairRecordText,
+  repairRecordSurrogates,
   replaceLoneSurrogates,
-  sliceText,
-  takeHead,
-  takeTail,
+  sliceWholeCharacters,
+  takeHeadWithinTokens,
+  takeTailWithinTokens,
   toOneLine,
   truncateEnd,
   truncateMiddleWithPointer,
@@ -15,7 +15,7 @@ import {
 } from './truncate-text.ts'
 
 const words = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length
-const { text: measure } = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
+const { text: measure } = createEstimator(createDefaultWeights(DEFAULT_POLICY.estimate))
 
 describe('the beginning of a text', () => {
   it.each([
@@ -25,13 +25,16 @@ describe('the beginning of a text', () => {
     ['a\nb c d e f g', 5, 'a\nb c d e '],
     ['one', 0, ''],
   ])('%j within %d', (text, tokens, head) => {
-    expect(takeHead(text, tokens, words)).toBe(head)
+    expect(takeHeadWithinTokens(text, tokens, words)).toBe(head)
   })
 
   it('and its end are within their tokens, parts of the text, and cut no character in two', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), fc.nat(120), (text, tokens) => {
-        const [head, tail] = [takeHead(text, tokens, measure), takeTail(text, tokens, measure)]
+        const [head, tail] = [
+          takeHeadWithinTokens(text, tokens, measure),
+          takeTailWithinTokens(text, tokens, measure),
+        ]
         expect([text.startsWith(head), text.endsWith(tail)]).toEqual([true, true])
         for (const part of [head, tail].filter((piece) => piece !== ''))
           expect(measure(part)).toBeLessThanOrEqual(tokens)
@@ -47,7 +50,7 @@ describe('the end of a text', () => {
     ['a b\nc d\ne f', 5, 'c d\ne f'],
     ['one', 0, ''],
   ])('%j within %d', (text, tokens, tail) => {
-    expect(takeTail(text, tokens, words)).toBe(tail)
+    expect(takeTailWithinTokens(text, tokens, words)).toBe(tail)
   })
 })
 
@@ -75,7 +78,7 @@ describe('a text', () => {
         fc.integer({ min: -30, max: 30 }),
         fc.integer({ min: -30, max: 30 }),
         (given, from, to) => {
-          const [cut, plain] = [sliceText(given, from, to), given.slice(from, to)]
+          const [cut, plain] = [sliceWholeCharacters(given, from, to), given.slice(from, to)]
           expect(cut.isWellFormed()).toBe(true)
           expect(plain).toContain(cut)
           expect(plain.length - cut.length).toBeLessThanOrEqual(2)
@@ -103,9 +106,11 @@ describe('a record', () => {
   it('loses the exact texts of its blocks only if it was repaired', () => {
     const rawBlocks = [{ index: 0, text: '{"type":"text","text":"\\ud83d"}' }]
     const broken = { message: { content: [{ type: 'text', text: HALF }] }, rawBlocks }
-    expect(repairRecordText(broken)).toEqual({ message: { content: [{ type: 'text', text: '\ufffd' }] } })
+    expect(repairRecordSurrogates(broken)).toEqual({
+      message: { content: [{ type: 'text', text: '\ufffd' }] },
+    })
     const whole = { message: { content: [{ type: 'text', text: EMOJI }] }, rawBlocks }
-    expect(repairRecordText(whole)).toBe(whole)
+    expect(repairRecordSurrogates(whole)).toBe(whole)
   })
 })
 

@@ -8,13 +8,13 @@ const ELLIPSIS = '…'
 /** Returns the first `most` characters and an ellipsis, or the whole text if it is short enough. */
 export function truncateEnd(text: string, most: number): string {
   if (text.length <= most) return text
-  return `${sliceText(text, 0, most)}${ELLIPSIS}`
+  return `${sliceWholeCharacters(text, 0, most)}${ELLIPSIS}`
 }
 
 /** Returns an ellipsis and the last `most` characters, or the whole text if it is short enough. */
 export function truncateStart(text: string, most: number): string {
   if (text.length <= most) return text
-  return `${ELLIPSIS}${sliceText(text, text.length - most)}`
+  return `${ELLIPSIS}${sliceWholeCharacters(text, text.length - most)}`
 }
 
 /** Returns the words by which a shortened text refers to the record that holds it whole. */
@@ -29,8 +29,8 @@ export function formatRecordPointer(id: string): string {
 export function truncateMiddleWithPointer(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
   const trail = text.length - text.trimEnd().length
-  const head = sliceText(text, 0, lead + each)
-  const tail = sliceText(text, -(trail + each))
+  const head = sliceWholeCharacters(text, 0, lead + each)
+  const tail = sliceWholeCharacters(text, -(trail + each))
   const missing = text.length - head.length - tail.length
   return missing <= 0
     ? text
@@ -40,17 +40,17 @@ export function truncateMiddleWithPointer(text: string, each: number, id: string
 /** Returns both ends of a text with an ellipsis between them, or the whole text if it is short enough. */
 export function truncateMiddle(text: string, head: number, tail: number): string {
   if (text.length <= head + tail) return text
-  return `${sliceText(text, 0, head)}${ELLIPSIS}${sliceText(text, -tail)}`
+  return `${sliceWholeCharacters(text, 0, head)}${ELLIPSIS}${sliceWholeCharacters(text, -tail)}`
 }
 
 /** Returns a text on one line, with each run of white space as one blank, cut to `most` characters. */
 export function toOneLine(text: string, most: number = Number.POSITIVE_INFINITY): string {
   // Notes quote the beginnings of all messages at every call, so only the beginning is read if that is enough.
-  const start = text.length > 2 * most ? joinWhiteSpace(sliceText(text, 0, 2 * most)) : ''
+  const start = text.length > 2 * most ? joinWhiteSpace(sliceWholeCharacters(text, 0, 2 * most)) : ''
   if (start.length > most) return truncateEnd(start, most)
   // Of a long text with much white space, the beginning has enough characters unless nearly all are white space.
   const isLong = text.length > 20 * most
-  const line = joinWhiteSpace(isLong ? sliceText(text, 0, 20 * most) : text)
+  const line = joinWhiteSpace(isLong ? sliceWholeCharacters(text, 0, 20 * most) : text)
   return isLong && line.length <= most ? `${line}${ELLIPSIS}` : truncateEnd(line, most)
 }
 
@@ -77,9 +77,9 @@ const MAX_TOKEN_CHARACTERS = 24
  * Returns the longest beginning of a text with at most `tokens` tokens, without a mark of the cut. It ends at a line end,
  * unless that would lose more than half of it.
  */
-export function takeHead(text: string, tokens: number, measure: TokenCounter): string {
+export function takeHeadWithinTokens(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(0, size)))
-  const head = sliceText(text, 0, length)
+  const head = sliceWholeCharacters(text, 0, length)
   if (head.length === text.length) return text
   const line = head.lastIndexOf('\n') + 1
   return line * 2 >= head.length ? head.slice(0, line) : head
@@ -89,9 +89,9 @@ export function takeHead(text: string, tokens: number, measure: TokenCounter): s
  * Returns the longest end of a text with at most `tokens` tokens, without a mark of the cut. It begins at a line start,
  * unless that would lose more than half of it.
  */
-export function takeTail(text: string, tokens: number, measure: TokenCounter): string {
+export function takeTailWithinTokens(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(text.length - size)))
-  const tail = sliceText(text, text.length - length)
+  const tail = sliceWholeCharacters(text, text.length - length)
   if (tail.length === text.length) return text
   const line = tail.indexOf('\n') + 1
   return line * 2 <= tail.length ? tail.slice(line) : tail
@@ -115,7 +115,7 @@ function findLongest(text: string, tokens: number, measured: (size: number) => n
 // text also loses the characters that control a terminal.
 
 /** Cuts a text as `slice` does, but never inside a surrogate pair: half a pair at an end of the cut is left out. */
-export function sliceText(text: string, from: number, to: number = text.length): string {
+export function sliceWholeCharacters(text: string, from: number, to: number = text.length): string {
   const start = from < 0 ? Math.max(0, text.length + from) : from
   const end = to < 0 ? Math.max(0, text.length + to) : Math.min(to, text.length)
   return text.slice(
@@ -166,7 +166,7 @@ function repairValue(value: unknown, depth: number): unknown {
  * Replaces lone surrogates in a record. The exact JSON texts of its blocks (`rawBlocks`) are dropped then, because they
  * still contain them.
  */
-export function repairRecordText<R extends object>(record: R): R {
+export function repairRecordSurrogates<R extends object>(record: R): R {
   const repaired = replaceLoneSurrogates(record)
   if (repaired === record || !('rawBlocks' in repaired)) return repaired
   const { rawBlocks: _, ...rest } = repaired
@@ -190,7 +190,7 @@ export function removeControlCharacters(text: string): string {
 // Notes and summaries both choose texts by this rule.
 
 /** A text to place, in up to three lengths. */
-export interface TextForms {
+export interface RankedText {
   readonly full: string
   /** The form that is used if the full one does not fit; null or missing if there is none. */
   readonly short?: string | null
@@ -202,7 +202,7 @@ export interface TextForms {
   readonly groups?: readonly string[]
 }
 
-export interface FitOptions<Item extends TextForms> {
+export interface FitTextsOptions<Item extends RankedText> {
   readonly tokens: number
   readonly countTokens: TokenCounter
   /** Maximum tokens of the items of a group; a group that is not listed has no limit. */
@@ -219,12 +219,12 @@ export interface FitOptions<Item extends TextForms> {
 }
 
 /**
- * Chooses for each item the longest form that fits into the tokens, by rank (see `FitOptions`). Returns the chosen texts; an
+ * Chooses for each item the longest form that fits into the tokens, by rank (see `FitTextsOptions`). Returns the chosen texts; an
  * item whose short form does not fit is left out, and the next one is tried.
  */
-export function fitItems<Item extends TextForms>(
+export function fitTextsToTokens<Item extends RankedText>(
   items: readonly Item[],
-  { tokens, countTokens, caps = new Map(), ...options }: FitOptions<Item>,
+  { tokens, countTokens, caps = new Map(), ...options }: FitTextsOptions<Item>,
 ): ReadonlyMap<Item, string> {
   const placed = new Map<Item, string>()
   const left = new Map(caps)
@@ -259,7 +259,7 @@ export function fitItems<Item extends TextForms>(
   return placed
 }
 
-function groupByRank<Item extends TextForms>(items: readonly Item[]): readonly (readonly Item[])[] {
+function groupByRank<Item extends RankedText>(items: readonly Item[]): readonly (readonly Item[])[] {
   const ranks = new Map<number, Item[]>()
   for (const item of items) {
     const own = ranks.get(item.rank)

@@ -2,7 +2,7 @@
  * Counts the tokens of a conversation by kind of content, and finds files that were read more than once. The counts are
  * updated record by record, so an update costs time only for new records.
  */
-import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
+import { type ContextEntry, isVisibleToModel, toTracedBlocks } from '../context/context-entry.ts'
 import { describeToolCall, readToolName } from '../facts/tool-calls.ts'
 import {
   type Block,
@@ -125,7 +125,7 @@ export function breakDownContext(entries: Iterable<ContextEntry>, rules: Breakdo
 export function toShownRecord(entry: ContextEntry): KnownRecord {
   const { record } = entry
   if (entry.cleared === undefined) return record
-  const content = toMessageParts(entry).map(({ block }) => block)
+  const content = toTracedBlocks(entry).map(({ block }) => block)
   if (record.type === 'user') return { ...record, message: { ...record.message, content } }
   return record.type === 'assistant' ? { ...record, message: { ...record.message, content } } : record
 }
@@ -162,7 +162,7 @@ function createEmptyBreakdown(): MutableBreakdown {
 function listCountedBlocks(record: KnownRecord): readonly Block[] {
   // An attachment counts as the text that the model reads, not as the JSON of its record.
   if (record.type === 'attachment')
-    return record.isScreenOnly === true ? [] : toMessageParts({ record, index: 0 }).map(({ block }) => block)
+    return record.isScreenOnly === true ? [] : toTracedBlocks({ record, index: 0 }).map(({ block }) => block)
   if ((record.type !== 'user' && record.type !== 'assistant') || isSyntheticError(record)) return []
   return toBlocks(record.message.content)
 }

@@ -6,9 +6,9 @@ import {
   type Calibration,
   calibrateGrowth,
   calibrateSize,
+  computeCalibrationScale,
   computeSafetyFactor,
   type GrowthObservation,
-  readCalibrationScale,
   startCalibration,
 } from './usage.ts'
 
@@ -60,7 +60,7 @@ describe('learning', () => {
 
   it('finds the scale of a session', () => {
     const learnt = told((estimated) => 1.5 * estimated)
-    expect(readCalibrationScale(learnt)).toBeCloseTo(1.5, 1)
+    expect(computeCalibrationScale(learnt)).toBeCloseTo(1.5, 1)
     for (const size of SIZES)
       expect(Math.abs(calibrateGrowth(learnt, size, policy).expected / size - 1.5)).toBeLessThan(0.05)
   })
@@ -87,7 +87,7 @@ describe('learning', () => {
   ])(
     'small calls that are far out do not carry the scale away: %s',
     (_, start, count, estimated, reported, most) => {
-      const scale = readCalibrationScale(
+      const scale = computeCalibrationScale(
         after(times(count, { estimated, reported }), startCalibration(start)),
       )
       expect(scale).toBeGreaterThanOrEqual(0.5 * start.scale)
@@ -109,11 +109,11 @@ describe('learning', () => {
         for (const one of observations) {
           const next = addGrowthObservation(before, one)
           const share = one.estimated / next.estimated
-          expect(Math.abs(readCalibrationScale(next) - readCalibrationScale(before))).toBeLessThanOrEqual(
-            share + 1e-9,
-          )
-          expect(readCalibrationScale(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
-          expect(readCalibrationScale(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
+          expect(
+            Math.abs(computeCalibrationScale(next) - computeCalibrationScale(before)),
+          ).toBeLessThanOrEqual(share + 1e-9)
+          expect(computeCalibrationScale(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
+          expect(computeCalibrationScale(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
           before = next
         }
         expect(calibrateSize(before, size, policy).expected).toBeGreaterThanOrEqual(0)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
-import { measureContextTokens, readReportedPrefixTokens } from './context-meter.ts'
-import { readCalibrationScale } from './usage.ts'
+import { derivePrefixTokens, measureContextTokens } from './context-meter.ts'
+import { computeCalibrationScale } from './usage.ts'
 
 /** The calibration after this many tokens were added and the context grew by this many. */
 function taught(way: 'cached' | null, grown: number): number {
@@ -20,7 +20,7 @@ function taught(way: 'cached' | null, grown: number): number {
       clearedAttachmentUUIDs: [],
     })
   situation.measure(50_000 + grown)
-  return readCalibrationScale(situation.meter.calibration)
+  return computeCalibrationScale(situation.meter.calibration)
 }
 
 describe('what the meter learns from a response', () => {
@@ -29,7 +29,7 @@ describe('what the meter learns from a response', () => {
   })
 
   it('is nothing if the provider deleted content meanwhile: the growth is smaller than what was added', () => {
-    const unknown = readCalibrationScale(new Situation().meter.calibration)
+    const unknown = computeCalibrationScale(new Situation().meter.calibration)
     expect([taught('cached', 1_000), taught('cached', 20_000)]).toEqual([unknown, unknown])
   })
 })
@@ -37,14 +37,14 @@ describe('what the meter learns from a response', () => {
 it('the size of system prompt and tools is what the first response reported, less its messages', () => {
   const situation = new Situation()
   situation.reads(1, 10_000)
-  expect(readReportedPrefixTokens(situation.meter)).toBeNull()
+  expect(derivePrefixTokens(situation.meter)).toBeNull()
   situation.measure(50_000)
-  const first = readReportedPrefixTokens(situation.meter) ?? 0
+  const first = derivePrefixTokens(situation.meter) ?? 0
   expect(first).toBeGreaterThan(30_000)
   expect(first).toBeLessThan(45_000)
   situation.reads(1, 20_000)
   situation.measure(50_000 + 20_000)
-  expect(Math.abs((readReportedPrefixTokens(situation.meter) ?? 0) - first)).toBeLessThan(500)
+  expect(Math.abs((derivePrefixTokens(situation.meter) ?? 0) - first)).toBeLessThan(500)
 })
 
 describe('a rewrite that was undone', () => {

@@ -4,7 +4,7 @@
  * clearing, earlier reports no longer count.
  */
 import { type ContextEntry, endsPreviousTurn } from '../context/context-entry.ts'
-import type { ContextView, MeasuredPart } from '../context/context-view.ts'
+import type { ContextView, ValidUsageRange } from '../context/context-view.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
@@ -15,21 +15,21 @@ import {
   type ContextTokens,
   calibrateGrowth,
   calibrateSize,
+  computeCalibrationScale,
   convertCalibration,
-  countContextTokens,
-  countOutputTokens,
-  readCalibrationScale,
+  readReportedContextTokens,
+  readReportedOutputTokens,
   startCalibration,
 } from './usage.ts'
 
-export type MeasuredContext = Pick<ContextView, 'entries' | 'rewrites' | 'rewrittenAt' | 'restored'>
+export type MeterInput = Pick<ContextView, 'entries' | 'rewrites' | 'rewrittenAt' | 'restored'>
 
 export interface ContextMeter {
   readonly estimator: Estimator
   readonly entries: AppendList<ContextEntry>
-  readonly rewrites: MeasuredContext['rewrites']
+  readonly rewrites: MeterInput['rewrites']
   readonly rewrittenAt: number
-  readonly restored: MeasuredContext['restored']
+  readonly restored: MeterInput['restored']
   /**
    * Running sums of estimated tokens. Item i is the sum over all entries before entry i; `thinkingBefore` sums only
    * thinking.
@@ -111,10 +111,7 @@ export function createContextMeter(
  * Creates the meter of a session that is opened again. It has learned from the contexts that rewrites replaced, as the
  * meter of a session that stays open has.
  */
-export function createReopenedMeter(
-  estimator: Estimator,
-  rewrites: MeasuredContext['rewrites'],
-): ContextMeter {
+export function restoreCalibratedMeter(estimator: Estimator, rewrites: MeterInput['rewrites']): ContextMeter {
   let meter = createContextMeter(estimator)
   for (const [index, { replacedEntries: entries, measured }] of rewrites.entries())
     meter = updateContextMeter(meter, { entries, rewrites: rewrites.slice(0, index), ...measured })
@@ -125,11 +122,7 @@ export function createReopenedMeter(
  * Returns the meter for another estimator, as after a switch of model. What was learned from all responses of the
  * session is kept; the sizes that responses reported count only if both models have the same tokenizer.
  */
-export function replaceEstimator(
-  meter: ContextMeter,
-  estimator: Estimator,
-  view: MeasuredContext,
-): ContextMeter {
+export function replaceEstimator(meter: ContextMeter, estimator: Estimator, view: MeterInput): ContextMeter {
   const { calibration } = updateContextMeter(meter, view)
   return {
     ...updateContextMeter(createContextMeter(estimator), view),
@@ -141,7 +134,7 @@ export function replaceEstimator(
  * Returns the meter for the context `view`. Adds only its new entries; after a rewrite, measures all again with the same
  * calibration.
  */
-export function updateContextMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
+export function updateContextMeter(meter: ContextMeter, view: MeterInput): ContextMeter {
   const { entries, rewrites, rewrittenAt, restored } = view
   const follows =
     entries.extends(meter.entries) && meter.rewrittenAt === rewrittenAt && meter.rewrites === rewrites
@@ -190,7 +183,7 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
     answer,
   )
   // Tokens of another tokenizer cannot be compared with those of the model in use, after a switch of model.
-  const context = meter.estimator.hasTokensOf(model) ? countContextTokens(usage) : 0
+  const context = meter.estimator.hasTokenizerOf(model) ? readReportedContextTokens(usage) : 0
   if (context === 0 || run.isOld || !isMeasuredPart(meter, answer.place, answer.entry.index)) {
     // The output tokens of a record are ignored if the record does not report the size of this context.
     const anchor =
@@ -238,7 +231,7 @@ function withRecord<R extends ResponseRun>(
   { estimator }: ContextMeter,
   { entry, record }: ResponseRecord,
 ): R {
-  const output = Math.max(run.output, countOutputTokens(record.usage))
+  const output = Math.max(run.output, readReportedOutputTokens(record.usage))
   return { ...run, output, ownTokens: run.ownTokens + estimator.entry(entry) }
 }
 
@@ -270,11 +263,11 @@ export interface MeasuredResponse {
  * Finds the newest response whose usage reports the size of this context; null if there is none. A response that began
  * before the last compaction or clearing is skipped, even if some of its records were logged afterwards.
  */
-export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | null {
+export function findMeasuredResponse(view: MeterInput): MeasuredResponse | null {
   for (let place = view.entries.length - 1; place >= 0; place -= 1) {
     const entry = view.entries.at(place)
     const record = entry !== undefined && isMeasuredPart(view, place, entry.index) ? toResponse(entry) : null
-    if (record === null || countContextTokens(record.usage) === 0) continue
+    if (record === null || readReportedContextTokens(record.usage) === 0) continue
     const found = withEarlierRecords(view.entries, place, record)
     const index = view.entries.at(found.firstEntry)?.index ?? view.rewrittenAt
     if (!isFromBeforeRewrite(view, found.firstEntry, index, found.response)) return found
@@ -283,7 +276,7 @@ export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | 
 }
 
 /** Checks whether usage in the record at `index`, at entry number `place`, was reported for the present context. */
-function isMeasuredPart({ rewrittenAt, restored }: MeasuredPart, place: number, index: number): boolean {
+function isMeasuredPart({ rewrittenAt, restored }: ValidUsageRange, place: number, index: number): boolean {
   if (index > rewrittenAt) return true
   return restored !== null && place < restored.entries && isMeasuredPart(restored, place, index)
 }
@@ -298,8 +291,8 @@ function withEarlierRecords(
   let found: MeasuredResponse = {
     response: id,
     firstEntry: newest,
-    context: countContextTokens(usage),
-    output: countOutputTokens(usage),
+    context: readReportedContextTokens(usage),
+    output: readReportedOutputTokens(usage),
   }
   for (let place = newest - 1; place >= 0; place -= 1) {
     const earlier = toResponse(entries.at(place))
@@ -308,7 +301,7 @@ function withEarlierRecords(
     found = {
       ...found,
       firstEntry: place,
-      output: Math.max(found.output, countOutputTokens(earlier.usage)),
+      output: Math.max(found.output, readReportedOutputTokens(earlier.usage)),
     }
   }
   return found
@@ -319,7 +312,7 @@ function withEarlierRecords(
  * entry number `place`; a compaction may have removed earlier records.
  */
 function isFromBeforeRewrite(
-  { rewrites, ...measured }: Omit<MeasuredContext, 'entries'>,
+  { rewrites, ...measured }: Omit<MeterInput, 'entries'>,
   place: number,
   index: number,
   response: string,
@@ -345,7 +338,7 @@ function toResponse(entry: ContextEntry | undefined): AssistantRecord | null {
 
 // Computes from the meter how large the context is now, how fast it grows, and how long answers usually are.
 
-export interface ReadMeterOptions {
+export interface MeasureContextOptions {
   readonly calibration: Calibration
   readonly policy: TokenEstimatePolicy
   /** True if the provider drops the thinking of finished turns. */
@@ -363,13 +356,13 @@ export interface ReadMeterOptions {
  * Returns the size of the context: what the newest response reported plus an estimate of what came since; without one, an
  * estimate.
  */
-export function measureContextTokens(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
+export function measureContextTokens(meter: ContextMeter, reading: MeasureContextOptions): ContextTokens {
   return meter.measuredResponse === null
     ? estimateAll(meter, reading)
     : estimateSinceMeasured(meter, meter.measuredResponse, reading)
 }
 
-function estimateAll(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
+function estimateAll(meter: ContextMeter, reading: MeasureContextOptions): ContextTokens {
   const { calibration, policy, stripsThinking, prefix, deleted } = reading
   const stripped = stripsThinking ? (meter.thinkingBefore.at(meter.turnStart) ?? 0) : 0
   const tokens = Math.max(0, prefix() + (meter.tokensBefore.last ?? 0) - stripped - deleted)
@@ -384,7 +377,7 @@ function estimateAll(meter: ContextMeter, reading: ReadMeterOptions): ContextTok
 function estimateSinceMeasured(
   meter: ContextMeter,
   anchor: MeasuredRun,
-  reading: ReadMeterOptions,
+  reading: MeasureContextOptions,
 ): ContextTokens {
   const { calibration, policy, deleted } = reading
   const estimated = calibrateSize(calibration, anchor.ownTokens, policy)
@@ -408,7 +401,7 @@ function estimateSinceMeasured(
 function estimateStripped(
   meter: ContextMeter,
   anchor: MeasuredRun,
-  { stripsThinking }: ReadMeterOptions,
+  { stripsThinking }: MeasureContextOptions,
 ): number {
   const start = stripsThinking ? meter.turnStart : 0
   if (start <= anchor.firstEntry) return 0
@@ -425,11 +418,11 @@ export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: 
 }
 
 /** Returns the tokens of system prompt and tools, from the first report since the last rewrite; null if there is none. */
-export function readReportedPrefixTokens({
+export function derivePrefixTokens({
   firstContext,
   firstEntriesTokens,
   calibration,
 }: ContextMeter): number | null {
   if (firstContext === null) return null
-  return Math.max(0, Math.round(firstContext - readCalibrationScale(calibration) * firstEntriesTokens))
+  return Math.max(0, Math.round(firstContext - computeCalibrationScale(calibration) * firstEntriesTokens))
 }

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { CHARACTER_CLASSES, type CharacterClass, countCharacters } from './estimator.ts'
+import { CHARACTER_CLASSES, type CharacterClass, countCharacterClasses } from './estimator.ts'
 
 type Counted = Partial<Record<CharacterClass, readonly [characters: number, runs: number]>>
 
 /** The classes that occur, each with its characters and runs. */
 function counted(text: string): Counted {
-  const counts = countCharacters(text)
+  const counts = countCharacterClasses(text)
   const classes = CHARACTER_CLASSES.map((name, index) => {
     const pair = [counts[index] ?? 0, counts[CHARACTER_CLASSES.length + index] ?? 0] as const
     return [name, pair] as const
@@ -31,14 +31,16 @@ describe('countCharacters', () => {
   })
 
   it('adds to earlier counts', () => {
-    expect(countCharacters('b', countCharacters('a'))).toEqual(countCharacters('a').map((count) => 2 * count))
+    expect(countCharacterClasses('b', countCharacterClasses('a'))).toEqual(
+      countCharacterClasses('a').map((count) => 2 * count),
+    )
   })
 
   it('puts every character into one class, and appending never lowers a count', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (text, more) => {
-        const before = countCharacters(text)
-        const after = countCharacters(text + more)
+        const before = countCharacterClasses(text)
+        const after = countCharacterClasses(text + more)
         const characters = after.slice(0, CHARACTER_CLASSES.length).reduce((sum, count) => sum + count, 0)
         expect(characters).toBe((text + more).length)
         expect(after.every((count, index) => count >= (before[index] ?? 0))).toBe(true)

@@ -5,22 +5,22 @@ import type { Block } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
   CHARACTER_CLASSES,
+  createDefaultWeights,
   createEstimator,
-  createEvenWeights,
-  createFixedWeights,
+  createUniformTextWeights,
   type EstimatorWeights,
-  estimateImage,
+  estimateImageTokens,
 } from './estimator.ts'
 
-const FIXED = createFixedWeights(DEFAULT_POLICY.estimate)
+const FIXED = createDefaultWeights(DEFAULT_POLICY.estimate)
 const fixed = createEstimator(FIXED)
 
 /** Each kind of block has a figure of its own, so that none can stand in for another. */
 const WEIGHED: EstimatorWeights = {
   ...FIXED,
-  text: { ...createEvenWeights(1), runs: { ...createEvenWeights(0).runs, lower: 10 } },
-  toolInput: createEvenWeights(2),
-  toolResult: createEvenWeights(3),
+  text: { ...createUniformTextWeights(1), runs: { ...createUniformTextWeights(0).runs, lower: 10 } },
+  toolInput: createUniformTextWeights(2),
+  toolResult: createUniformTextWeights(3),
   inputForm: 'fields',
   perText: 100,
   perToolUse: 200,
@@ -87,7 +87,10 @@ describe('weights of a family', () => {
     const weights = Object.fromEntries(CHARACTER_CLASSES.map((name, index) => [name, weight(index)]))
     const each = createEstimator({
       ...FIXED,
-      text: { ...createEvenWeights(0), characters: { ...createEvenWeights(0).characters, ...weights } },
+      text: {
+        ...createUniformTextWeights(0),
+        characters: { ...createUniformTextWeights(0).characters, ...weights },
+      },
     })
     expect(each.text(sample)).toBe(2 ** CHARACTER_CLASSES.length - 1)
   })
@@ -226,7 +229,7 @@ describe('imageTokens', () => {
     [1500, 1500, 1568],
     [8000, 2, 56],
   ])('%i × %i pixels: %i tokens', (width, height, tokens) => {
-    expect(estimateImage(picture(width, height), WEIGHTS)).toBe(tokens)
+    expect(estimateImageTokens(picture(width, height), WEIGHTS)).toBe(tokens)
   })
 
   it.each<[string, Block]>([
@@ -234,10 +237,10 @@ describe('imageTokens', () => {
     ['that cannot be read', { type: 'image', source: { type: 'base64', data: 'AAAA' } }],
     ['without a source', { type: 'image' }],
   ])('flat for a picture %s', (_, block) => {
-    expect(estimateImage(block, WEIGHTS)).toBe(2_000)
+    expect(estimateImageTokens(block, WEIGHTS)).toBe(2_000)
   })
 
   it('flat where the provider has no formula', () => {
-    expect(estimateImage(picture(28, 28), { flat: 2_000, patches: null })).toBe(2_000)
+    expect(estimateImageTokens(picture(28, 28), { flat: 2_000, patches: null })).toBe(2_000)
   })
 })

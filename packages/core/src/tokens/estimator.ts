@@ -1,5 +1,5 @@
 /** Estimates tokens without a tokenizer, from the characters of a text by class and the weights of a tokenizer family. */
-import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
+import { type ContextEntry, isVisibleToModel, toTracedBlocks } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
 import {
   type Block,
@@ -41,7 +41,7 @@ const CLASS_COUNT: number = CHARACTER_CLASSES.length
  */
 type CharacterCounts = Float64Array
 
-/** Length of the array that `countCharacters` fills. */
+/** Length of the array that `countCharacterClasses` fills. */
 export const CHARACTER_COUNTS_LENGTH: number = 2 * CLASS_COUNT
 
 /** The character class of each UTF-16 code unit. */
@@ -56,7 +56,7 @@ const CLASS_BY_CODE_UNIT: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, 
 const pairCounts = new Uint32Array((CLASS_COUNT + 1) * CLASS_COUNT)
 
 /** Adds the characters and runs of `text` to `counts`, and returns `counts`. */
-export function countCharacters(
+export function countCharacterClasses(
   text: string,
   counts: CharacterCounts = new Float64Array(CHARACTER_COUNTS_LENGTH),
 ): CharacterCounts {
@@ -110,13 +110,13 @@ export interface Estimator {
   /** Estimates the tokens of a whole API request. */
   payload(payload: Payload): number
   /** Returns true if `model` counts the same tokens as the estimator, so that its reported usage can be compared. */
-  hasTokensOf(model: string): boolean
+  hasTokenizerOf(model: string): boolean
 }
 
-/** Creates an estimator, which caches by object. `hasTokensOf`: as in `Estimator`; default: all models have the same tokens. */
+/** Creates an estimator, which caches by object. `hasTokenizerOf`: as in `Estimator`; default: all models have the same tokens. */
 export function createEstimator(
   weights: EstimatorWeights,
-  hasTokensOf: Estimator['hasTokensOf'] = () => true,
+  hasTokensOf: Estimator['hasTokenizerOf'] = () => true,
 ): Estimator {
   const scale: TextScales = {
     weights,
@@ -133,7 +133,7 @@ export function createEstimator(
     sumTokens((tools ?? []).map((tool) => roundTokens(scale.text([toJson(tool)]))))
   return {
     weights,
-    hasTokensOf,
+    hasTokenizerOf: hasTokensOf,
     text,
     block,
     content,
@@ -159,7 +159,7 @@ function memoize<Measured extends object>(measure: (given: Measured) => number):
 }
 
 function listVisibleBlocks(entry: ContextEntry): readonly Block[] {
-  return isVisibleToModel(entry) ? toMessageParts(entry).map((part) => part.block) : []
+  return isVisibleToModel(entry) ? toTracedBlocks(entry).map((part) => part.block) : []
 }
 
 /** The weights of an estimator, and a function for each kind of text that estimates its tokens. */
@@ -179,7 +179,7 @@ function createTextScale(given: TextWeights): TextScale {
   const counts = new Float64Array(CHARACTER_COUNTS_LENGTH)
   return (texts) => {
     counts.fill(0)
-    for (const text of texts) countCharacters(text, counts)
+    for (const text of texts) countCharacterClasses(text, counts)
     let tokens = 0
     for (let index = 0; index < weights.length; index += 1)
       tokens += (counts[index] as number) * (weights[index] as number)
@@ -206,7 +206,7 @@ function estimateOwnTokens(block: Block, parts: BlockParts, scale: TextScales): 
     case 'thinking':
       return estimateThinking(parts, scale)
     case 'image':
-      return estimateImage(block, weights.image)
+      return estimateImageTokens(block, weights.image)
     case 'document':
       return Math.max(weights.document, scale.text(parts.texts))
     case 'other':
@@ -307,7 +307,7 @@ function splitDocument(source: unknown): Pick<BlockParts, 'texts' | 'nestedBlock
  * Estimates the tokens of an image: by the provider's formula if its width and height can be read, otherwise a fixed
  * number.
  */
-export function estimateImage(block: Block, weights: ImageWeights): number {
+export function estimateImageTokens(block: Block, weights: ImageWeights): number {
   const { flat, patches: rule } = weights
   const { source } = block
   if (rule === null || !isObject(source) || typeof source.data !== 'string') return flat
@@ -320,7 +320,7 @@ export function estimateImage(block: Block, weights: ImageWeights): number {
 }
 
 // Weights are plain data, with one set for each family of tokenizers. Measured sets are in the model catalogue; for
-// other models `createFixedWeights` creates a set.
+// other models `createDefaultWeights` creates a set.
 
 /**
  * Tokens per character of each character class, and tokens per run (consecutive characters of one class). No weight is
@@ -386,8 +386,8 @@ export interface CalibrationStart {
 }
 
 /** Creates weights that give every character the same number of tokens, for models without measured weights. */
-export function createFixedWeights(policy: TokenEstimatePolicy): EstimatorWeights {
-  const text = createEvenWeights(1 / policy.charactersPerToken)
+export function createDefaultWeights(policy: TokenEstimatePolicy): EstimatorWeights {
+  const text = createUniformTextWeights(1 / policy.charactersPerToken)
   return {
     text,
     toolInput: text,
@@ -409,7 +409,7 @@ export function createFixedWeights(policy: TokenEstimatePolicy): EstimatorWeight
 }
 
 /** Creates weights that give characters of every class the same number of tokens. Runs of characters add none. */
-export function createEvenWeights(tokensPerCharacter: number): TextWeights {
+export function createUniformTextWeights(tokensPerCharacter: number): TextWeights {
   return { characters: createUniformWeights(tokensPerCharacter), runs: createUniformWeights(0) }
 }
 

@@ -2,19 +2,19 @@
  * The usage of a response: the size of the context that was sent, and the tokens that are billed. Also calibrates token
  * estimates by comparing them with reported usage.
  */
-import { countTextCharacters } from '../log/json.ts'
-import type { TokenCounts, TokenUsage, UsagePart } from '../log/model-report.ts'
+import { countStringCharacters } from '../log/json.ts'
+import type { ModelRunUsage, TokenCounts, TokenUsage } from '../log/reply-report.ts'
 import type { TokenEstimatePolicy } from '../policy/window-policy.ts'
 import type { CalibrationStart } from './estimator.ts'
 
 /** Returns the tokens of the context that was sent, cached or not, as the usage reports them; 0 if it does not. */
-export function countContextTokens(usage: TokenUsage | null | undefined): number {
+export function readReportedContextTokens(usage: TokenUsage | null | undefined): number {
   const last = findLastMessage(usage)
   return last === null ? 0 : countPromptTokens(last)
 }
 
 /** Returns the reported output tokens of the call's last message; 0 if unknown. */
-export function countOutputTokens(usage: TokenUsage | null | undefined): number {
+export function readReportedOutputTokens(usage: TokenUsage | null | undefined): number {
   return findLastMessage(usage)?.output ?? 0
 }
 
@@ -43,11 +43,11 @@ export function toTokenCount(value: unknown): number {
 export const PRICE_CLASSES = ['input', 'cacheRead', 'writeShort', 'writeLong', 'output'] as const
 export type PriceClass = (typeof PRICE_CLASSES)[number]
 export type ByPriceClass<T> = { readonly [Class in PriceClass]: T }
-export type TokensByClass = ByPriceClass<number>
+export type TokensByPriceClass = ByPriceClass<number>
 
 /** The tokens billed for one run of a model. */
-export interface BilledPart {
-  readonly tokens: TokensByClass
+export interface BilledModelRun {
+  readonly tokens: TokensByPriceClass
   /** The model that ran; null if the provider does not name one. */
   readonly model: string | null
   /** True if an advisor or fallback model ran instead of the requested model. */
@@ -62,17 +62,17 @@ const ASSUMPTIONS = {
 }
 
 /** Returns what is billed: each run that the provider lists, or the call as one. */
-export function listBilledParts(usage: TokenUsage): readonly BilledPart[] {
+export function listBilledModelRuns(usage: TokenUsage): readonly BilledModelRun[] {
   return (usage.parts ?? [usage]).map(toBilledPart)
 }
 
-function toBilledPart(counts: TokenCounts & Partial<UsagePart>): BilledPart {
+function toBilledPart(counts: TokenCounts & Partial<ModelRunUsage>): BilledModelRun {
   const { kind, model = null, assumed = [] } = counts
   const texts = assumed.map((name) => ASSUMPTIONS[name])
-  return { tokens: toTokensByClass(counts), model, isForeign: kind === 'other-model', assumed: texts }
+  return { tokens: toTokensByPriceClass(counts), model, isForeign: kind === 'other-model', assumed: texts }
 }
 
-export function toTokensByClass({ input, read, writes, output }: TokenCounts): TokensByClass {
+export function toTokensByPriceClass({ input, read, writes, output }: TokenCounts): TokensByPriceClass {
   return { input, cacheRead: read, writeShort: writes.short, writeLong: writes.long, output }
 }
 
@@ -88,7 +88,7 @@ export function readCacheLifetime(usage: TokenUsage | null | undefined): 'short'
 export function isNothingBilled(usage: TokenUsage | undefined): boolean {
   return (
     usage !== undefined &&
-    listBilledParts(usage).every(({ tokens }) => PRICE_CLASSES.every((name) => tokens[name] === 0))
+    listBilledModelRuns(usage).every(({ tokens }) => PRICE_CLASSES.every((name) => tokens[name] === 0))
   )
 }
 
@@ -219,7 +219,7 @@ export function addGrowthObservation(
 ): Calibration {
   if (!isPositive(estimated) || !isPositive(reported)) return calibration
   const { start, offset, observations } = calibration
-  const scaled = readCalibrationScale(calibration) * estimated
+  const scaled = computeCalibrationScale(calibration) * estimated
   const error = reported - scaled - offset
   const credible = Math.max(CREDIBLE_ERROR.tokens, CREDIBLE_ERROR.share * estimated)
   const sum = calibration.estimated + estimated
@@ -244,7 +244,7 @@ function isPositive(value: number): boolean {
 }
 
 /** Returns the learned ratio of reported to estimated tokens. */
-export function readCalibrationScale({ estimated, reported }: Calibration): number {
+export function computeCalibrationScale({ estimated, reported }: Calibration): number {
   return reported / estimated
 }
 
@@ -254,7 +254,7 @@ export function calibrateSize(
   tokens: number,
   policy: TokenEstimatePolicy,
 ): TokenEstimate {
-  return toEstimate(readCalibrationScale(calibration) * tokens, computeSafetyFactor(calibration, policy))
+  return toEstimate(computeCalibrationScale(calibration) * tokens, computeSafetyFactor(calibration, policy))
 }
 
 /** Returns the lower bound of a size: as far below the expected size as the upper bound is above it. */
@@ -270,8 +270,10 @@ const MOST_CHARACTERS_PER_TOKEN = 5
  * exact, and its refusal costs nothing. Estimates of tables, code or base64 may be twice too high, so a text with few enough
  * characters passes too.
  */
-export function mayFitLimit(size: TokenEstimate, content: unknown, limit: number): boolean {
-  return computeLowerBound(size) <= limit || countTextCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit
+export function canFitLimit(size: TokenEstimate, content: unknown, limit: number): boolean {
+  return (
+    computeLowerBound(size) <= limit || countStringCharacters(content) / MOST_CHARACTERS_PER_TOKEN <= limit
+  )
 }
 
 /** Returns the calibrated growth of the context by one model call. `tokens` is the uncalibrated estimate for its blocks. */
@@ -281,7 +283,7 @@ export function calibrateGrowth(
   policy: TokenEstimatePolicy,
 ): TokenEstimate {
   if (tokens <= 0) return { expected: 0, high: 0 }
-  const grown = readCalibrationScale(calibration) * tokens + calibration.offset
+  const grown = computeCalibrationScale(calibration) * tokens + calibration.offset
   return toEstimate(Math.max(1, grown), computeSafetyFactor(calibration, policy))
 }
 

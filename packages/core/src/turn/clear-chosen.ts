@@ -4,13 +4,17 @@
  */
 
 import type { ClearCandidate } from '../clearing/clear-candidates.ts'
-import { buildClearProposal, type ClearInput } from '../clearing/clear-proposal.ts'
-import { findOldResults } from '../clearing/propose-clearing.ts'
+import { buildClearProposal, type ClearProposalInput } from '../clearing/clear-proposal.ts'
+import { findOldCandidates } from '../clearing/propose-clearing.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
-import { gatherPlanContext, measureContext, measureContextInSlices } from '../engine/measure-context.ts'
+import {
+  gatherContextPlanInput,
+  measureContext,
+  updatePlanningStateInSlices,
+} from '../engine/measure-context.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { readCalibrationScale } from '../tokens/usage.ts'
+import { computeCalibrationScale } from '../tokens/usage.ts'
 import { appendClearing } from './reduce-context.ts'
 
 export type ClearingResult =
@@ -26,17 +30,17 @@ export async function* clearChosenResults(
   compaction: CompactionServices,
   uuids: readonly string[],
 ): AsyncGenerator<TurnEvent, ClearingResult> {
-  if (!(await measureContextInSlices(turn, compaction))) return ABORTED_REWRITE
-  const { context, state } = gatherPlanContext(turn.state, turn.host, compaction, 'turn-end')
+  if (!(await updatePlanningStateInSlices(turn, compaction))) return ABORTED_REWRITE
+  const { context, state } = gatherContextPlanInput(turn.state, turn.host, compaction, 'turn-end')
   turn.state = state
   if (context.tracking.openCalls > 0)
     return refuseRewrite('invalid', 'Tool calls are still without their results; nothing was cleared.')
   const { rates, write, calibration } = context
-  const question: ClearInput = {
+  const question: ClearProposalInput = {
     ...context,
     prices: { rates, write },
     context: measureContext(turn.state, turn.host, compaction),
-    scale: readCalibrationScale(calibration),
+    scale: computeCalibrationScale(calibration),
     target: 0,
   }
   const candidates = findChosen(question, new Set(uuids))
@@ -62,8 +66,8 @@ export async function* clearChosenResults(
   )
 }
 
-function findChosen(question: ClearInput, chosen: ReadonlySet<string>): readonly ClearCandidate[] {
-  const all = findOldResults(question, 0)
+function findChosen(question: ClearProposalInput, chosen: ReadonlySet<string>): readonly ClearCandidate[] {
+  const all = findOldCandidates(question, 0)
   const named = all.filter(({ result }) => chosen.has(result.uuid) || chosen.has(result.call.uuid))
   // A later result that only says "unchanged" makes no sense without the text, so it is cleared too.
   const dependents = new Set(named.flatMap((candidate) => candidate.dependents))

@@ -5,34 +5,34 @@
  */
 import { swapInPreparedSummary } from '../background/prepare-summary.ts'
 import { compact } from '../compaction/compact.ts'
-import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
+import { type ContextEntry, findThinkingResponseIds } from '../context/context-entry.ts'
 import type { ModelCallResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind, Reply, TokenExcess } from '../engine/reply.ts'
-import { findLastAnswer, type SessionState } from '../engine/session-state.ts'
+import { findLastAnswerEnd, type SessionState } from '../engine/session-state.ts'
 import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
 import { keepToRefusedWindow } from '../engine/truncated-prompt.ts'
 import type { MessageContent } from '../log/block.ts'
 import { isPrompt, isSyntheticError, type UserRecord } from '../log/record.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
+import { readReportedContextTokens, readReportedOutputTokens } from '../tokens/usage.ts'
 import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
 import { listToolCalls } from './run-tools.ts'
 import { rewindBefore } from './switch-branch.ts'
 
 /** How often each remedy was tried for one request, or how often it may be tried. */
-export interface Remedies {
+export interface RemedyCounts {
   /** Number of tries of dropping images and documents. */
   readonly media: number
   /** Number of tries of compacting or dropping thinking. */
   readonly rewrites: number
 }
 
-export const NO_REMEDIES_TRIED: Remedies = { media: 0, rewrites: 0 }
+export const NO_REMEDIES_TRIED: RemedyCounts = { media: 0, rewrites: 0 }
 
-type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
+type RecoveryResult = { readonly ok: true; readonly tried: RemedyCounts }
 
 /**
  * Tries the next remedy for a refused request, or for a response that the full window ended. If it worked, the caller sends
@@ -41,7 +41,7 @@ type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
 export async function* recoverFromRefusal(
   turn: TurnContext,
   response: ModelCallResult,
-  tried: Remedies,
+  tried: RemedyCounts,
 ): AsyncGenerator<TurnEvent, RecoveryResult | TurnFailure | null> {
   const message = findProblem(response, turn.host)
   if (message === null) return null
@@ -70,7 +70,7 @@ export async function* recoverFromRefusal(
  * Compacts if the context window ended a response with tool calls. The results of the calls are appended by now, so the
  * next request would be even longer, and its response cut even earlier. Returns a failure only if the turn was aborted.
  */
-export async function* makeRoomAfterCutCall(
+export async function* compactAfterCutToolCalls(
   turn: TurnContext,
   reply: Reply,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
@@ -79,7 +79,7 @@ export async function* makeRoomAfterCutCall(
   if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasFilledWindow(reply, host))
     return null
   const { usage } = reply
-  const limit = countContextTokens(usage) + countOutputTokens(usage)
+  const limit = readReportedContextTokens(usage) + readReportedOutputTokens(usage)
   const end = yield* compactForRoom(turn, compaction, WINDOW_FULL_MESSAGE, limit > 0 ? { limit } : undefined)
   return end.ok || end.reason !== 'aborted' ? null : { ok: false, reason: 'aborted' }
 }
@@ -127,9 +127,9 @@ export function isRecoverableFailure({ kind }: ModelFailure, host: TurnHost): bo
   return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
 }
 
-function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
+function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHost): RemedyCounts {
   const { mediaRetries, retries } = policy.turn.reactive
-  const isOn = findMechanismStates(policy, switches).reactive.on
+  const isOn = findFeatureStates(policy, switches).reactive.on
   return { media: isOn ? mediaRetries : 0, rewrites: isOn && compaction !== undefined ? retries : 0 }
 }
 
@@ -141,7 +141,7 @@ async function* dropThinking(
   turn: TurnContext,
   compaction: CompactionServices,
 ): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
-  const clearedThinking = findResponsesWithThinking(turn.state.view.entries.toArray())
+  const clearedThinking = findThinkingResponseIds(turn.state.view.entries.toArray())
   if (clearedThinking.length === 0) return false
   const failure = yield* appendUnlinkedRecords(turn, [
     createClearingBoundary({
@@ -166,14 +166,14 @@ export const WINDOW_FULL_MESSAGE = 'The window was full before the answer was.'
 export function hasFilledWindow({ stop, usage }: Reply, { profile }: TurnHost): boolean {
   if (stop === 'window') return true
   if (stop !== 'cut' || profile.window === null) return false
-  return countContextTokens(usage) + countOutputTokens(usage) >= profile.window
+  return readReportedContextTokens(usage) + readReportedOutputTokens(usage) >= profile.window
 }
 
 const CONTINUE_TEXT =
   'Your answer above was cut off. Continue it exactly where it stopped, without repeating anything.'
 
 /** Creates the body of a record that asks the model to continue its last answer. */
-export function createContinuation(): UnlinkedRecord {
+export function createContinuationRecord(): UnlinkedRecord {
   return { type: 'user', isMeta: true, message: { role: 'user', content: CONTINUE_TEXT } }
 }
 
@@ -187,21 +187,21 @@ export function createInterruptionNotice(): UnlinkedRecord {
 /**
  * Appends a message that asks the model to continue its last answer. `part`: how often this answer was continued, with this time.
  */
-export async function* continueAnswer(
+export async function* appendContinuation(
   turn: TurnContext,
   part: number,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   yield { type: 'answer-continued', part }
-  return yield* appendUnlinkedRecords(turn, [createContinuation()])
+  return yield* appendUnlinkedRecords(turn, [createContinuationRecord()])
 }
 
 /** Appends a message that asks the model to continue its last answer, unless a compaction has summarized that answer. */
 async function* continueCutAnswer(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  return findLastAnswer(turn.state) === null ? null : yield* continueAnswer(turn, 1)
+  return findLastAnswerEnd(turn.state) === null ? null : yield* appendContinuation(turn, 1)
 }
 
 /** Failure of a request that would end with a finished answer of the model: it would be paid for, with nothing to answer. */
-export const NOTHING_TO_ANSWER: TurnFailure = {
+export const NOTHING_TO_ANSWER_FAILURE: TurnFailure = {
   ok: false,
   reason: 'invalid',
   findings: [

@@ -6,51 +6,51 @@
 
 import {
   chooseSwapCause,
-  hasCompletedTodo,
+  hasJustCompletedTodo,
   measureTurnGrowth,
   swapInPreparedSummary,
 } from '../background/prepare-summary.ts'
 import {
-  countDeletedTokens,
-  createDeletionMessage,
+  countCacheDeletedTokens,
+  createCacheDeletionMessage,
   createDeletionsExpiredNotice,
 } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
-import { compact, hasReadyNotes } from '../compaction/compact.ts'
+import { compact, hasUsableNotes } from '../compaction/compact.ts'
 import { mayFitWindow, selectSpan } from '../compaction/plan-compaction.ts'
-import { findResponsesWithThinking } from '../context/context-entry.ts'
+import { findThinkingResponseIds } from '../context/context-entry.ts'
 import type { RefusedRewrite, TurnEvent, TurnFailure } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import {
-  gatherPlanContext,
+  gatherContextPlanInput,
   isJustCompacted,
   measureContext,
-  measureContextInSlices,
+  updatePlanningStateInSlices,
 } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
-  finishTurnSteps,
   isTurnAborted,
   linkRecords,
   previewAppend,
+  runSlicesToEnd,
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
 import { type ContextPlan, hasCacheExpired, makeContextPlan as planNext } from '../planner/context-plan.ts'
-import type { TurnMoment } from '../planner/plan-input.ts'
+import type { PlanningMoment } from '../planner/plan-input.ts'
 import {
-  isRequestTooLarge,
+  canExceedSizeLimits,
   type MediaDropProposal,
   proposeFullMediaDrop,
   proposeMediaDrop,
   updateRequestSize,
   withDroppedMedia,
 } from '../request/request-size.ts'
-import { readCalibrationScale } from '../tokens/usage.ts'
+import { computeCalibrationScale } from '../tokens/usage.ts'
 
 /**
  * Plans how to reduce the context, then clears or compacts. Returns a failure if the turn was aborted, if records could
@@ -58,30 +58,30 @@ import { readCalibrationScale } from '../tokens/usage.ts'
  */
 export async function* reduceContext(
   turn: TurnContext,
-  moment: TurnMoment,
+  moment: PlanningMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { host } = turn
   const compaction = host.compaction
   if (compaction === undefined) return null
-  if (!(await measureContextInSlices(turn, compaction))) return { ok: false, reason: 'aborted' }
+  if (!(await updatePlanningStateInSlices(turn, compaction))) return { ok: false, reason: 'aborted' }
   const at = findMoment(turn, moment)
-  let { context, state } = gatherPlanContext(turn.state, host, compaction, at)
+  let { context, state } = gatherContextPlanInput(turn.state, host, compaction, at)
   turn.state = state
   const restored = createDeletionsExpiredNotice(context.register, context.cache.isWarm)
   if (restored !== null) {
     // The provider's cache expired, so tool results that were deleted only in the cache are sent again.
-    const deleted = countDeletedTokens(context.register, { sinceResponse: false })
-    const tokens = Math.round(readCalibrationScale(context.calibration) * deleted)
+    const deleted = countCacheDeletedTokens(context.register, { sinceResponse: false })
+    const tokens = Math.round(computeCalibrationScale(context.calibration) * deleted)
     const failure = yield* appendUnlinkedRecords(turn, [{ type: 'system', isMeta: true, ...restored }])
     if (failure !== null) return failure
     yield { type: 'cache-edits-dropped', tokens }
-    ;({ context, state } = gatherPlanContext(turn.state, host, compaction, at))
+    ;({ context, state } = gatherContextPlanInput(turn.state, host, compaction, at))
   }
   const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
   turn.state = { ...state, providerEdits: plan.native }
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
   if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
-  const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
+  const needsSummary = plan.prepare && !hasUsableNotes(turn.state, turn.host, compaction)
   // Once the cache has expired, a summary is prepared only after the next request, which writes the cache again.
   if (plan.act === 'wait' && needsSummary && !hasCacheExpired(context.cache)) turn.prepared?.prepare()
   const failure = yield* executePlan(turn, compaction, plan, at)
@@ -115,8 +115,8 @@ function refuseFullContext(
 }
 
 /** Returns true if the next request will be planned with a clearing or a compaction. */
-export function plansRewrite(turn: TurnContext, compaction: CompactionServices): boolean {
-  const { context } = gatherPlanContext(turn.state, turn.host, compaction, 'call')
+export function isRewritePlanned(turn: TurnContext, compaction: CompactionServices): boolean {
+  const { context } = gatherContextPlanInput(turn.state, turn.host, compaction, 'call')
   const { act, native } = planNext({ ...context, ...describePreparation(turn, compaction) })
   return act !== 'wait' || native?.price != null
 }
@@ -129,7 +129,7 @@ async function* executePlan(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: ContextPlan,
-  moment: TurnMoment,
+  moment: PlanningMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   if (plan.clear !== undefined) return yield* appendClearing(turn, compaction, plan.clear)
   const isBlocked = plan.scaled.known && plan.context.expected >= plan.scaled.lines.blocking
@@ -139,7 +139,7 @@ async function* executePlan(
   if (plan.compact === undefined || turn.prepared?.phase === 'preparing') return null
   // A compaction that only saves money uses what exists already: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
-  if (notesOnly && !hasReadyNotes(turn.state, turn.host, compaction)) return null
+  if (notesOnly && !hasUsableNotes(turn.state, turn.host, compaction)) return null
   const refusedAsTooLong = turn.host.client?.refusedAsTooLong
   const { cause, mostTokens } = plan.compact
   const isNeeded = isBlocked && mostTokens === undefined
@@ -170,9 +170,9 @@ function findNextTry({ context, scaled }: ContextPlan): number {
 // A summary that is prepared beside the turn replaces the context without a wait.
 
 /** Returns `todo-done` for a call that follows the completion of a todo item, while a summary waits for such a break. */
-function findMoment({ prepared, state, host }: TurnContext, moment: TurnMoment): TurnMoment {
+function findMoment({ prepared, state, host }: TurnContext, moment: PlanningMoment): PlanningMoment {
   if (moment !== 'call' || prepared?.phase !== 'ready') return moment
-  return hasCompletedTodo(state, host.policy.rehydrate.todoTools) ? 'todo-done' : moment
+  return hasJustCompletedTodo(state, host.policy.rehydrate.todoTools) ? 'todo-done' : moment
 }
 
 /** Returns what the planner must know about work that may make a new summary unnecessary. */
@@ -181,7 +181,7 @@ function describePreparation(turn: TurnContext, compaction: CompactionServices) 
   return {
     hasPreparedSummary: phase === 'ready',
     isPreparing: phase === 'preparing',
-    hasNotes: hasReadyNotes(turn.state, turn.host, compaction),
+    hasNotes: hasUsableNotes(turn.state, turn.host, compaction),
   }
 }
 
@@ -192,7 +192,7 @@ function describePreparation(turn: TurnContext, compaction: CompactionServices) 
 async function* swapIfDue(
   turn: TurnContext,
   plan: ContextPlan,
-  moment: TurnMoment,
+  moment: PlanningMoment,
   isBlocked = false,
 ): AsyncGenerator<TurnEvent, boolean> {
   if (turn.prepared === undefined || turn.prepared.phase === 'none') return false
@@ -206,14 +206,14 @@ async function* swapIfDue(
  * At the end of a turn nobody waits for the model: swaps in a prepared summary that the next turn would need. If a user
  * may go on, begins to prepare one; otherwise the session may end here, and the summary would be paid for nothing.
  */
-export async function* usePauseAfterTurn(turn: TurnContext): AsyncGenerator<TurnEvent, void> {
+export async function* swapInOrPrepareSummary(turn: TurnContext): AsyncGenerator<TurnEvent, void> {
   const { host, prepared } = turn
   const { compaction } = host
   if (prepared === undefined || prepared.phase === 'preparing' || compaction === undefined) return
-  const { context, state } = gatherPlanContext(turn.state, host, compaction, 'turn-end')
+  const { context, state } = gatherContextPlanInput(turn.state, host, compaction, 'turn-end')
   turn.state = state
   const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
-  const needsSummary = plan.prepare && !hasReadyNotes(turn.state, turn.host, compaction)
+  const needsSummary = plan.prepare && !hasUsableNotes(turn.state, turn.host, compaction)
   if (prepared.phase === 'none' && needsSummary && host.isInteractive) prepared.prepare()
   else yield* swapIfDue(turn, plan, 'turn-end')
 }
@@ -228,7 +228,13 @@ export async function* appendClearing(
   const failure = yield* appendUnlinkedRecords(turn, [
     createClearingBoundary(metadata),
     ...(way === 'cached'
-      ? [{ type: 'user' as const, isMeta: true, message: createDeletionMessage(metadata, turn.host.profile) }]
+      ? [
+          {
+            type: 'user' as const,
+            isMeta: true,
+            message: createCacheDeletionMessage(metadata, turn.host.profile),
+          },
+        ]
       : []),
   ])
   if (failure !== null) return failure
@@ -278,7 +284,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
  */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { sized, size, rules } = await sizeRequest(turn)
-  if (!isRequestTooLarge(sized, size.tally, rules)) return null
+  if (!canExceedSizeLimits(sized, size.tally, rules)) return null
   const dropped = yield* appendMediaDrop(turn, proposeMediaDrop(sized, size.tally, rules))
   return typeof dropped === 'object' ? dropped : null
 }
@@ -303,7 +309,7 @@ export async function* dropRefusedMedia(
 async function sizeRequest(turn: TurnContext) {
   const { host, state } = turn
   const { maxMarkers } = host.profile.cache
-  const size = await finishTurnSteps(turn, updateRequestSize(state.requestSize, { ...state, maxMarkers }))
+  const size = await runSlicesToEnd(turn, updateRequestSize(state.requestSize, { ...state, maxMarkers }))
   turn.state = { ...turn.state, requestSize: size }
   const rules = { profile: host.profile, policy: host.policy.request, pins: state.pins }
   return { size, rules, sized: { messages: state.flat, around: size.prefixBytes } }
@@ -351,7 +357,7 @@ function createMediaBoundary(metadata: MicrocompactMetadata): UnlinkedRecord {
 function findThinkingAfter({ view }: SessionState, drop: MediaDropProposal['drop']): readonly string[] {
   const origins = new Set(drop.map(({ origin }) => origin))
   const entries = view.entries.toArray()
-  return findResponsesWithThinking(entries.slice(entries.findIndex(({ record }) => origins.has(record.uuid))))
+  return findThinkingResponseIds(entries.slice(entries.findIndex(({ record }) => origins.has(record.uuid))))
 }
 
 /** Returns true in the middle of a turn: the newest messages are a response with thinking and the results of its tool calls. */

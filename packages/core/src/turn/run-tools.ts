@@ -15,7 +15,7 @@ import {
 import { describeMisfit, fitToolInput } from '../engine/tool-input.ts'
 import { describeThrown } from '../errors.ts'
 import { runHistoryTool } from '../history/history-tool.ts'
-import { spillResult } from '../history/spill-results.ts'
+import { spillLargeResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { RecordedUserInput } from '../log/record.ts'
@@ -23,7 +23,7 @@ import type { HookOutput } from '../sources/builtin-sources.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import {
   createHookRecords,
-  permitToolCall,
+  decideToolPermission,
   runPostToolUseHooks,
   type ToolHooksOutcome,
 } from './turn-hooks.ts'
@@ -218,7 +218,7 @@ async function callTool(
     if (problems.length > 0) return finish({ content: describeMisfit(given.name, problems), is_error: true })
     // Hooks and the tool get a copy of the input, because what they change must not change the conversation.
     const own = { ...given, input: copyJson(input as JsonObject) }
-    const { call, refused, ...hooked } = await permitToolCall(turn, own)
+    const { call, refused, ...hooked } = await decideToolPermission(turn, own)
     if (isTurnAborted(turn)) return { ...toCallResult(given, NOT_BEGUN_RESULT), ...hooked }
     const changed = fitToolInput(host.readOfferedPrefix().tools, given.name, call.input)
     if (refused === null && changed.problems.length > 0) {
@@ -285,7 +285,7 @@ export async function* createToolResultRecord(
   const { result, spilled, failed } =
     compaction?.blobs === undefined
       ? { result: given, spilled: [], failed: [] }
-      : await spillResult({
+      : await spillLargeResult({
           result: given,
           tool: call.name,
           policy: host.policy.spill,

@@ -29,7 +29,7 @@ import {
   type SessionRecord,
   type SystemRecord,
 } from '../log/record.ts'
-import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { findRecordIndex, NO_PARENT, requireRecordAt, type SessionLog } from '../log/session-log.ts'
 
 export type SwitchResult =
   | {
@@ -70,7 +70,7 @@ export async function* rewindBefore(
     if (index === undefined)
       return refuseRewrite('unknown-record', `The session has no record ${uuid}; nothing was changed.`)
     const start = findMessageStart(session, index)
-    const before = readRecordAt(session, start).uuid ?? null
+    const before = requireRecordAt(session, start).uuid ?? null
     const parentUuid = readUuid(session, session.parents.at(start))
     const move: Move = { subtype: REWIND_SUBTYPE, parentUuid, before }
     return isWithdrawal === true ? { ...move, isWithdrawal } : move
@@ -79,7 +79,7 @@ export async function* rewindBefore(
   for (const records of rewrites) {
     // If a copy cannot be written, the context stays as it was before that rewrite, and a new rewrite is made if needed.
     const { session } = turn.state
-    const branch = new Set(session.branch.toArray().map((at) => readRecordAt(session, at).uuid))
+    const branch = new Set(session.branch.toArray().map((at) => requireRecordAt(session, at).uuid))
     // The copy keeps only records that are still on the branch.
     const copies = copyRewrite(turn, records, (uuids) => uuids.filter((each) => branch.has(each)))
     const failure = yield* appendLinkedRecords(turn, copies)
@@ -102,7 +102,7 @@ function listLaterRewrites(
   const later = session.branch
     .toArray()
     .slice(Math.max(0, start))
-    .map((at) => readRecordAt(session, at))
+    .map((at) => requireRecordAt(session, at))
   const shown = new Set(view.entries.toArray().map(({ record }) => record.uuid))
   const isShown = ({ type, uuid: id }: SessionRecord): boolean =>
     (type !== 'user' && type !== 'assistant') || shown.has(id ?? '')
@@ -204,7 +204,7 @@ function copyRewrite(
 }
 
 /** Begins a new, empty conversation in the same session. */
-export async function* clearConversation(
+export async function* beginNewConversation(
   turn: TurnContext,
   compaction: CompactionServices,
 ): AsyncGenerator<TurnEvent, SwitchResult> {
@@ -222,7 +222,7 @@ export async function* clearConversation(
 export async function* takeBackMove(
   turn: TurnContext,
   compaction: CompactionServices,
-  record: MoveRecord,
+  record: MoveOrUndoRecord,
 ): AsyncGenerator<TurnEvent, SwitchResult> {
   return yield* switchBranch(turn, compaction, () => ({
     subtype: REWIND_SUBTYPE,
@@ -233,10 +233,10 @@ export async function* takeBackMove(
 }
 
 /** A move to another branch, or the undo of a compaction or clearing. */
-export type MoveRecord = BranchSwitch | SystemRecord
+export type MoveOrUndoRecord = BranchSwitch | SystemRecord
 
 /** Returns the uuid of the record that the conversation ends with once the move is taken back; null for none. */
-export function findReturnPoint(session: SessionLog, record: MoveRecord): string | null {
+export function findReturnPoint(session: SessionLog, record: MoveOrUndoRecord): string | null {
   if (isBranchSwitch(record)) return record.logicalParentUuid
   const index = findRecordIndex(session, record.uuid)
   return index === undefined ? null : readUuid(session, session.parents.at(index))
@@ -292,7 +292,7 @@ function forgetOldBranch(turn: TurnContext, isNew: boolean): void {
 
 /** Returns the index of the first record of the message that the record belongs to. */
 function findMessageStart(session: SessionLog, index: number): number {
-  const record = readRecordAt(session, index)
+  const record = requireRecordAt(session, index)
   if (!isKnownRecord(record)) return index
   if (record.type === 'assistant') return session.responseStarts.get(record.message.id) ?? index
   if (record.type !== 'user') return index
@@ -301,7 +301,7 @@ function findMessageStart(session: SessionLog, index: number): number {
   )
   // The nearest call counts: a host that went back and sends its list again uses the ids of the branch that it left.
   for (let call = index - 1; ids.size > 0 && call >= 0; call -= 1)
-    if (makesCall(readRecordAt(session, call), ids)) return findMessageStart(session, call)
+    if (makesCall(requireRecordAt(session, call), ids)) return findMessageStart(session, call)
   return index
 }
 
@@ -311,5 +311,5 @@ function makesCall(record: SessionRecord, ids: ReadonlySet<string>): boolean {
 }
 
 function readUuid(session: SessionLog, index: number | undefined): string | null {
-  return index === undefined || index <= NO_PARENT ? null : (readRecordAt(session, index).uuid ?? null)
+  return index === undefined || index <= NO_PARENT ? null : (requireRecordAt(session, index).uuid ?? null)
 }

@@ -5,13 +5,13 @@
 import { type CompletedTurn, listHookEvents, type TurnEvent, type TurnFailure } from '../engine/events.ts'
 import {
   createHookLimits,
-  groupHooks,
+  groupParallelHooks,
   type Hook,
   type HookContextOutput,
   runHooks,
   type SessionHooks,
   type SessionStartSource,
-  type ToolDecision,
+  type ToolPermissionDecision,
 } from '../engine/hooks.ts'
 import type { ToolResultContent } from '../engine/host.ts'
 import type { TurnContext, UnlinkedRecord } from '../engine/session-writer.ts'
@@ -170,14 +170,14 @@ interface PermittedCall extends ToolHooksOutcome {
 }
 
 /** Runs the PreToolUse hooks, then the permission check and, if it asks, the PermissionRequest hooks. */
-export async function permitToolCall(turn: TurnContext, given: ToolUseBlock): Promise<PermittedCall> {
+export async function decideToolPermission(turn: TurnContext, given: ToolUseBlock): Promise<PermittedCall> {
   const sessionId = turn.state.id
   const events: TurnEvent[] = []
   const context: HookOutput[] = []
   let call = given
-  let hooked: ToolDecision | null = null
+  let hooked: ToolPermissionDecision | null = null
   let endTurn: string | null = null
-  for (const group of groupHooks(readHooks(turn).preToolUse ?? [])) {
+  for (const group of groupParallelHooks(readHooks(turn).preToolUse ?? [])) {
     const run = await callHooks(turn, group, { call, sessionId })
     events.push(...run.events)
     context.push(...run.context)
@@ -220,7 +220,10 @@ export async function permitToolCall(turn: TurnContext, given: ToolUseBlock): Pr
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const
 
-function pickStricter(first: ToolDecision | null, second: ToolDecision): ToolDecision {
+function pickStricter(
+  first: ToolPermissionDecision | null,
+  second: ToolPermissionDecision,
+): ToolPermissionDecision {
   return first !== null && STRICTNESS[first.decision] > STRICTNESS[second.decision] ? first : second
 }
 
@@ -228,8 +231,8 @@ function pickStricter(first: ToolDecision | null, second: ToolDecision): ToolDec
 async function decide(
   { host, signal }: TurnContext,
   call: ToolUseBlock,
-  hooked: ToolDecision | null,
-): Promise<ToolDecision> {
+  hooked: ToolPermissionDecision | null,
+): Promise<ToolPermissionDecision> {
   if (hooked?.decision === 'deny' || host.canUseTool === undefined) return hooked ?? { decision: 'allow' }
   const checked = await host.canUseTool(call, signal)
   if (checked.decision === 'deny' || hooked === null) return checked

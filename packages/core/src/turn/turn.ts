@@ -4,13 +4,13 @@
  */
 
 import { findAppliedClearing } from '../clearing/provider-clearing.ts'
-import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
+import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten-context.ts'
 import {
   appendPrefixUpdates,
   appendSourceUpdates,
   collectOpeningRecords,
 } from '../engine/announce-updates.ts'
-import { admitCall, findLimitFailure, updateCosts } from '../engine/call-limits.ts'
+import { admitCall, checkLimitsBeforeCall, priceNewCalls } from '../engine/call-limits.ts'
 import {
   findResumeCost,
   type ModelCallResult,
@@ -23,41 +23,41 @@ import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
-import { addTurnToTracking, findLastAnswer } from '../engine/session-state.ts'
+import { countTurnSinceCompaction, findLastAnswerEnd } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
-  finishTurnSteps,
   isTurnAborted,
   pauseTurn,
+  runSlicesToEnd,
   type TurnContext,
   type UnlinkedRecord,
   withWriteLock,
 } from '../engine/session-writer.ts'
 import { TidemarkError } from '../errors.ts'
-import { createUserInputs } from '../facts/user-input.ts'
-import { isTextBlock, type MessageContent, readStopWord, toBlocks } from '../log/block.ts'
-import type { TurnMoment } from '../planner/plan-input.ts'
-import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { createRecordedUserInputs } from '../facts/user-input.ts'
+import { isTextBlock, type MessageContent, readStopReason, toBlocks } from '../log/block.ts'
+import type { PlanningMoment } from '../planner/plan-input.ts'
+import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
-  continueAnswer,
-  createContinuation,
+  appendContinuation,
+  compactAfterCutToolCalls,
+  createContinuationRecord,
   createInterruptionNotice,
   isRecoverableFailure,
-  makeRoomAfterCutCall,
   NO_REMEDIES_TRIED,
-  NOTHING_TO_ANSWER,
+  NOTHING_TO_ANSWER_FAILURE,
   recoverFromRefusal,
   withdrawTooLongPrompts,
 } from './recover-refusal.ts'
-import { appendClearing, dropExcessMedia, reduceContext, usePauseAfterTurn } from './reduce-context.ts'
+import { appendClearing, dropExcessMedia, reduceContext, swapInOrPrepareSummary } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 import { runPromptSubmitHooks, runSessionStartHooks, runStopHooks, type StopObjection } from './turn-hooks.ts'
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
  * the turn stops; the log has everything emitted so far, and `readSessionState` resumes from it. `typed`: the parts of the
- * prompt that the user typed, see `createUserInputs`.
+ * prompt that the user typed, see `createRecordedUserInputs`.
  */
 export async function* takeTurn(
   turn: TurnContext,
@@ -71,7 +71,7 @@ export async function* takeTurn(
   const end = reached.ok ? reached : yield* withdrawTooLongPrompts(turn, reached)
   if (end.ok) {
     turn.host.startBackgroundWork?.(turn.state, 'turn-end')
-    yield* usePauseAfterTurn(turn)
+    yield* swapInOrPrepareSummary(turn)
   }
   const outcome: TurnOutcome = { ...end, state: turn.state }
   yield { type: 'turn-ended', outcome }
@@ -98,8 +98,8 @@ async function* appendPrompt(
   typed: string | readonly string[] | undefined,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const calls = listUnansweredCalls(turn.state.flat)
-  const last = findLastAnswer(turn.state)
-  if (prompt === null && last?.isFinished === true) return NOTHING_TO_ANSWER
+  const last = findLastAnswerEnd(turn.state)
+  if (prompt === null && last?.isFinished === true) return NOTHING_TO_ANSWER_FAILURE
   const hooked = prompt === null ? [] : yield* runPromptSubmitHooks(turn, prompt)
   if ('ok' in hooked) return hooked
   if (isTurnAborted(turn)) return ABORTED
@@ -112,7 +112,7 @@ async function* appendPrompt(
     ...started,
     ...(prompt === null
       ? last?.isCut === true
-        ? [createContinuation()]
+        ? [createContinuationRecord()]
         : []
       : [
           ...(last?.isInterrupted === true ? [createInterruptionNotice()] : []),
@@ -120,7 +120,7 @@ async function* appendPrompt(
           {
             type: 'user' as const,
             message: { role: 'user' as const, content: prompt },
-            userInputs: createUserInputs(prompt, typed),
+            userInputs: createRecordedUserInputs(prompt, typed),
           },
         ]),
     ...hooked,
@@ -136,7 +136,7 @@ async function* appendPrompt(
 async function* runLoop(
   turn: TurnContext,
   maxCalls: number,
-  first: TurnMoment,
+  first: PlanningMoment,
 ): AsyncGenerator<TurnEvent, CompletedTurn | TurnFailure> {
   let cuts = 0
   let stopsOverruled = 0
@@ -145,12 +145,12 @@ async function* runLoop(
     const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
     if (!response.ok) return response
     const { reply } = response
-    const noted = yield* trackResponse(turn, reply)
+    const noted = yield* countTurnAndRecordClearing(turn, reply)
     if (noted !== null) return noted
     turn.host.startBackgroundWork?.(turn.state, 'response')
     const toolCalls = listToolCalls(reply)
     const { stop = null } = reply
-    const completed: CompletedTurn = { ok: true, stop, stopReason: readStopWord(reply.message) }
+    const completed: CompletedTurn = { ok: true, stop, stopReason: readStopReason(reply.message) }
     const isCut = stop === 'cut' && toolCalls.every((call) => call.isCut)
     // Many models refuse a request that ends with their own text, so a response paused in its text is continued like a cut one.
     const isPausedInText = stop === 'paused' && endsInText(reply)
@@ -173,8 +173,8 @@ async function* runLoop(
     if (isTurnAborted(turn)) return ABORTED
     const failure =
       toolCalls.length === 0 && cuts > 0
-        ? yield* continueAnswer(turn, cuts)
-        : ((yield* runTools(turn, toolCalls)) ?? (yield* makeRoomAfterCutCall(turn, reply)))
+        ? yield* appendContinuation(turn, cuts)
+        : ((yield* runTools(turn, toolCalls)) ?? (yield* compactAfterCutToolCalls(turn, reply)))
     if (failure !== null) return failure
     if (isLast) return completed
   }
@@ -196,7 +196,7 @@ function endsInText({ message }: Reply): boolean {
  */
 async function* callWithRecovery(
   turn: TurnContext,
-  moment: TurnMoment,
+  moment: PlanningMoment,
 ): AsyncGenerator<TurnEvent, ModelCallResult> {
   let tried = NO_REMEDIES_TRIED
   let attempt = 0
@@ -223,7 +223,10 @@ async function* callWithRecovery(
 }
 
 /** Makes one model call: reduces the context, builds the request and sends it. */
-async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator<TurnEvent, ModelCallResult> {
+async function* callModel(
+  turn: TurnContext,
+  moment: PlanningMoment,
+): AsyncGenerator<TurnEvent, ModelCallResult> {
   const call = yield* prepareNextRequest(turn, moment)
   if ('ok' in call) return call
   try {
@@ -240,14 +243,14 @@ async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator
  */
 export async function* prepareNextRequest(
   turn: TurnContext,
-  moment: TurnMoment,
+  moment: PlanningMoment,
   findRefusal: (request: AssembledRequest) => TurnFailure | null = () => null,
 ): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
   if (isTurnAborted(turn)) return ABORTED
   // What a client may pay for its cache depends on what it has saved so far, also in a session that was just opened.
-  if (turn.host.client !== undefined) await updateCosts(turn)
+  if (turn.host.client !== undefined) await priceNewCalls(turn)
   const failure =
-    (turn.host.limits === undefined ? null : await findLimitFailure(turn)) ?? // before anything is rewritten for a request that is not sent
+    (turn.host.limits === undefined ? null : await checkLimitsBeforeCall(turn)) ?? // before anything is rewritten for a request that is not sent
     (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned
     (yield* dropExcessMedia(turn)) ?? // drops the oldest images above the provider's limits
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
@@ -257,7 +260,7 @@ export async function* prepareNextRequest(
   const start = async (): Promise<PendingModelCall | TurnFailure> => {
     const { current } = turn.state.prefix
     if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')
-    const next = await finishTurnSteps(turn, buildNextRequestInSteps(turn.state, current, turn.host))
+    const next = await runSlicesToEnd(turn, buildNextRequestInSteps(turn.state, current, turn.host))
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return findRefusal(next.request) ?? registerModelCall(turn, next)
@@ -289,14 +292,14 @@ async function startAdmitted(
 
 /** Returns how often an answer that the output limit ended is continued. */
 function countAllowedContinuations({ policy, switches = NO_SWITCHES }: TurnHost): number {
-  return findMechanismStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
+  return findFeatureStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
 }
 
 /**
  * Counts a response for the distance between compactions, and appends a record of what the provider cleared. The provider
  * reports its clearings with every response, so those that already have a record are skipped.
  */
-export async function* trackResponse(
+export async function* countTurnAndRecordClearing(
   turn: TurnContext,
   { message }: Reply,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
@@ -304,7 +307,7 @@ export async function* trackResponse(
   const compaction = turn.host.compaction
   if (compaction === undefined) return null
   const known = withPlanningState(turn.state, compaction)
-  const tracking = addTurnToTracking(known.context.tracking, ids.next('turn'))
+  const tracking = countTurnSinceCompaction(known.context.tracking, ids.next('turn'))
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state
   if (providerEdits === null) return null

@@ -3,7 +3,7 @@
  * another branch is undone by going back, and an undo is taken back in the same way. Nothing is deleted from the log.
  */
 
-import { findResponsesWithThinking } from '../context/context-entry.ts'
+import { findThinkingResponseIds } from '../context/context-entry.ts'
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
@@ -25,8 +25,8 @@ import {
   type SessionRecord,
   type SystemRecord,
 } from '../log/record.ts'
-import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session-log.ts'
-import { type MoveRecord, takeBackMove } from './switch-branch.ts'
+import { findRecordIndex, requireRecordAt, type SessionLog } from '../log/session-log.ts'
+import { type MoveOrUndoRecord, takeBackMove } from './switch-branch.ts'
 
 export interface UndoRewriteOptions {
   /**
@@ -91,14 +91,14 @@ export async function* undoRewrite(
 export function findMoveToUndo(
   { session, view }: Pick<SessionState, 'session' | 'view'>,
   id?: string,
-): MoveRecord | null {
+): MoveOrUndoRecord | null {
   if (id !== undefined) return findMove(session, id)
   const newest = findNewestMove(session)
   return newest !== null && newest.position > (view.rewrites.at(-1)?.position ?? -1) ? newest.record : null
 }
 
 /** Returns the record of the active branch with this uuid if it is a move, or the undo of a rewrite; otherwise null. */
-function findMove(session: SessionLog, uuid: string): MoveRecord | null {
+function findMove(session: SessionLog, uuid: string): MoveOrUndoRecord | null {
   for (const { record } of listMovesBackwards(session)) if (record.uuid === uuid) return record
   return null
 }
@@ -109,7 +109,7 @@ function findMove(session: SessionLog, uuid: string): MoveRecord | null {
  */
 function findNewestMove(
   session: SessionLog,
-): { readonly record: MoveRecord; readonly position: number } | null {
+): { readonly record: MoveOrUndoRecord; readonly position: number } | null {
   for (const move of listMovesBackwards(session)) {
     if (isBranchSwitch(move.record) && move.record.isWithdrawal === true) continue
     if (!isUndo(session, move.record)) return move
@@ -118,7 +118,10 @@ function findNewestMove(
 }
 
 /** Returns the newest undo on the active branch; null if there is none, or if a rewrite or another move came after it. */
-export function findNewestUndo({ session, view }: Pick<SessionState, 'session' | 'view'>): MoveRecord | null {
+export function findUndoToTakeBack({
+  session,
+  view,
+}: Pick<SessionState, 'session' | 'view'>): MoveOrUndoRecord | null {
   const rewrittenAt = view.rewrites.at(-1)?.position ?? -1
   for (const { record, position } of listMovesBackwards(session)) {
     if (position < rewrittenAt || record.of === undefined) return null
@@ -129,10 +132,10 @@ export function findNewestUndo({ session, view }: Pick<SessionState, 'session' |
 
 function* listMovesBackwards(
   session: SessionLog,
-): Generator<{ readonly record: MoveRecord; readonly position: number }> {
+): Generator<{ readonly record: MoveOrUndoRecord; readonly position: number }> {
   const { branch } = session
   for (let position = branch.length - 1; position >= 0; position -= 1) {
-    const record = readRecordAt(session, branch.at(position) ?? 0)
+    const record = requireRecordAt(session, branch.at(position) ?? 0)
     if (isBranchSwitch(record) || isUndoneRewrite(record)) yield { record, position }
   }
 }
@@ -143,14 +146,14 @@ function isUndoneRewrite(record: SessionRecord): record is SystemRecord {
 }
 
 /** Checks whether a move is an undo. To take back an undo is none, and to take that back is one again. */
-function isUndo(session: SessionLog, record: MoveRecord): boolean {
+function isUndo(session: SessionLog, record: MoveOrUndoRecord): boolean {
   let result = false
   let move: SessionRecord | null = record
   while (move !== null && (isBranchSwitch(move) || isUndoneRewrite(move)) && move.of !== undefined) {
     result = !result
     const at: number = findRecordIndex(session, move.uuid) ?? 0
     const before: number | undefined = findRecordIndex(session, move.of)
-    move = before !== undefined && before < at ? readRecordAt(session, before) : null
+    move = before !== undefined && before < at ? requireRecordAt(session, before) : null
   }
   return result
 }
@@ -197,13 +200,13 @@ type UndoBody = Extract<UnlinkedRecord, { readonly type: 'system' }>
 function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite, body: UndoBody): UndoBody {
   if (turn.host.profile.thinking.binding !== 'prefix') return body
   const { view } = previewAppend(turn.state, linkRecords(turn, [body]))
-  const lost = findResponsesWithThinking(view.entries.toArray(replacedEntries.length))
+  const lost = findThinkingResponseIds(view.entries.toArray(replacedEntries.length))
   return lost.length === 0 ? body : { ...body, clearedThinking: lost }
 }
 
 /** Returns the tokens of the context before the compaction or clearing, from its boundary record; null if not recorded there. */
 function findSizeBefore({ session, view }: SessionState, act: ContextRewrite): number | null {
-  const record = readRecordAt(session, view.branch.at(act.position) ?? 0)
+  const record = requireRecordAt(session, view.branch.at(act.position) ?? 0)
   if (!isRewriteBoundary(record)) return null
   const metadata = 'compactMetadata' in record ? record.compactMetadata : record.microcompactMetadata
   const tokens = metadata?.preTokens

@@ -6,13 +6,13 @@
 import type { ApiMessage, Role } from '../context/payload.ts'
 import {
   type Block,
+  CACHE_MARKER_FIELD,
   countsAsImage,
-  isBlankText,
+  isBlankTextBlock,
   isBlock,
-  isDeletionBlock,
+  isCacheDeletionBlock,
   isServerToolResult,
   isServerToolUse,
-  MARKER_FIELD,
 } from '../log/block.ts'
 import { measureLongestSide } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
@@ -24,7 +24,7 @@ import type {
   ParsedRequestFields,
   RawFields,
 } from '../policy/provider-spelling.ts'
-import type { ReportFinding, RuleSet } from './findings.ts'
+import type { CheckInput, ReportFinding } from './findings.ts'
 
 /** Parses one message. Malformed blocks are reported and left out; the engine itself made the message that holds them. */
 export function parseMessage(message: ApiMessage, index: number, report: ReportFinding): ParsedMessage {
@@ -37,7 +37,7 @@ export function parseMessage(message: ApiMessage, index: number, report: ReportF
 }
 
 /** Parses the fields of a request around its messages. Reports malformed blocks of the system prompt. */
-export function parseRequestFields(request: RawFields, { profile, report }: RuleSet): ParsedRequestFields {
+export function parseRequestFields(request: RawFields, { profile, report }: CheckInput): ParsedRequestFields {
   const { system, betas } = request
   const tools = toArray(request.tools)
   const { thinking, spelling } = profile
@@ -92,16 +92,19 @@ function parseBlocks(
 }
 
 /** A type that a field must have, in the tables of block fields and of context edit parameters. */
-export interface Shape {
+export interface FieldShape {
   readonly expected: string
   fits(value: unknown): boolean
 }
 
-export type FieldShapes = { readonly [field: string]: Shape }
+export type FieldShapes = { readonly [field: string]: FieldShape }
 
 export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
-export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
-export const flagShape: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
+export const stringShape: FieldShape = { expected: 'a string', fits: (value) => typeof value === 'string' }
+export const flagShape: FieldShape = {
+  expected: 'true or false',
+  fits: (value) => typeof value === 'boolean',
+}
 
 /** Where a block occurs: in a message of a certain role, in the system prompt (`prompt`), or in a tool result (`result`). */
 type Holder = Role | 'prompt' | 'result'
@@ -114,24 +117,24 @@ interface BlockRule {
   readonly only?: readonly string[]
 }
 
-const filled: Shape = { expected: 'a string that is not empty', fits: isNonEmptyString }
-const object: Shape = { expected: 'an object', fits: isObject }
-const source: Shape = {
+const filled: FieldShape = { expected: 'a string that is not empty', fits: isNonEmptyString }
+const object: FieldShape = { expected: 'an object', fits: isObject }
+const source: FieldShape = {
   expected: 'an object with a type, and with data and media_type where the type is base64',
   fits: (value) =>
     isObject(value) &&
     typeof value.type === 'string' &&
     (value.type !== 'base64' || (isNonEmptyString(value.data) && isNonEmptyString(value.media_type))),
 }
-const resultContent: Shape = {
+const resultContent: FieldShape = {
   expected: 'a string or a list of blocks',
   fits: (value) => value == null || typeof value === 'string' || Array.isArray(value),
 }
-const optionalFlag: Shape = {
+const optionalFlag: FieldShape = {
   expected: 'true or false',
   fits: (value) => value == null || typeof value === 'boolean',
 }
-const summary: Shape = {
+const summary: FieldShape = {
   expected: 'a string that is not empty, or null',
   fits: (value) => value === null || isNonEmptyString(value),
 }
@@ -156,7 +159,7 @@ const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
     compaction: {
       fields: { content: summary },
       holders: ['user', 'assistant'],
-      only: ['type', 'content', 'encrypted_content', 'signature', 'tool_changes', MARKER_FIELD],
+      only: ['type', 'content', 'encrypted_content', 'signature', 'tool_changes', CACHE_MARKER_FIELD],
     },
     tool_addition: TOOL_CHANGE,
     tool_removal: TOOL_CHANGE,
@@ -165,7 +168,7 @@ const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
 
 /** Finds the rule for a block by its type. Server tool calls and results are recognised by the end of the type name. */
 function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
-  const known = isDeletionBlock(block) ? DELETION : BLOCK_RULES.get(block.type)
+  const known = isCacheDeletionBlock(block) ? DELETION : BLOCK_RULES.get(block.type)
   if (known !== undefined) return known
   const isServers = isServerToolUse(block) || isServerToolResult(block)
   const holders: Pick<BlockRule, 'holders'> = isServers ? { holders: ['assistant'] } : {}
@@ -176,7 +179,7 @@ function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
 }
 
 /** Reports invalid fields of a block, blank text, and a block where it may not stand; also for blocks inside it. */
-export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): void {
+export function checkBlock(item: ParsedBlock, holder: Holder, rules: CheckInput): void {
   const { block, path } = item
   const { report } = rules
   const rule = findBlockRule(item)
@@ -187,7 +190,7 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): v
     if (value === undefined || rule?.only?.includes(field)) continue
     report('block-field', `${path}.${field}`, `no ${field} on a ${block.type} block`)
   }
-  if (isBlankText(block)) report('text-blank', path)
+  if (isBlankTextBlock(block)) report('text-blank', path)
   if (rule?.holders !== undefined && !rule.holders.includes(holder)) {
     report('block-refused', path, `no ${block.type} block here, only in: ${rule.holders.join(', ')}`)
   } else {
@@ -199,7 +202,7 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): v
 function checkRefusedBlocks(
   { block, path }: ParsedBlock,
   holder: Holder,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): void {
   for (const { role, type, field } of profile.refusedBlocks) {
     if (role !== holder || type !== block.type || (field !== undefined && block[field] == null)) continue
@@ -211,7 +214,7 @@ function checkRefusedBlocks(
 // The functions below check the limits on messages, bytes, images and image sizes.
 
 /** Counts over the messages checked so far. */
-export interface SizeState {
+export interface CheckedSizes {
   readonly messages: number
   /** UTF-8 bytes of all messages as JSON, without the commas between messages. */
   readonly bytes: number
@@ -222,16 +225,16 @@ export interface SizeState {
 }
 
 /** Adds a message and its bytes to the counts. */
-export function addMessageBytes(state: SizeState, message: ApiMessage): SizeState {
+export function addMessageBytes(state: CheckedSizes, message: ApiMessage): CheckedSizes {
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (countJsonBytes(message) ?? 0) }
 }
 
 /** Counts the images of a message and reports those that are too large for any request. */
-export function checkImages(
-  state: SizeState,
+export function checkAndCountImages(
+  state: CheckedSizes,
   message: ParsedMessage,
-  { profile: { sizes }, report }: RuleSet,
-): SizeState {
+  { profile: { sizes }, report }: CheckInput,
+): CheckedSizes {
   let { images, large } = state
   for (const { block, path } of message.all) {
     if (!countsAsImage(block)) continue
@@ -244,14 +247,14 @@ export function checkImages(
   return { ...state, images, large }
 }
 
-const MARKER_FIELD_BYTES = `,"${MARKER_FIELD}":`.length
+const MARKER_FIELD_BYTES = `,"${CACHE_MARKER_FIELD}":`.length
 
 /** Checks the totals of the request against the limits. `placed`: cache markers that are not in the byte count yet. */
 export function checkSizeLimits(
-  { messages, bytes, images, large }: SizeState,
+  { messages, bytes, images, large }: CheckedSizes,
   request: ParsedRequestFields,
   placed: readonly PlacedMarker[],
-  { profile: { sizes }, report }: RuleSet,
+  { profile: { sizes }, report }: CheckInput,
 ): void {
   if (messages > sizes.messages) {
     report('message-count', 'messages', `at most ${sizes.messages} messages, found ${messages}`)
@@ -276,7 +279,7 @@ export function checkSizeLimits(
 
 /** True if the provider takes a cache marker on the block. */
 export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolean {
-  return !unmarkable.includes(block.type) && !isBlankText(block)
+  return !unmarkable.includes(block.type) && !isBlankTextBlock(block)
 }
 
 /** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
@@ -297,13 +300,13 @@ export interface PlacedMarker {
 // The functions below check the system prompt and the tools of a request, and which tool it asks for.
 
 /** Reports faults of the system prompt, the tools and the tool choice. */
-export function checkPromptAndTools(request: ParsedRequestFields, rules: RuleSet): void {
+export function checkPromptAndTools(request: ParsedRequestFields, rules: CheckInput): void {
   for (const item of request.system) checkBlock(item, 'prompt', rules)
   checkTools(request, rules)
   checkToolChoice(request, rules)
 }
 
-function checkTools({ raw, tools }: ParsedRequestFields, { profile, report }: RuleSet): void {
+function checkTools({ raw, tools }: ParsedRequestFields, { profile, report }: CheckInput): void {
   if (raw.tools != null && !Array.isArray(raw.tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
   let deferred = 0
@@ -327,7 +330,7 @@ function checkTools({ raw, tools }: ParsedRequestFields, { profile, report }: Ru
 function checkTool(
   { type, name, input_schema }: RawFields,
   path: string,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): void {
   const isOwn = type == null || type === 'custom'
   const pattern = profile.tools.namePattern
@@ -346,7 +349,7 @@ export function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-function checkToolChoice(request: ParsedRequestFields, { profile, report }: RuleSet): void {
+function checkToolChoice(request: ParsedRequestFields, { profile, report }: CheckInput): void {
   const choice = request.raw.tool_choice
   if (choice == null) return
   if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {

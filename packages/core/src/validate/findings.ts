@@ -113,7 +113,7 @@ export interface Finding {
 export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
 
 /** The input of every check: the provider's rules, and the function that reports findings. */
-export interface RuleSet {
+export interface CheckInput {
   readonly profile: ProviderProfile
   readonly report: ReportFinding
 }

@@ -22,7 +22,7 @@ import type { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { ParsedBlock, ParsedMessage, ParsedRequestFields } from '../policy/provider-spelling.ts'
 import { isNonEmptyString, isTurnScopedMessage, toArray } from './content-rules.ts'
-import type { RuleSet } from './findings.ts'
+import type { CheckInput } from './findings.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
 
@@ -43,7 +43,7 @@ const isSummaryBlock = ({ block }: ParsedBlock): boolean => isCompactionBlock(bl
 export function checkRole(
   { last, afterSummary, hasContent, emptyTail }: RoleState,
   message: ParsedMessage,
-  { profile: { roles }, report }: RuleSet,
+  { profile: { roles }, report }: CheckInput,
 ): RoleState {
   const { role, isEmpty, path, blocks } = message
   if (emptyTail !== null) report('message-empty', emptyTail)
@@ -68,7 +68,7 @@ export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: ParsedRequestFields,
   { pending }: ToolCallState,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): void {
   if (last === null) {
     report('messages-empty', 'messages')
@@ -106,7 +106,7 @@ export interface SystemMessageState {
 export function checkSystemMessage(
   state: SystemMessageState,
   message: ParsedMessage,
-  rules: RuleSet,
+  rules: CheckInput,
 ): SystemMessageState {
   checkMessageFields(message, rules)
   const { role, blocks } = message
@@ -120,7 +120,7 @@ export function checkSystemMessage(
 function checkSection(
   state: SystemMessageState,
   message: ParsedMessage,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): SystemMessageState {
   const { path, blocks, fields } = message
   if (profile.roles.system === 'refused') {
@@ -148,7 +148,7 @@ function checkSection(
 
 function checkMessageFields(
   { role, path, fields }: ParsedMessage,
-  { profile: { roles }, report }: RuleSet,
+  { profile: { roles }, report }: CheckInput,
 ): void {
   const allowed = role === 'system' ? listSystemFields(roles) : MESSAGE_FIELDS
   for (const field of Object.keys(fields)) {
@@ -208,7 +208,11 @@ interface CallDraft extends ToolCallState {
 }
 
 /** Reports calls and results of a message that have no counterpart, or an invalid or repeated id. Returns the new state. */
-export function checkToolCalls(state: ToolCallState, message: ParsedMessage, rules: RuleSet): ToolCallState {
+export function checkToolCalls(
+  state: ToolCallState,
+  message: ParsedMessage,
+  rules: CheckInput,
+): ToolCallState {
   if (message.role === 'system') return state
   const draft: CallDraft = {
     ...state,
@@ -244,7 +248,7 @@ function findServerTool({ type, name }: Block): string | null {
   return name.endsWith('code_execution') ? 'code_execution' : name
 }
 
-function addCall(draft: CallDraft, id: string, path: string, { profile, report }: RuleSet): boolean {
+function addCall(draft: CallDraft, id: string, path: string, { profile, report }: CheckInput): boolean {
   const pattern = profile.tools.idPattern
   if (!new RegExp(pattern).test(id)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
   if (draft.seen.has(id)) {
@@ -255,7 +259,7 @@ function addCall(draft: CallDraft, id: string, path: string, { profile, report }
   return true
 }
 
-function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: RuleSet): AnswerState {
+function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: CheckInput): AnswerState {
   const { profile, report } = rules
   const answered = new Set(draft.answer?.answered)
   let { hasOther = false, hasResult = false } = draft.answer ?? {}
@@ -281,7 +285,7 @@ function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: RuleSe
 }
 
 /** Handles a user block other than a tool result. It ends the assistant turn: reports server tool calls without a result. */
-function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: RuleSet): void {
+function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: CheckInput): void {
   if (waiting.size > 0 && hasResult) {
     const calls = [...waiting.keys()].join(', ')
     report('server-wait-results-only', path, `nothing but results while the provider runs ${calls}`)
@@ -294,7 +298,7 @@ function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { 
 }
 
 /** Reports one finding for each message that contains client tool calls without a result. */
-export function reportMissingResults({ pending }: ToolCallState, { report }: RuleSet): void {
+export function reportMissingResults({ pending }: ToolCallState, { report }: CheckInput): void {
   for (const message of new Set(pending.values())) {
     const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
     const expected = `a tool_result for each tool_use in the next message; missing: ${ids.join(', ')}`
@@ -311,7 +315,7 @@ export type ToolChangePaths = PersistentMap<string>
 export function collectToolChanges(
   changes: ToolChangePaths,
   message: ParsedMessage,
-  rules: RuleSet,
+  rules: CheckInput,
 ): ToolChangePaths {
   let after = changes
   for (const { block, path } of message.blocks) {
@@ -329,7 +333,7 @@ export function checkUsedTools(
   { usesTools, waiting }: ToolCallState,
   changes: ToolChangePaths,
   request: ParsedRequestFields,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): void {
   const names = request.toolNames
   const isServed = toArray(request.raw.mcp_servers).length > 0
@@ -361,7 +365,7 @@ export interface ThinkingState {
 export function checkThinking(
   state: ThinkingState,
   { role, path, blocks }: ParsedMessage,
-  { profile: { thinking }, report }: RuleSet,
+  { profile: { thinking }, report }: CheckInput,
 ): ThinkingState {
   if (role === 'system' || blocks.length === 0) return state
   if (role === 'user') {
@@ -383,7 +387,7 @@ export function checkThinking(
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
   { asksSummary, thinkingMode: mode }: ParsedRequestFields,
-  { profile: { thinking }, report }: RuleSet,
+  { profile: { thinking }, report }: CheckInput,
 ): void {
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)
   if (opening === null || opening.isThinking || asksSummary) return

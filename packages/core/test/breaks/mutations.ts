@@ -1,7 +1,7 @@
 /** Ways to break a cache, each on a request that would otherwise have read it, with the reason that must be given. */
-import type { CacheBreakReason, RequestDifference } from '../../src/cache/cache-break.ts'
+import type { CacheBreakReason, RequestDifference } from '../../src/cache/cache-break-types.ts'
 import type { SentParameters, SentPrefixPiece, SentRequest } from '../../src/cache/sent-request.ts'
-import type { TracedMessage } from '../../src/context/flatten.ts'
+import type { TracedMessage } from '../../src/context/flatten-context.ts'
 import { type Block, toBlocks } from '../../src/log/block.ts'
 import { AppendList } from '../../src/log/persistent-collections.ts'
 import type { ProviderCache, ProviderCacheOptions } from '../provider-cache.ts'

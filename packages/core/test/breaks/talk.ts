@@ -1,7 +1,7 @@
 /** A conversation for tests, as the requests it sends: told record by record, through the real view. */
 import type { SentMarker, SentRequest } from '../../src/cache/sent-request.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten-context.ts'
 import { type Block, isThinkingBlock, toBlocks } from '../../src/log/block.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog, type SessionLog } from '../../src/log/session-log.ts'

@@ -1,27 +1,27 @@
 /** A detector and a provider, side by side: each request goes to both, and the cache model learns from the answer. */
 import { createUsage, type TestUsage } from '@tidemark/core/testing'
-import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
+import type { RewriteAnnouncement } from '../../src/cache/cache-break-types.ts'
 import {
   type CacheForecast,
   forecastLoggedCacheRead,
-  updateCacheFromFork,
-  updateCacheFromResponse,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import {
-  announceRewrite,
   type CacheBreakRules,
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
   createCacheMonitor,
   findForkParentKey,
-  recordSentRequest,
-  toMonitorKey,
+  toCallerKey,
+  withAnnouncedRewrite,
+  withSentRequest,
 } from '../../src/cache/cache-monitor.ts'
 import { judgeCacheRead } from '../../src/cache/detect-break.ts'
 import type { SentRequest } from '../../src/cache/sent-request.ts'
-import type { TokenUsage } from '../../src/log/model-report.ts'
+import type { TokenUsage } from '../../src/log/reply-report.ts'
 import { ProviderCache, type ProviderCacheOptions } from '../provider-cache.ts'
 import { RULES } from './rules.ts'
 
@@ -52,7 +52,7 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
   const underWay = new Map<string, { readonly sent: SentRequest; readonly forecast: CacheForecast }>()
   let watch = createCacheMonitor()
   const modelKey = ({ source, forkOf }: SentRequest): string =>
-    findForkParentKey(source, forkOf) ?? toMonitorKey(source)
+    findForkParentKey(source, forkOf) ?? toCallerKey(source)
   const watcher: Watcher = {
     send(sent, said = {}) {
       watcher.record(sent)
@@ -65,20 +65,20 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
         sent,
         rules.profile,
       )
-      underWay.set(toMonitorKey(sent.source), { sent, forecast })
-      watch = recordSentRequest(watch, sent, forecast, rules.policy)
+      underWay.set(toCallerKey(sent.source), { sent, forecast })
+      watch = withSentRequest(watch, sent, forecast, rules.policy)
     },
     answer(answer) {
       const compared = judgeCacheRead(watch, answer, rules)
       watch = compared.monitor
-      const call = underWay.get(toMonitorKey(answer.source))
+      const call = underWay.get(toCallerKey(answer.source))
       if (call !== undefined && answer.usage !== null) {
         const key = modelKey(call.sent)
         const model = models.get(key) ?? EMPTY_CACHE_MODEL
         const isFork = findForkParentKey(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
-          ? updateCacheFromFork(model, call.forecast, answer.usage)
-          : updateCacheFromResponse(model, call.forecast, answer.usage, compared.isEdited)
+          ? updateCacheModelFromFork(model, call.forecast, answer.usage)
+          : updateCacheModelFromResponse(model, call.forecast, answer.usage, compared.isEdited)
         models.set(key, learnt)
       }
       return compared.outcome
@@ -88,7 +88,7 @@ export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderC
       return watcher.answer({ source: sent.source, usage: createUsage(usage) })
     },
     announce(source, announcement) {
-      watch = announceRewrite(watch, source, announcement)
+      watch = withAnnouncedRewrite(watch, source, announcement)
     },
     cache,
     get watch() {

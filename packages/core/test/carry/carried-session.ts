@@ -6,8 +6,8 @@ import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { scalePolicy } from '../../src/policy/scale-policy.ts'
 import {
-  arrangeAttachments,
-  collectSources,
+  arrangeAttachmentsAroundSummary,
+  collectSourceAttachments,
   findPreviousAttachments,
 } from '../../src/sources/collect-sources.ts'
 import type {
@@ -70,9 +70,9 @@ export async function compactWith(
   options: { readonly kept?: readonly ContextEntry[]; readonly carriersFirst?: boolean } = {},
 ): Promise<CompactResult> {
   const kept = options.kept ?? []
-  const outcome = await collectSources(carriers, createCarryContext(builder, kept))
+  const outcome = await collectSourceAttachments(carriers, createCarryContext(builder, kept))
   const { front, behind } = options.carriersFirst
-    ? arrangeAttachments(outcome.carried, findPreviousAttachments(builder.view))
+    ? arrangeAttachmentsAroundSummary(outcome.carried, findPreviousAttachments(builder.view))
     : { front: [], behind: outcome.carried }
   const uuids = kept.map(({ record }) => record.uuid).filter((uuid) => !outcome.superseded.includes(uuid))
   const attachments = (carried: readonly SourceAttachment[]) => carried.map(({ attachment }) => attachment)

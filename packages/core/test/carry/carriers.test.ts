@@ -12,7 +12,7 @@ import {
   todosSource,
   toHookAttachments,
 } from '../../src/sources/builtin-sources.ts'
-import { collectSources, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
+import { collectSourceAttachments, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
 import {
   type ContextSource,
   NO_SHOWN_ATTACHMENTS,
@@ -21,7 +21,7 @@ import {
 import { addCall, createCarryContext, measure } from './carried-session.ts'
 
 async function texts(carrier: ContextSource, builder = new SessionBuilder()): Promise<readonly string[]> {
-  const { carried } = await collectSources([carrier], createCarryContext(builder))
+  const { carried } = await collectSourceAttachments([carrier], createCarryContext(builder))
   return carried.map(({ attachment }) => formatAttachmentText(attachment))
 }
 
@@ -39,7 +39,7 @@ describe('todos', () => {
     addCall(builder, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
     const id = addCall(builder, 'TodoWrite', { todos })
     addCall(builder, 'TodoWrite', { todos: [] }, { isError: true })
-    const { carried } = await collectSources([todosSource()], createCarryContext(builder))
+    const { carried } = await collectSourceAttachments([todosSource()], createCarryContext(builder))
     expect(carried).toEqual([
       {
         carrier: 'todos',
@@ -75,7 +75,10 @@ describe('todos', () => {
     const builder = new SessionBuilder()
     const id = addCall(builder, 'TodoWrite', { todos })
     const kept = [...builder.view.entries]
-    const { carried, skipped } = await collectSources([todosSource()], createCarryContext(builder, kept))
+    const { carried, skipped } = await collectSourceAttachments(
+      [todosSource()],
+      createCarryContext(builder, kept),
+    )
     expect([carried, skipped]).toEqual([
       [],
       [{ carrier: 'todos', key: 'todos:', why: `the call ${id} is among the kept messages` }],
@@ -111,7 +114,7 @@ describe('what a person set', () => {
 
   it('adds nothing where there is none', async () => {
     const none = [planSource(() => null), instructionsSource(() => []), planModeSource(() => false)]
-    expect(await collectSources(none, createCarryContext(new SessionBuilder()))).toEqual({
+    expect(await collectSourceAttachments(none, createCarryContext(new SessionBuilder()))).toEqual({
       ...{ carried: [], superseded: [], skipped: [], failed: [] },
     })
   })
@@ -134,7 +137,7 @@ describe('agents in the background', () => {
         'agent-2 (finished): run the tests',
       ),
     ])
-    const { carried } = await collectSources([carrier], createCarryContext(new SessionBuilder()))
+    const { carried } = await collectSourceAttachments([carrier], createCarryContext(new SessionBuilder()))
     expect(carried.map(({ sheddable }) => sheddable)).toEqual([null, 'agents'])
   })
 
@@ -162,7 +165,7 @@ describe('skills', () => {
     const skill = (name: string, length: number) => ({ name, path: `/s/${name}`, text: 'x'.repeat(length) })
     const carrier = skillsSource(() => [skill('one', 4_000), skill('two', 1_200), skill('three', 100)])
     const skills = { eachTokens: 500, totalTokens: 700 }
-    const { carried, skipped } = await collectSources(
+    const { carried, skipped } = await collectSourceAttachments(
       [carrier],
       createCarryContext(new SessionBuilder(), [], { rehydrate: { skills } }),
     )
@@ -177,7 +180,7 @@ describe('skills', () => {
 describe('a carrier', () => {
   it('that fails is reported and harms no other', async () => {
     const broken = hostSource({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
-    const { carried, failed } = await collectSources(
+    const { carried, failed } = await collectSourceAttachments(
       [broken, planModeSource(() => true)],
       createCarryContext(new SessionBuilder()),
     )
@@ -191,7 +194,7 @@ describe('a carrier', () => {
     const text = 'y'.repeat(80_000)
     const free = hostSource({ name: 'cut', mayCut: true, read: () => [{ text }] })
     const strict = hostSource({ name: 'strict', read: () => [{ text }] })
-    const { carried, skipped } = await collectSources(
+    const { carried, skipped } = await collectSourceAttachments(
       [free, strict],
       createCarryContext(new SessionBuilder()),
     )
@@ -217,13 +220,14 @@ describe('a carrier', () => {
       agentsSource(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
     ]
     expect(
-      (await collectSources(carriers, createCarryContext(new SessionBuilder(), [], { rehydrate }))).carried,
+      (await collectSourceAttachments(carriers, createCarryContext(new SessionBuilder(), [], { rehydrate })))
+        .carried,
     ).toEqual([])
   })
 })
 
 async function carryAll(carriers: readonly ContextSource[]): Promise<unknown> {
-  return collectSources(carriers, createCarryContext(new SessionBuilder()))
+  return collectSourceAttachments(carriers, createCarryContext(new SessionBuilder()))
 }
 
 describe('between compactions', () => {
@@ -277,9 +281,9 @@ describe('what kept messages show', () => {
     const mode = builder.attachment({ type: 'plan_mode', content: 'x' })
     const kept = [...builder.view.entries]
     const carriers = (text: string) => [planSource(() => ({ path: '/p', text })), planModeSource(() => false)]
-    const same = await collectSources(carriers('v2'), createCarryContext(builder, kept))
+    const same = await collectSourceAttachments(carriers('v2'), createCarryContext(builder, kept))
     expect([same.carried, same.superseded]).toEqual([[], [old.uuid, mode.uuid]])
-    const other = await collectSources(carriers('v3'), createCarryContext(builder, kept))
+    const other = await collectSourceAttachments(carriers('v3'), createCarryContext(builder, kept))
     expect([other.carried.length, other.superseded]).toEqual([1, [old.uuid, again.uuid, mode.uuid]])
   })
 })

@@ -3,7 +3,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
-import { collectSources } from '../../src/sources/collect-sources.ts'
+import { collectSourceAttachments } from '../../src/sources/collect-sources.ts'
 import { type FilesSourceOptions, filesSource } from '../../src/sources/file-source.ts'
 import { addCall, compactWith, createCarryContext, Disk, measure } from './carried-session.ts'
 
@@ -13,7 +13,10 @@ function world(options: Partial<FilesSourceOptions> = {}) {
   const carrier = filesSource({ reader: disk, folder: '/project', ...options })
   const read = (path: string, answer = {}): string => addCall(builder, 'Read', { file_path: path }, answer)
   const names = async (kept: readonly ContextEntry[] = [], overrides = {}): Promise<readonly string[]> => {
-    const { carried } = await collectSources([carrier], createCarryContext(builder, kept, overrides))
+    const { carried } = await collectSourceAttachments(
+      [carrier],
+      createCarryContext(builder, kept, overrides),
+    )
     return carried.map(({ source }) => source)
   }
   return { builder, disk, carrier, read, names }
@@ -35,7 +38,9 @@ describe('files', () => {
     }
     const listNames = async ({ builder, carrier }: ReturnType<typeof world>, isClientLed = true) => {
       const context = { ...createCarryContext(builder, [], TEN_FILES), isClientLed }
-      return (await collectSources([carrier], context)).carried.map(({ source }) => source.slice(-1)).sort()
+      return (await collectSourceAttachments([carrier], context)).carried
+        .map(({ source }) => source.slice(-1))
+        .sort()
     }
 
     it('are attached if the model edits what it has in view, and are not if it reads it again first', async () => {
@@ -104,7 +109,7 @@ describe('files', () => {
     }
     addCall(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
     read('/project/k')
-    const { carried } = await collectSources([carrier], createCarryContext(builder, [], TEN_FILES))
+    const { carried } = await collectSourceAttachments([carrier], createCarryContext(builder, [], TEN_FILES))
     expect(carried.map(({ attachment }) => attachment)).toEqual(
       ['b', 'k', 'a', 'j', 'i', 'h', 'g', 'f', 'e', 'd'].map((name) => ({
         type: 'file',
@@ -120,7 +125,7 @@ describe('files', () => {
     const lines = Array.from({ length: 3_000 }, (_, index) => `line ${index + 1}`)
     disk.files.set('/project/sub/a', lines.join('\n'))
     addCall(builder, 'exec_command', { cmd: "cd sub && sed -n '2000,2010p' a", workdir: '/project' })
-    const { carried } = await collectSources([carrier], createCarryContext(builder))
+    const { carried } = await collectSourceAttachments([carrier], createCarryContext(builder))
     expect(carried.map(({ source }) => source)).toEqual(['/project/sub/a'])
     expect(carried[0]?.attachment.content).toMatch(/line 2000\nline 2001\n/)
   })
@@ -131,7 +136,7 @@ describe('files', () => {
     disk.files.set('/project/a', lines.join('\n'))
     const input = '*** Update File: a\n@@\n line 6999\n-old\n+line 7000\n line 7001\n*** End Patch'
     addCall(builder, 'apply_patch', { input })
-    const { carried } = await collectSources([carrier], createCarryContext(builder))
+    const { carried } = await collectSourceAttachments([carrier], createCarryContext(builder))
     expect(carried[0]?.attachment.content).toMatch(/line 6999\nline 7000\nline 7001/)
   })
 
@@ -151,7 +156,7 @@ describe('files', () => {
     const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'gone', 'b']) read(`/project/${name}`)
     disk.files.set('/project/a', 'A').set('/project/b', 'B')
-    const { carried, skipped } = await collectSources(
+    const { carried, skipped } = await collectSourceAttachments(
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files: { count: 2 } } }),
     )
@@ -209,7 +214,7 @@ describe('files', () => {
       .set('/project/big', 'line\n'.repeat(9_000))
     for (const name of ['small', 'mid', 'big']) read(`/project/${name}`)
     const files = { eachTokens: 400, totalTokens: 650 }
-    const { carried, skipped } = await collectSources(
+    const { carried, skipped } = await collectSourceAttachments(
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files } }),
     )
@@ -229,7 +234,7 @@ describe('files', () => {
     }
     const sizes = async (files: object): Promise<readonly number[]> => {
       const context = createCarryContext(builder, [], { rehydrate: { files } })
-      const { carried } = await collectSources([carrier], context)
+      const { carried } = await collectSourceAttachments([carrier], context)
       return carried.map(({ tokens }) => Math.round(tokens / 100) * 100)
     }
     const count = { count: 3, eachTokens: 2_000, middleTokens: 2_000, lastTokens: 2_000 }
@@ -254,7 +259,7 @@ describe('files', () => {
     const files = { eachTokens: 2_000, middleRank: 2, middleTokens: 800, lastRank: 4, lastTokens: 300 }
     const sizes = async (totalTokens: number): Promise<readonly number[]> => {
       const context = createCarryContext(builder, [], { rehydrate: { files: { ...files, totalTokens } } })
-      const { carried } = await collectSources([carrier], context)
+      const { carried } = await collectSourceAttachments([carrier], context)
       return carried.map(({ tokens }) => Math.round(tokens / 100) * 100)
     }
     expect(await sizes(20_000)).toEqual([2_000, 100, 2_000, 2_000])
@@ -272,7 +277,7 @@ describe('files', () => {
     const edit = { file_path: '/project/long', old_string: 'x', new_string: `${line(5_000)}\n${line(5_001)}` }
     addCall(builder, 'Edit', edit)
     addCall(builder, 'Read', { file_path: '/project/long', offset: 7_000, limit: 10 })
-    const { carried } = await collectSources(
+    const { carried } = await collectSourceAttachments(
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files: { eachTokens: 200 } } }),
     )
@@ -299,7 +304,7 @@ describe('files', () => {
       addCall(builder, 'Edit', { file_path: '/project/long', old_string: 'x', new_string: `${line}\n` })
     read('/project/long')
     addCall(builder, 'Read', { file_path: '/project/long', offset: 100, limit: 2_000 })
-    const { carried } = await collectSources(
+    const { carried } = await collectSourceAttachments(
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files: { eachTokens: 2_000 } } }),
     )
@@ -373,7 +378,7 @@ it('no more of a file is read than could be shown', async () => {
   const { builder, disk, carrier, read } = world()
   disk.files.set('/project/a', 'word '.repeat(1_000_000))
   read('/project/a')
-  const { carried } = await collectSources([carrier], createCarryContext(builder))
+  const { carried } = await collectSourceAttachments([carrier], createCarryContext(builder))
   const content = String(carried[0]?.attachment.content)
   expect(measure(content)).toBeLessThanOrEqual(DEFAULT_POLICY.rehydrate.files.eachTokens)
   expect(content.endsWith('of a file of 5000000 bytes; read the file for the rest]')).toBe(true)

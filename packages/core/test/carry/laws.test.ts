@@ -4,7 +4,7 @@ import { countPropertyRuns, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ContextEntry, formatAttachmentText } from '../../src/context/context-entry.ts'
-import { flattenContext, listTracedMessages } from '../../src/context/flatten.ts'
+import { flattenContext, listTracedMessages } from '../../src/context/flatten-context.ts'
 import type { Attachment } from '../../src/log/record.ts'
 import {
   agentsSource,
@@ -16,8 +16,8 @@ import {
   todosSource,
 } from '../../src/sources/builtin-sources.ts'
 import {
-  arrangeAttachments,
-  collectSources,
+  arrangeAttachmentsAroundSummary,
+  collectSourceAttachments,
   dropOptionalAttachments,
   findPreviousAttachments,
 } from '../../src/sources/collect-sources.ts'
@@ -171,7 +171,7 @@ it('budgets are never exceeded, by one or by all', async () => {
       ]
       const rehydrate = { files: given, skills: given, host: given }
       const context = createCarryContext(builder, [], { rehydrate })
-      const { carried } = await collectSources(carriers, context)
+      const { carried } = await collectSourceAttachments(carriers, context)
       for (const kind of ['files', 'skills', 'host'] as const) {
         const own = carried.filter((one) => one.kind === kind)
         for (const { tokens, attachment } of own) {
@@ -275,8 +275,8 @@ describe('carriers in front', () => {
     const second = await round()
     expect(second.indexOf('Summary: work.')).toBe(5)
     self.truth = { ...self.truth, note: 2 }
-    const { carried } = await collectSources(self.carriers, createCarryContext(builder))
-    const arranged = arrangeAttachments(carried, findPreviousAttachments(builder.view))
+    const { carried } = await collectSourceAttachments(self.carriers, createCarryContext(builder))
+    const arranged = arrangeAttachmentsAroundSummary(carried, findPreviousAttachments(builder.view))
     expect([arranged.front.map(({ key }) => key), arranged.behind.map(({ key }) => key)]).toEqual([
       ['standing:/CLAUDE.md', 'todos:', 'plan:/plan.md', 'skills:review'],
       ['note:'],
@@ -291,7 +291,7 @@ describe('carriers in front', () => {
   })
 
   it('are none after the first compaction', () => {
-    expect(arrangeAttachments([], findPreviousAttachments(new SessionBuilder().view))).toEqual({
+    expect(arrangeAttachmentsAroundSummary([], findPreviousAttachments(new SessionBuilder().view))).toEqual({
       front: [],
       behind: [],
     })

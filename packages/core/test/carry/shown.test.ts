@@ -4,11 +4,11 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  findShownAttachments,
+  indexShownAttachments,
   isSameAttachmentText,
   NO_SHOWN_ATTACHMENTS,
   readAttachmentKey,
-  type ShownAttachments,
+  type ShownAttachmentIndex,
   updateShownAttachments,
 } from '../../src/sources/context-source.ts'
 
@@ -42,7 +42,7 @@ function act(builder: SessionBuilder, choice: number): void {
     })
 }
 
-const plain = ({ byKey, items }: ShownAttachments) => ({ byKey, items })
+const plain = ({ byKey, items }: ShownAttachmentIndex) => ({ byKey, items })
 
 describe('what is shown', () => {
   it('kept up to date equals what is read anew, after every record, rewrites included', () => {
@@ -53,7 +53,7 @@ describe('what is shown', () => {
         for (const choice of choices) {
           act(builder, choice)
           shown = updateShownAttachments(shown, builder.view.entries)
-          expect(plain(shown)).toEqual(plain(findShownAttachments(builder.view.entries)))
+          expect(plain(shown)).toEqual(plain(indexShownAttachments(builder.view.entries)))
         }
       }),
     )

@@ -3,7 +3,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCommandMessage } from '../../src/facts/user-input.ts'
 import { skillsSource } from '../../src/sources/builtin-sources.ts'
-import { collectSources, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
+import { collectSourceAttachments, collectSourceUpdates } from '../../src/sources/collect-sources.ts'
 import { NO_SHOWN_ATTACHMENTS, updateShownAttachments } from '../../src/sources/context-source.ts'
 import { listInvokedSkills, skillListingSource } from '../../src/sources/skills.ts'
 import { addCall, createCarryContext } from './carried-session.ts'
@@ -44,7 +44,10 @@ describe('the listing of skills', () => {
   it('attaches nothing after a compaction', async () => {
     const builder = new SessionBuilder()
     builder.user('Hello.')
-    const { carried } = await collectSources([skillListingSource(() => skills)], createCarryContext(builder))
+    const { carried } = await collectSourceAttachments(
+      [skillListingSource(() => skills)],
+      createCarryContext(builder),
+    )
     expect(carried).toEqual([])
   })
 
@@ -73,10 +76,9 @@ describe('skills in use', () => {
     }),
   )
   const carry = async (builder: SessionBuilder, kept = builder.view.entries.toArray().slice(0, 0)) =>
-    (await collectSources([source], createCarryContext(builder, kept))).carried.map(({ attachment }) => [
-      attachment.name,
-      attachment.content,
-    ])
+    (await collectSourceAttachments([source], createCarryContext(builder, kept))).carried.map(
+      ({ attachment }) => [attachment.name, attachment.content],
+    )
 
   it('are attached as the model has read them, the newest first and each once', async () => {
     const builder = new SessionBuilder()

@@ -4,9 +4,9 @@ import { COLD_CACHE, EMPTY_PLAN_TRACKING, SessionBuilder } from '@tidemark/core/
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { CacheTemperature } from '../../src/cache/cache-model.ts'
 import { NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
-import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
+import type { ClearingDecisionInput } from '../../src/clearing/propose-clearing.ts'
 import {
-  createToolResultIndex,
+  createEmptyToolResultIndex,
   createToolResultRules,
   type ToolResultIndex,
   type ToolResultRules,
@@ -15,17 +15,17 @@ import { updateToolResultIndex } from '../../src/clearing/update-tool-result-ind
 import type { TokenRates } from '../../src/cost/prices.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { MicrocompactMetadata } from '../../src/log/record.ts'
-import type { PlanContext } from '../../src/planner/plan-input.ts'
+import type { ContextPlanInput } from '../../src/planner/plan-input.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { scalePolicy } from '../../src/policy/scale-policy.ts'
 import { type ContextMeter, createContextMeter, updateContextMeter } from '../../src/tokens/context-meter.ts'
-import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
+import { createDefaultWeights, createEstimator, type Estimator } from '../../src/tokens/estimator.ts'
 import { startCalibration } from '../../src/tokens/usage.ts'
 
 export const POLICY: Policy = createPolicy({})
-export const ESTIMATOR: Estimator = createEstimator(createFixedWeights(POLICY.estimate))
+export const ESTIMATOR: Estimator = createEstimator(createDefaultWeights(POLICY.estimate))
 /** Dollars as of a model whose reads cost a tenth of its input. */
 export const RATES: TokenRates = { input: 10, cacheRead: 1, writeShort: 12.5, writeLong: 20, output: 50 }
 export const PLAIN = defineMessagesProfile({ thinking: { binding: 'none', firstInModes: [] } })
@@ -42,7 +42,7 @@ export function warm(overrides: Partial<CacheTemperature> = {}): CacheTemperatur
     expiresAt: 1,
     ttlMs: 300_000,
     expectedCalls: 27,
-    tokensBehind: () => 0,
+    countTokensToRewrite: () => 0,
     ...overrides,
   }
 }
@@ -77,7 +77,7 @@ export class Situation {
     const policy = createPolicy({ shares: { clearableResults: 25 }, ...overrides, clear })
     this.policy = { ...policy, compact: { ...policy.compact, ...unfinished } }
     this.rules = rulesFor(this.policy)
-    this.#register = createToolResultIndex(this.rules)
+    this.#register = createEmptyToolResultIndex(this.rules)
     this.builder.user('begin')
   }
 
@@ -118,7 +118,7 @@ export class Situation {
     return this.#meter
   }
 
-  question(overrides: Partial<ProposeClearingInput> = {}): ProposeClearingInput {
+  question(overrides: Partial<ClearingDecisionInput> = {}): ClearingDecisionInput {
     return {
       register: this.register,
       policy: this.policy,
@@ -138,7 +138,7 @@ export class Situation {
     }
   }
 
-  planContext(overrides: Partial<PlanContext> = {}): PlanContext {
+  planContext(overrides: Partial<ContextPlanInput> = {}): ContextPlanInput {
     const { register, policy, scaled, profile, pins, cache, retrieval, idleMs, tools, thinks } =
       this.question()
     return {

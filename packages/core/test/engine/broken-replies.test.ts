@@ -11,14 +11,14 @@ import {
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { buildContextView } from '../../src/context/context-view.ts'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import type { Clock, Model } from '../../src/engine/ports.ts'
 import type { ModelFailure, ReplyEvent } from '../../src/engine/reply.ts'
 import { readSessionState } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/prefix-snapshot.ts'
+import { emptyKnownPrefix, updateKnownPrefix } from '../../src/request/prefix-snapshot.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   createScriptedHost,
@@ -179,7 +179,7 @@ describe('the context after an undo', () => {
     expect(run.state.flat.frozen.extends(flat.frozen)).toBe(true)
     const fresh = buildContextView(run.state.session)
     expect(toApiMessages(run.state.flat)).toEqual(toApiMessages(flattenContext(fresh)))
-    const { current, tools } = updateAnnouncedPrefix(emptyAnnouncedPrefix(), run.state.session, fresh)
+    const { current, tools } = updateKnownPrefix(emptyKnownPrefix(), run.state.session, fresh)
     expect(run.state.prefix).toMatchObject({ current, tools })
   })
 })

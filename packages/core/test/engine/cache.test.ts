@@ -4,14 +4,14 @@ import type { FakeReply } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { sumSessionCost } from '../../src/cost/session-cost.ts'
-import { withCosts } from '../../src/engine/call-model.ts'
+import { withSessionCosts } from '../../src/engine/call-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
-import { readSessionState, refreshState, type SessionState } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshSessionState, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
-import { readRecordAt } from '../../src/log/session-log.ts'
+import { requireRecordAt } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text } from './test-session.ts'
 
@@ -52,7 +52,7 @@ async function appended(
   host: TurnHost,
   bodies: readonly object[],
 ): Promise<SessionState> {
-  let parentUuid = readRecordAt(state.session, state.session.newestRecord).uuid ?? null
+  let parentUuid = requireRecordAt(state.session, state.session.newestRecord).uuid ?? null
   const records = bodies.map((body, index) => {
     const record = {
       parentUuid,
@@ -65,7 +65,7 @@ async function appended(
     return record as unknown as NewRecord
   })
   await host.journal.append('s', state.position, records)
-  return refreshState(host.journal, state)
+  return refreshSessionState(host.journal, state)
 }
 
 describe('a call whose cache was read', () => {
@@ -76,7 +76,7 @@ describe('a call whose cache was read', () => {
       { type: 'cache-judged', source: 'sdk', outcome: { kind: 'read', expected: 50_000, read: 50_000 } },
     ])
     expect(of(events, 'priced')).toMatchObject([{ totals: { calls: 2, unpricedCalls: 0, breaks: 0 } }])
-    expect(readRecordAt(outcome.state.session, outcome.state.session.newestRecord).type).toBe('assistant')
+    expect(requireRecordAt(outcome.state.session, outcome.state.session.newestRecord).type).toBe('assistant')
   })
 })
 
@@ -89,7 +89,7 @@ describe('a call whose cache was lost', () => {
       event: { reason: { kind: 'evicted' }, tokensLost: 50_000, moneyLost: 0.575, ours: null },
       diffProblem: null,
     })
-    const last = readRecordAt(outcome.state.session, outcome.state.session.newestRecord)
+    const last = requireRecordAt(outcome.state.session, outcome.state.session.newestRecord)
     expect(last).toMatchObject({
       subtype: 'cache_loss',
       batch: { index: 1, of: 2 },
@@ -102,7 +102,7 @@ describe('a call whose cache was lost', () => {
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     const [priced] = of(events, 'priced')
     expect(priced).toMatchObject({ totals: { breaks: 1, lostToBreaks: { total: 0.575 } } })
-    const { costs: money } = withCosts(await readSessionState(host.journal, 's'), pricesOf)
+    const { costs: money } = withSessionCosts(await readSessionState(host.journal, 's'), pricesOf)
     const totals = priced?.type === 'priced' ? priced.totals : null
     expect(money === null ? null : sumSessionCost(money)).toEqual(totals)
   })

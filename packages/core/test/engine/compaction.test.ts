@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { commitCompaction } from '../../src/compaction/commit-draft.ts'
+import { commitReviewedDraft } from '../../src/compaction/commit-draft.ts'
 import { compact } from '../../src/compaction/compact.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
-import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
+import { prepareDraftForReview } from '../../src/compaction/prepare-draft.ts'
 import type { Deadlines } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { isCompactBoundary, type SessionRecord } from '../../src/log/record.ts'
@@ -143,9 +143,9 @@ describe('a compaction', () => {
         { host, compaction: room },
       )
       if (!plan.ok) throw new Error(plan.message)
-      const draft = await perform(made, prepareCompaction(run, room, plan))
+      const draft = await perform(made, prepareDraftForReview(run, room, plan))
       if (draft.ok)
-        await perform(made, commitCompaction(run, room, { ...draft, summary: { ...draft.summary, text } }))
+        await perform(made, commitReviewedDraft(run, room, { ...draft, summary: { ...draft.summary, text } }))
     }
     const refused = await openRounds()
     await plans(refused, ' ')

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { commitCompaction } from '../../src/compaction/commit-draft.ts'
+import { commitReviewedDraft } from '../../src/compaction/commit-draft.ts'
 import type { CompactionDraft } from '../../src/compaction/draft.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
-import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
-import { toApiMessages } from '../../src/context/flatten.ts'
+import { prepareDraftForReview } from '../../src/compaction/prepare-draft.ts'
+import { toApiMessages } from '../../src/context/flatten-context.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { setRecordPin } from '../../src/turn/pin.ts'
-import { clearConversation } from '../../src/turn/switch-branch.ts'
+import { beginNewConversation } from '../../src/turn/switch-branch.ts'
 import { undoRewrite } from '../../src/turn/undo.ts'
 import {
   BOUND,
@@ -26,13 +26,13 @@ async function drafted(made: TestSession): Promise<CompactionDraft> {
   const { run, host, room } = made
   const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await perform(made, prepareCompaction(run, room, plan))
+  const draft = await perform(made, prepareDraftForReview(run, room, plan))
   if (!draft.ok) throw new Error(draft.message)
   return draft
 }
 
 const committed = (made: TestSession, draft: CompactionDraft) =>
-  perform(made, commitCompaction(made.run, made.room, draft))
+  perform(made, commitReviewedDraft(made.run, made.room, draft))
 
 it('a rewrite and a move end the wait for a compaction that costs nothing', async () => {
   const made = await openRounds()
@@ -46,7 +46,7 @@ it('a rewrite and a move end the wait for a compaction that costs nothing', asyn
   await compactNow(made)
   expect(run.state.freeCompactionFrom).toBeNull()
   run.state = { ...run.state, freeCompactionFrom: 90_000 }
-  expect((await perform(made, clearConversation(run, room))).ok).toBe(true)
+  expect((await perform(made, beginNewConversation(run, room))).ok).toBe(true)
   expect(run.state.freeCompactionFrom).toBeNull()
 })
 

@@ -1,13 +1,13 @@
 /** Notes that are kept from the log without a model: they never hold the event loop for long, and never go back in time. */
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { updateNotes } from '../../src/background/update-notes.ts'
+import { updateNotesIfDue } from '../../src/background/update-notes.ts'
 import { planWithNotes } from '../../src/compaction/compact.ts'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import type { NotesStore, StoredNotes } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { isTextBlock, toBlocks } from '../../src/log/block.ts'
-import { createBranchNotes } from '../../src/notes/render-notes.ts'
+import { createBranchNotesKeeper } from '../../src/notes/render-notes.ts'
 import { addLargeRound, eventsOfType, openTestSession, perform, SESSION, text } from './test-session.ts'
 
 /** A store in memory. `isClaimed`: another process updates the notes now. */
@@ -50,7 +50,7 @@ async function open(rounds: number, tokens: number, given: Given = {}) {
   const session = await openTestSession(builder.records, {
     window: given.window ?? 64_000,
     policy: { switches: { microcompactEnabled: false } },
-    room: { notes: { store, local: createBranchNotes() } },
+    room: { notes: { store, local: createBranchNotesKeeper() } },
     host: { clock, pause },
   })
   return { session, written, readPauses: () => pauses }
@@ -59,7 +59,7 @@ async function open(rounds: number, tokens: number, given: Given = {}) {
 describe('after a long session is opened again, other work goes on', () => {
   it('while its notes are brought up to date beside the turn', async () => {
     const { session, written, readPauses } = await open(1_000, 20)
-    await perform(session, updateNotes(session.run, session.room, session.run.state))
+    await perform(session, updateNotesIfDue(session.run, session.room, session.run.state))
     expect(written).toHaveLength(1)
     expect(readPauses()).toBeGreaterThan(20)
   })
@@ -75,14 +75,14 @@ describe('after a long session is opened again, other work goes on', () => {
   it('and an update is not lost if the session is closed meanwhile', async () => {
     const { session, written, readPauses } = await open(1_000, 20)
     const run = { ...session.run, signal: { aborted: true } }
-    await perform(session, updateNotes(run, session.room, session.run.state))
+    await perform(session, updateNotesIfDue(run, session.room, session.run.state))
     expect(written).toHaveLength(1)
     expect(readPauses()).toBeGreaterThan(20)
   })
 
   it('and an update that takes longer than its claim lasts leaves the old notes', async () => {
     const { session, written } = await open(1_000, 20, { pauseMs: 5_000 })
-    await perform(session, updateNotes(session.run, session.room, session.run.state))
+    await perform(session, updateNotesIfDue(session.run, session.room, session.run.state))
     expect(written).toEqual([])
     expect(eventsOfType(session, 'notes-failed')).toMatchObject([{ by: 'local', reason: 'aborted' }])
   })
@@ -101,7 +101,7 @@ describe('notes of the newest messages', () => {
     await perform(session, planWithNotes(run, room, REQUEST))
     expect(written.at(-1)?.coveredUuid).toBe(newest)
     written.length = 0
-    await perform(session, updateNotes(run, room, earlier))
+    await perform(session, updateNotesIfDue(run, room, earlier))
     expect(written).toMatchObject([{ coveredUuid: newest }])
     expect(written[0]?.text).toContain('And mend the logout.')
   })

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { NotesServices } from '../../src/engine/host.ts'
 import type { NotesStore, StoredNotes } from '../../src/engine/ports.ts'
-import type { PreparedSummary } from '../../src/engine/session-writer.ts'
-import { usePauseAfterTurn } from '../../src/turn/reduce-context.ts'
+import type { PreparedSummarySlot } from '../../src/engine/session-writer.ts'
+import { swapInOrPrepareSummary } from '../../src/turn/reduce-context.ts'
 import { buildRounds, compactNow, openTestSession, perform } from './test-session.ts'
 
 /** Runs the end of a turn with a context of so many rounds of 5,000 tokens, and returns what was done. */
 async function endTurn(
   rounds: number,
-  phase: PreparedSummary['phase'],
+  phase: PreparedSummarySlot['phase'],
   isInteractive: boolean,
   { notes, compactsBefore = false }: { notes?: NotesServices; compactsBefore?: boolean } = {},
 ): Promise<readonly string[]> {
@@ -22,7 +22,7 @@ async function endTurn(
   })
   if (compactsBefore) await compactNow(made, { trigger: 'auto', cause: 'threshold' })
   const done: string[] = []
-  const prepared: PreparedSummary = {
+  const prepared: PreparedSummarySlot = {
     phase,
     prepare: () => done.push('prepare') > 0,
     settle: async () => {},
@@ -33,7 +33,7 @@ async function endTurn(
     },
   }
   const turn = { ...made.run, host: { ...made.host, isInteractive }, prepared }
-  await perform(made, usePauseAfterTurn(turn))
+  await perform(made, swapInOrPrepareSummary(turn))
   return done
 }
 

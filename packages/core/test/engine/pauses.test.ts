@@ -1,8 +1,8 @@
 import { runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { toApiMessages } from '../../src/context/flatten.ts'
-import { measureContext, measureContextInSlices } from '../../src/engine/measure-context.ts'
+import { toApiMessages } from '../../src/context/flatten-context.ts'
+import { measureContext, updatePlanningStateInSlices } from '../../src/engine/measure-context.ts'
 import { appendUnlinkedRecords, type TurnContext } from '../../src/engine/session-writer.ts'
 import { buildRounds, compactNow, logLines, openRounds, reopen, type TestSession } from './test-session.ts'
 
@@ -118,8 +118,8 @@ describe('a long session that is measured in slices', () => {
     )
     const before = measureContext(made.run.state, made.host, made.room)
     const { made: other, countPauses: countOthers } = await openLong(200)
-    expect(await measureContextInSlices(made.run, made.room)).toBe(true)
-    expect(await measureContextInSlices(other.run, other.room)).toBe(true)
+    expect(await updatePlanningStateInSlices(made.run, made.room)).toBe(true)
+    expect(await updatePlanningStateInSlices(other.run, other.room)).toBe(true)
     expect([countPauses() > 0, countOthers() > 0]).toEqual([true, true])
     expect(measureContext(other.run.state, other.host, other.room)).toEqual(before)
     const after = measureContext(made.run.state, made.host, made.room)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { toApiMessages } from '../../src/context/flatten.ts'
-import { readSessionState, refreshState } from '../../src/engine/session-state.ts'
+import { toApiMessages } from '../../src/context/flatten-context.ts'
+import { readSessionState, refreshSessionState } from '../../src/engine/session-state.ts'
 import {
   orderPromptSections,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
@@ -38,7 +38,7 @@ describe('the texts of sections', () => {
         message: { role: 'user', content: 'All was done.' },
       },
     ])
-    await playTurn(await refreshState(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
+    await playTurn(await refreshSessionState(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
     expect([before, computed()]).toEqual([1, 2])
   })
 

@@ -2,10 +2,10 @@ import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { listEntriesSincePlan } from '../../src/compaction/draft.ts'
-import { toApiMessages } from '../../src/context/flatten.ts'
+import { toApiMessages } from '../../src/context/flatten-context.ts'
 import { appendSourceUpdates } from '../../src/engine/announce-updates.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
-import { gatherPlanContext, isJustCompacted, measureContext } from '../../src/engine/measure-context.ts'
+import { gatherContextPlanInput, isJustCompacted, measureContext } from '../../src/engine/measure-context.ts'
 import {
   appendUnlinkedRecords,
   linkRecords,
@@ -16,7 +16,7 @@ import type { Block } from '../../src/log/block.ts'
 import { makeContextPlan } from '../../src/planner/context-plan.ts'
 import { reduceContext } from '../../src/turn/reduce-context.ts'
 import { answerHistoryCall, createToolResultRecord } from '../../src/turn/run-tools.ts'
-import { trackResponse } from '../../src/turn/turn.ts'
+import { countTurnAndRecordClearing } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   compactNow,
@@ -144,7 +144,7 @@ describe('after an answer', () => {
     const made = await open()
     const message = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [] }
     const reply = { message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }
-    for (let turn = 0; turn < 3; turn += 1) await perform(made, trackResponse(made.run, reply))
+    for (let turn = 0; turn < 3; turn += 1) await perform(made, countTurnAndRecordClearing(made.run, reply))
     expect(made.run.state.context?.tracking.turns).toBe(3)
     await compactNow(made)
     expect(made.run.state.context?.tracking).toMatchObject({ turns: 0 })
@@ -187,7 +187,7 @@ describe('deletions from a cache that has lapsed', () => {
     builder.user('go on')
     const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
     const before = measureContext(made.run.state, made.host, made.room).expected
-    const { context } = gatherPlanContext(made.run.state, made.host, made.room, 'prompt')
+    const { context } = gatherContextPlanInput(made.run.state, made.host, made.room, 'prompt')
     expect(makeContextPlan(context).context.expected).toBe(before)
     await perform(made, reduceContext(made.run, 'prompt'))
     const dropped = made.events.filter(

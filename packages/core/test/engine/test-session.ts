@@ -17,10 +17,10 @@ import { createToolResultRules } from '../../src/clearing/tool-result-index.ts'
 import type { CompactionResult } from '../../src/compaction/commit-draft.ts'
 import { compact } from '../../src/compaction/compact.ts'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
-import { toApiMessages } from '../../src/context/flatten.ts'
+import { toApiMessages } from '../../src/context/flatten-context.ts'
 import type { TurnEvent, TurnOutcome } from '../../src/engine/events.ts'
 import type { CompactionServices, TurnHost } from '../../src/engine/host.ts'
-import type { Deadlines, Journal, ModelCall, Signal } from '../../src/engine/ports.ts'
+import type { Deadlines, Journal, ModelStreamInput, Signal } from '../../src/engine/ports.ts'
 import { readSessionState, type SessionState } from '../../src/engine/session-state.ts'
 import type { TurnContext } from '../../src/engine/session-writer.ts'
 import { type Block, toBlocks } from '../../src/log/block.ts'
@@ -48,7 +48,7 @@ export function toolCall(id: string, name = 'Read'): Block {
 export interface ScriptedHost {
   readonly host: TurnHost
   /** Every call to the model so far. */
-  readonly asked: readonly ModelCall[]
+  readonly asked: readonly ModelStreamInput[]
 }
 
 /** A host whose model gives these replies, then `Done.` for ever. */

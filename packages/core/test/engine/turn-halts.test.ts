@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { TurnOutcome } from '../../src/engine/events.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
-import { readSessionState, refreshState } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshSessionState } from '../../src/engine/session-state.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
@@ -32,7 +32,7 @@ describe('a turn that another writer comes into', () => {
     expect(last.unsaved.map((record) => logLine(record))).toEqual(['assistant: one', 'assistant: two'])
     const [first, second] = last.unsaved
     expect(second?.parentUuid).toBe(first?.uuid)
-    const caught = await refreshState(host.journal, last.state)
+    const caught = await refreshSessionState(host.journal, last.state)
     expect(logLines(caught)).toEqual(['user: Count.', 'system epoch', 'user: From elsewhere.'])
     const { outcome } = await playTurn(caught, { prompt: null }, host)
     expect([outcome.ok, logLines(outcome.state).at(-1)]).toEqual([true, 'assistant: Done.'])

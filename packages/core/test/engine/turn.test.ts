@@ -1,8 +1,8 @@
-import { createFakeJournal, type FakeStore } from '@tidemark/core/testing'
+import { createFakeJournal, type FakeJournalStore } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { MISSING_RESULT_TEXT } from '../../src/context/message-repair.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
-import { readSessionState, refreshState } from '../../src/engine/session-state.ts'
+import { readSessionState, refreshSessionState } from '../../src/engine/session-state.ts'
 import { toBlocks } from '../../src/log/block.ts'
 import { isKnownRecord } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
@@ -151,12 +151,12 @@ describe('a turn that stops short', () => {
     await playTurn(state, { prompt: 'First.' }, host)
     const { outcome } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'conflict', refusal: { position: 3 }, state })
-    const caught = await refreshState(host.journal, outcome.state)
+    const caught = await refreshSessionState(host.journal, outcome.state)
     expect((await playTurn(caught, { prompt: 'Second.' }, host)).outcome.ok).toBe(true)
   })
 
   it('tells who else holds the session', async () => {
-    const store: FakeStore = new Map()
+    const store: FakeJournalStore = new Map()
     const [one, other] = [createFakeJournal(store), createFakeJournal(store)]
     const first = createScriptedHost([], {}, one).host
     await playTurn(await readSessionState(one, 's'), { prompt: 'Mine.' }, first)

@@ -1,6 +1,6 @@
 import {
   continueSession,
-  countMaximumCalls,
+  countMaximumSummaryCalls,
   type GeneratedSession,
   GeneratorChoices,
   generateSession,
@@ -10,7 +10,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ContextEntry, isVisibleToModel } from '../../src/context/context-entry.ts'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import type { MessageRepair } from '../../src/context/message-repair.ts'
 import { isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
 import type {
@@ -19,9 +19,13 @@ import type {
   SummaryAttempt,
   SummaryAttemptsOutcome,
 } from '../../src/summary/attempt-types.ts'
-import type { CompactionForm } from '../../src/summary/select-span.ts'
-import { type CompactionSpan, chooseCompactionSpan, listKeptUuids } from '../../src/summary/select-span.ts'
-import { validateRequest } from '../../src/validate/validate.ts'
+import {
+  type CompactionForm,
+  type CompactionSpan,
+  chooseCompactionSpan,
+  listKeptUuids,
+} from '../../src/summary/select-span.ts'
+import { validateRequest } from '../../src/validate/validate-request.ts'
 import {
   answerWith,
   buildLongSession,
@@ -305,7 +309,7 @@ describe('law 9: asking ends', () => {
           const context = contextFor(chosen.span, given)
           const { asks, done } = runAttempts(context, outcomes, 'Summary:\nx')
           const models = asks.filter((ask) => ask.kind !== 'local')
-          expect(models.length).toBeLessThanOrEqual(countMaximumCalls(context.policy))
+          expect(models.length).toBeLessThanOrEqual(countMaximumSummaryCalls(context.policy))
           const texts = asks.map(sent)
           expect(new Set(texts).size).toBe(texts.length)
           for (const ask of asks)

@@ -3,7 +3,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ClearProposal } from '../../src/clearing/clear-candidates.ts'
-import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
+import { decideClearing } from '../../src/clearing/propose-clearing.ts'
 import { makeContextPlan } from '../../src/planner/context-plan.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
@@ -37,7 +37,7 @@ describe('how often the prefix is rewritten', () => {
       fc.property(sizes, (given) => {
         const clearings = play(
           given,
-          (situation) => proposeClearing(situation.question()).proposal,
+          (situation) => decideClearing(situation.question()).proposal,
           ({ freedTokens }, since) => {
             expect(freedTokens).toBeGreaterThanOrEqual(MINIMUM)
             expect(since).toBeGreaterThanOrEqual(MINIMUM)
@@ -85,7 +85,7 @@ describe('how often the prefix is rewritten', () => {
           given,
           (situation) => {
             turn += 1
-            return proposeClearing(situation.question({ profile, cache: warm() })).proposal
+            return decideClearing(situation.question({ profile, cache: warm() })).proposal
           },
           ({ metadata: { compactedToolIds: ids } }) => {
             expect(ids.filter((id) => deleted.has(id))).toEqual([])

@@ -3,9 +3,9 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
-import { type ProposeClearingInput, proposeClearing } from '../../src/clearing/propose-clearing.ts'
+import { type ClearingDecisionInput, decideClearing } from '../../src/clearing/propose-clearing.ts'
 import {
-  createToolResultIndex,
+  createEmptyToolResultIndex,
   createToolResultRules,
   type ToolResultIndex,
   type ToolResultRules,
@@ -17,14 +17,14 @@ import {
   findUndoTarget,
   updateContextView,
 } from '../../src/context/context-view.ts'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import { MISSING_RESULT_TEXT } from '../../src/context/message-repair.ts'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { scalePolicy } from '../../src/policy/scale-policy.ts'
-import { validateRequest } from '../../src/validate/validate.ts'
+import { validateRequest } from '../../src/validate/validate-request.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
@@ -49,10 +49,10 @@ const SCALED = scalePolicy(POLICY, { window: 200_000, maxOutput: 64_000 })
 
 function questionOf(
   builder: SessionBuilder,
-  overrides: Partial<ProposeClearingInput> = {},
-): ProposeClearingInput {
+  overrides: Partial<ClearingDecisionInput> = {},
+): ClearingDecisionInput {
   return {
-    register: updateToolResultIndex(createToolResultIndex(RULES), builder.view),
+    register: updateToolResultIndex(createEmptyToolResultIndex(RULES), builder.view),
     policy: POLICY,
     scaled: SCALED,
     profile: PLAIN,
@@ -77,9 +77,9 @@ function clear(builder: SessionBuilder, { metadata }: ClearProposal): void {
 const request = (view: ContextView): string => JSON.stringify(toApiMessages(flattenContext(view)))
 
 /** A session and what would be cleared in it. */
-function clearings(overrides: Partial<ProposeClearingInput> = {}) {
+function clearings(overrides: Partial<ClearingDecisionInput> = {}) {
   return generatedSessions()
-    .map(({ builder }) => ({ builder, proposal: proposeClearing(questionOf(builder, overrides)).proposal }))
+    .map(({ builder }) => ({ builder, proposal: decideClearing(questionOf(builder, overrides)).proposal }))
     .filter((case_): case_ is { builder: SessionBuilder; proposal: ClearProposal } => case_.proposal !== null)
 }
 
@@ -102,7 +102,7 @@ function staleMemoryInFront(): { builder: SessionBuilder; proposal: ClearProposa
   }
   builder.attachment(memory)
   builder.assistant('msg-4', [{ type: 'text', text: 'done' }])
-  const { proposal } = proposeClearing(questionOf(builder, { profile: BINDING }))
+  const { proposal } = decideClearing(questionOf(builder, { profile: BINDING }))
   if (proposal === null) throw new Error('nothing would be cleared')
   return { builder, proposal }
 }
@@ -124,7 +124,7 @@ function resultsOutOfOrder(): { builder: SessionBuilder; proposal: ClearProposal
   builder.result('first', 'abc '.repeat(4_000))
   builder.assistant('msg-4', [call('third')])
   builder.result('third', 'login')
-  const { proposal } = proposeClearing(questionOf(builder))
+  const { proposal } = decideClearing(questionOf(builder))
   if (proposal === null) throw new Error('nothing would be cleared')
   return { builder, proposal }
 }
@@ -207,7 +207,7 @@ describe('laws of clearing', () => {
       fc.property(clearings(), fc.boolean(), ({ builder, proposal }, isIdle) => {
         clear(builder, proposal)
         const idle = isIdle ? { idleMs: 61 * 60_000 } : { context: { expected: 0, high: 170_000 } }
-        const again = proposeClearing(questionOf(builder, idle)).proposal
+        const again = decideClearing(questionOf(builder, idle)).proposal
         const both = again?.metadata.compactedToolIds.filter((id) =>
           proposal.metadata.compactedToolIds.includes(id),
         )
@@ -280,13 +280,13 @@ describe('laws of clearing', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ records }) => {
         let [session, view] = [emptySessionLog(), emptyContextView()]
-        let register = createToolResultIndex(RULES)
+        let register = createEmptyToolResultIndex(RULES)
         for (const record of records) {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
           register = updateToolResultIndex(register, view)
         }
-        expect(told(register)).toEqual(told(updateToolResultIndex(createToolResultIndex(RULES), view)))
+        expect(told(register)).toEqual(told(updateToolResultIndex(createEmptyToolResultIndex(RULES), view)))
       }),
       { numRuns: countPropertyRuns(80, 30) },
     )
@@ -296,7 +296,7 @@ describe('laws of clearing', () => {
     const policy = createPolicy({ switches: { microcompactEnabled: false } })
     fc.assert(
       fc.property(generatedSessions(), ({ builder }) => {
-        const { proposal, native } = proposeClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
+        const { proposal, native } = decideClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),
       { numRuns: countPropertyRuns(30, 15) },

@@ -9,8 +9,8 @@ import type { Block } from '../../src/log/block.ts'
 import type { TokenEstimatePolicy } from '../../src/policy/window-policy.ts'
 import {
   findMeasuredResponse,
-  type MeasuredContext,
   type MeasuredResponse,
+  type MeterInput,
 } from '../../src/tokens/context-meter.ts'
 import type { Estimator } from '../../src/tokens/estimator.ts'
 import {
@@ -22,7 +22,7 @@ import {
 } from '../../src/tokens/usage.ts'
 
 export interface ContextQuestion {
-  readonly view: MeasuredContext
+  readonly view: MeterInput
   readonly estimator: Estimator
   readonly calibration: Calibration
   readonly policy: TokenEstimatePolicy

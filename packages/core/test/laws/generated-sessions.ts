@@ -1,7 +1,7 @@
 /** Generated sessions as a fast-check arbitrary: lists of choices, which shrink. */
 import { type GeneratedSession, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { type FlattenedContext, listTracedMessages } from '../../src/context/flatten.ts'
+import { type FlattenedContext, listTracedMessages } from '../../src/context/flatten-context.ts'
 import type { ApiMessage } from '../../src/context/payload.ts'
 
 export function generatedSessions(

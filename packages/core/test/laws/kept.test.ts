@@ -7,7 +7,7 @@ import {
 } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import { type CompactBoundary, isCompactBoundary } from '../../src/log/record.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 160 })

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { createFactsKeeper } from '../../src/facts/session-facts.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
 import { buildSessionLog, listBranchRecords } from '../../src/log/session-log.ts'
-import { runAtOnce } from '../../src/log/work-steps.ts'
-import { NOTES_SECTIONS, NOTES_TEMPLATE, parseNotes } from '../../src/notes/notes-file.ts'
+import { runStepsAtOnce } from '../../src/log/work-steps.ts'
+import { NOTES_SECTION_TEMPLATES, NOTES_TEMPLATE, parseNotes } from '../../src/notes/notes-file.ts'
 import { renderNotes } from '../../src/notes/render-notes.ts'
 import { removeControlCharacters } from '../../src/text/truncate-text.ts'
 import { CodingSession } from '../summarize/coding-session.ts'
@@ -50,9 +50,9 @@ describe('the notes of the local keeper', () => {
         const keeper = createFactsKeeper()
         for (const record of records) {
           keeper.add(record)
-          runAtOnce(renderNotes(keeper.read(), { ...LIMITS, totalTokens: 500 }))
+          runStepsAtOnce(renderNotes(keeper.read(), { ...LIMITS, totalTokens: 500 }))
         }
-        expect(runAtOnce(renderNotes(keeper.read(), LIMITS))).toBe(writeNotes(records))
+        expect(runStepsAtOnce(renderNotes(keeper.read(), LIMITS))).toBe(writeNotes(records))
       }),
       runs,
     )
@@ -77,7 +77,7 @@ describe('the notes of the local keeper', () => {
       fc.property(steps, (done) => {
         const notes = writeNotes(work(done))
         expect(notes).not.toMatch(/[^\P{Cc}\t\n]/u)
-        expect(parseNotes(notes)).toHaveLength(Object.keys(NOTES_SECTIONS).length)
+        expect(parseNotes(notes)).toHaveLength(Object.keys(NOTES_SECTION_TEMPLATES).length)
       }),
       { ...runs, examples: [[[[1, 0, '\r𐀀𐀀𐀀𐀀']]]] },
     )

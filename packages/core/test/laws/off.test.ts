@@ -1,7 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import type { ApiMessage } from '../../src/context/payload.ts'
 import { type Block, isToolUse } from '../../src/log/block.ts'
 

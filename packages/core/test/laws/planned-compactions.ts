@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import { type ContextEntry, isVisibleToModel } from '../../src/context/context-entry.ts'
-import { listTracedMessages } from '../../src/context/flatten.ts'
-import type { RefusalReason } from '../../src/engine/events.ts'
+import { listTracedMessages } from '../../src/context/flatten-context.ts'
+import type { RewriteRefusalReason } from '../../src/engine/events.ts'
 import type { HostSummaryInput, TurnHost } from '../../src/engine/host.ts'
 import { buildNextRequest } from '../../src/engine/next-request.ts'
 import type { SessionState } from '../../src/engine/session-state.ts'
@@ -179,7 +179,7 @@ export async function addWork(made: OpenedSession, asked: PlannedCompaction): Pr
   return words
 }
 
-const NO_COMPACTION: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
+const NO_COMPACTION: ReadonlySet<RewriteRefusalReason> = new Set<RewriteRefusalReason>([
   'empty-side',
   'pending-call',
   'nothing-to-summarise',

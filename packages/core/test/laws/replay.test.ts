@@ -7,7 +7,7 @@ import {
   emptyContextView,
   updateContextView,
 } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import {
   appendRecord,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
-import type { RefusalReason } from '../../src/engine/events.ts'
+import type { RewriteRefusalReason } from '../../src/engine/events.ts'
 import type { SessionHooks } from '../../src/engine/hooks.ts'
 import type { CompactionServices, TurnHost } from '../../src/engine/host.ts'
 import type { Signal } from '../../src/engine/ports.ts'
@@ -35,7 +35,7 @@ import {
 
 interface Wrong {
   readonly room: Partial<CompactionServices>
-  readonly reasons: readonly RefusalReason[]
+  readonly reasons: readonly RewriteRefusalReason[]
   readonly asked?: Partial<CompactionOptions>
   /** Where it is called off. */
   readonly abortAt?: (signal: { aborted: boolean }) => Partial<CompactionServices>

@@ -1,7 +1,7 @@
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { listTracedMessages } from '../../src/context/flatten.ts'
+import { listTracedMessages } from '../../src/context/flatten-context.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { toBlocks } from '../../src/log/block.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'

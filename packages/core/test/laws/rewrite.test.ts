@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isVisibleToModel } from '../../src/context/context-entry.ts'
-import { listTracedMessages } from '../../src/context/flatten.ts'
+import { listTracedMessages } from '../../src/context/flatten-context.ts'
 import { measureContext } from '../../src/engine/measure-context.ts'
 import { buildNextRequest, countPrefixTokens } from '../../src/engine/next-request.ts'
 import { toBlocks } from '../../src/log/block.ts'

@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMissingResultsRecord, flattenContext, listUnansweredCalls } from '../../src/context/flatten.ts'
+import {
+  createMissingResultsRecord,
+  flattenContext,
+  listUnansweredCalls,
+} from '../../src/context/flatten-context.ts'
 import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 describe('interrupted tools', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { buildContextView } from '../../src/context/context-view.ts'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import { decodeRecord } from '../../src/log/decode-record.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'

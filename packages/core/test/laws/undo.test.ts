@@ -8,7 +8,7 @@ import {
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ContextView, findUndoTarget } from '../../src/context/context-view.ts'
-import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
 import { isKnownRecord } from '../../src/log/record.ts'
 import { generatedSessions } from './generated-sessions.ts'
 

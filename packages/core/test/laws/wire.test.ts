@@ -9,15 +9,15 @@ import {
   flattenContext,
   listTracedMessages,
   toApiMessages,
-} from '../../src/context/flatten.ts'
+} from '../../src/context/flatten-context.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
-import { runAtOnce } from '../../src/log/work-steps.ts'
+import { runStepsAtOnce } from '../../src/log/work-steps.ts'
 import {
   startValidation,
   updateValidation,
   type ValidationState,
   validateRequest,
-} from '../../src/validate/validate.ts'
+} from '../../src/validate/validate-request.ts'
 import { PROVIDER_RULES } from '../engine/test-session.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
@@ -68,7 +68,7 @@ describe('law 2: wire', () => {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
           flat = flattenContext(view, flat)
-          checked = runAtOnce(updateValidation(checked, flat))
+          checked = runStepsAtOnce(updateValidation(checked, flat))
           expect(validateContext(checked, flat, request)).toEqual(
             validateRequest({ ...request, messages: toApiMessages(flat) }, rules),
           )

@@ -2,20 +2,20 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { createMediaPlaceholder } from '../../src/context/context-entry.ts'
 import type { Block } from '../../src/log/block.ts'
-import { runAtOnce } from '../../src/log/work-steps.ts'
+import { runStepsAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
+  canExceedSizeLimits,
   EMPTY_MEDIA_TALLY,
   findRequestSizeLimits,
-  isRequestTooLarge,
   type MediaItem,
   measureNonMessageBytes,
   proposeMediaDrop,
   tallyFrozenMedia,
 } from '../../src/request/request-size.ts'
-import { validateRequest } from '../../src/validate/validate.ts'
+import { validateRequest } from '../../src/validate/validate-request.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
 /** A picture of so many pixels a side: the head of a PNG, and bytes to fill. */
@@ -39,7 +39,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
     conversation.builder.user(blocks)
   })
   const { request } = conversation.assemble()
-  const tally = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, request.messages))
+  const tally = runStepsAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, request.messages))
   const policy = createPolicy({ request: given }).request
   const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
   return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
@@ -104,7 +104,7 @@ describe('images and bytes', () => {
     ])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, request.messages))
+    const tally = runStepsAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, request.messages))
     const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
     const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
@@ -116,10 +116,10 @@ describe('images and bytes', () => {
     conversation.builder.user([note, note, note, picture(), picture()])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] }))
+    const tally = runStepsAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] }))
     const around = measureNonMessageBytes(request.front, 4)
     const isOver = (images: number) =>
-      isRequestTooLarge({ messages: request.messages, around }, tally, { profile: few(images), policy })
+      canExceedSizeLimits({ messages: request.messages, around }, tally, { profile: few(images), policy })
     expect([isOver(2), isOver(1)]).toEqual([false, true])
     expect(around - measureNonMessageBytes(request.front, 1)).toBe(3 * 80)
   })
@@ -150,12 +150,12 @@ describe('images and bytes', () => {
     let grown = EMPTY_MEDIA_TALLY
     for (const blocks of prompts(6)) {
       conversation.builder.user(blocks)
-      grown = runAtOnce(tallyFrozenMedia(grown, conversation.assemble().request.messages))
+      grown = runStepsAtOnce(tallyFrozenMedia(grown, conversation.assemble().request.messages))
       conversation.answer([text])
     }
     const { messages } = conversation.assemble().request
-    grown = runAtOnce(tallyFrozenMedia(grown, messages))
-    const { items, bytes } = runAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, messages))
+    grown = runStepsAtOnce(tallyFrozenMedia(grown, messages))
+    const { items, bytes } = runStepsAtOnce(tallyFrozenMedia(EMPTY_MEDIA_TALLY, messages))
     expect([[...grown.items], grown.bytes]).toEqual([[...items], bytes])
     expect(items.length).toBeGreaterThan(4)
   })

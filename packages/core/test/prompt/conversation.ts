@@ -8,17 +8,17 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import {
   type CacheForecast,
   forecastCacheRead,
-  updateCacheFromResponse,
+  updateCacheModelFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
-import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten-context.ts'
 import type { Payload } from '../../src/context/payload.ts'
 import { mustDelayUpdate } from '../../src/engine/announce-updates.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
-import type { TokenUsage } from '../../src/log/model-report.ts'
 import type { PrefixSnapshot } from '../../src/log/record.ts'
-import { runAtOnce } from '../../src/log/work-steps.ts'
+import type { TokenUsage } from '../../src/log/reply-report.ts'
+import { runStepsAtOnce } from '../../src/log/work-steps.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
@@ -28,20 +28,20 @@ import {
   toPayload,
 } from '../../src/request/build-request.ts'
 import {
-  type FirstClearableMarker,
+  type FirstClearableTracker,
   NO_FIRST_CLEARABLE,
   updateFirstClearable,
 } from '../../src/request/cache-markers.ts'
 import {
-  type AnnouncedPrefix,
   buildRequestPrefix,
+  type CompactionSnapshotResult,
   createPrefixSnapshot,
+  createSnapshotForCompaction,
   type DesiredPrefix,
-  emptyAnnouncedPrefix,
-  type ReplaceSnapshotResult,
+  emptyKnownPrefix,
+  type KnownPrefix,
   type RequestPrefix,
-  replacePrefixSnapshot,
-  updateAnnouncedPrefix,
+  updateKnownPrefix,
 } from '../../src/request/prefix-snapshot.ts'
 import {
   createSnapshotRecord,
@@ -51,7 +51,11 @@ import {
   type RecordBody,
 } from '../../src/request/prefix-updates.ts'
 import type { Finding } from '../../src/validate/findings.ts'
-import { startValidation, updateValidation, type ValidationState } from '../../src/validate/validate.ts'
+import {
+  startValidation,
+  updateValidation,
+  type ValidationState,
+} from '../../src/validate/validate-request.ts'
 import { ProviderCache } from '../provider-cache.ts'
 
 /** What a present-day provider takes. */
@@ -97,12 +101,12 @@ export class Conversation {
   rules: Partial<PrefixUpdateRules> = {}
   clears = true
   ttl: string | null = '5m'
-  told: AnnouncedPrefix = emptyAnnouncedPrefix()
+  told: KnownPrefix = emptyKnownPrefix()
   flat: FlattenedContext | undefined
   front: RequestPrefix | undefined
   previous: AssembledRequest | undefined
   lineage: CacheModel = EMPTY_CACHE_MODEL
-  edge: FirstClearableMarker = NO_FIRST_CLEARABLE
+  edge: FirstClearableTracker = NO_FIRST_CLEARABLE
   #checked: ValidationState
   #answeredAt = -1
   #answeredRequest: number | null = null
@@ -149,18 +153,18 @@ export class Conversation {
     const payload = toPayload(request)
     const forecast = forecastCacheRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
-    this.lineage = updateCacheFromResponse(this.lineage, forecast, usage)
+    this.lineage = updateCacheModelFromResponse(this.lineage, forecast, usage)
     this.previous = request
     return { request, payload, findings, forecast, usage, changes }
   }
 
   /** Everything becomes a summary, and the epoch turns with it in one batch where it may. */
-  compact(): ReplaceSnapshotResult {
+  compact(): CompactionSnapshotResult {
     const { builder, profile } = this
     this.#advance()
     const { current: standing } = this.told
     if (standing === null) throw new Error('no epoch')
-    const turn = replacePrefixSnapshot(standing.epoch, this.present, { records: [], profile })
+    const turn = createSnapshotForCompaction(standing.epoch, this.present, { records: [], profile })
     builder.batch(() => {
       const boundary = builder.id('boundary')
       const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
@@ -182,9 +186,9 @@ export class Conversation {
 
   #advance(): void {
     const { session, view } = this.builder
-    this.told = updateAnnouncedPrefix(this.told, session, view)
+    this.told = updateKnownPrefix(this.told, session, view)
     this.flat = flattenContext(view, this.flat)
-    this.#checked = runAtOnce(updateValidation(this.#checked, this.flat))
+    this.#checked = runStepsAtOnce(updateValidation(this.#checked, this.flat))
   }
 
   #change(): PrefixChange {

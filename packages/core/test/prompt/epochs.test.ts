@@ -6,10 +6,10 @@ import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   createPrefixSnapshot,
-  emptyAnnouncedPrefix,
+  createSnapshotForCompaction,
+  emptyKnownPrefix,
   hasBoundThinking,
-  replacePrefixSnapshot,
-  updateAnnouncedPrefix,
+  updateKnownPrefix,
 } from '../../src/request/prefix-snapshot.ts'
 import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
@@ -326,11 +326,11 @@ describe('the turn of an epoch', () => {
     ['bound thinking kept', [thought], INLINE, { isReplaced: false, because: 'bound-thinking' }],
     ['thinking kept that is bound to nothing', [thought], PROFILE, { isReplaced: true }],
   ])('%s', (_, records, profile, expected) => {
-    expect(replacePrefixSnapshot(epoch, changed, { records, profile })).toMatchObject(expected)
+    expect(createSnapshotForCompaction(epoch, changed, { records, profile })).toMatchObject(expected)
   })
 
   it('does not happen where nothing would be otherwise', () => {
-    expect(replacePrefixSnapshot(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
+    expect(createSnapshotForCompaction(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
       isReplaced: false,
       because: 'unchanged',
     })
@@ -338,7 +338,7 @@ describe('the turn of an epoch', () => {
 
   it('declares every tool, also those that kept messages added, because these messages are hidden then', () => {
     const present = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__late'), tool('mcp__other')] }
-    const turn = replacePrefixSnapshot(epoch, present, { records: [addition], profile: PROFILE })
+    const turn = createSnapshotForCompaction(epoch, present, { records: [addition], profile: PROFILE })
     const tools = turn.isReplaced ? turn.epoch.tools.map(({ name }) => name) : []
     expect(tools).toEqual(['Bash', 'Edit', 'Read', 'mcp__late', 'mcp__other'])
   })
@@ -355,7 +355,7 @@ describe('the fold', () => {
     builder.notice('epoch', { epoch })
     for (const bad of [{}, { ...epoch, sections: 1 }, { ...epoch, tools: [1] }, { ...epoch, sections: [{}] }])
       builder.notice('epoch', { epoch: bad as unknown as PrefixSnapshot })
-    const told = updateAnnouncedPrefix(emptyAnnouncedPrefix(), builder.session, builder.view)
+    const told = updateKnownPrefix(emptyKnownPrefix(), builder.session, builder.view)
     expect(told.current?.epoch).toEqual(epoch)
   })
 

@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest'
 import {
   forecastCacheRead,
   restoreCacheModel,
-  updateCacheFromFork,
-  updateCacheFromResponse,
+  updateCacheModelFromFork,
+  updateCacheModelFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
 import { type AssembledRequest, toPayload } from '../../src/request/build-request.ts'
 import { tallyLoggedGaps } from '../../src/request/cache-ttl.ts'
-import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
+import { createForkRequest, toForkParent } from '../../src/request/fork-request.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })
@@ -128,7 +128,7 @@ describe('what is foreseen', () => {
     const conversation = begun()
     const { request, forecast, usage } = conversation.ask()
     const evicted = { ...usage, read: 0, writes: { short: forecast.read + 50, long: 0 } }
-    const lineage = updateCacheFromResponse(conversation.lineage, forecast, evicted)
+    const lineage = updateCacheModelFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
     expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
@@ -187,13 +187,9 @@ describe('a clearing', () => {
 
 describe('a fork', () => {
   function fork(conversation: Conversation, parent: AssembledRequest) {
-    const made = createForkRequest(
-      captureForkParent(parent, PROFILE),
-      [{ role: 'user', content: 'sum up' }],
-      {
-        ttl: '5m',
-      },
-    )
+    const made = createForkRequest(toForkParent(parent, PROFILE), [{ role: 'user', content: 'sum up' }], {
+      ttl: '5m',
+    })
     if (!made.ok) throw new Error(made.message)
     const { now, lineage, cache } = conversation
     const forecast = forecastCacheRead(lineage, { request: made.request, now, profile: PROFILE })
@@ -208,7 +204,7 @@ describe('a fork', () => {
     round(conversation, 'a')
     conversation.ask()
     const used = conversation.lineage.chains[0]?.prefixes.map(({ blocks, usedAt }) => ({ blocks, usedAt }))
-    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheModelFromFork(conversation.lineage, forecast, usage)
     const kept = conversation.lineage.chains[0]?.prefixes ?? []
     for (const prefix of used ?? [])
       if (prefix.usedAt === conversation.now) expect(kept).toContainEqual(expect.objectContaining(prefix))
@@ -221,7 +217,7 @@ describe('a fork', () => {
     const { forecast, usage } = fork(conversation, request)
     expect([forecast.read, forecast.why]).toEqual([usage.read, 'warm'])
     const strand = conversation.lineage.chains[0]
-    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheModelFromFork(conversation.lineage, forecast, usage)
     expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })

@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/log/block.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
-  captureForkParent,
   computeCacheReadShare,
   createForkRequest,
   cutRequestToRecords,
   type ForkMessage,
   type ForkOptions,
   listMessagesAfterRequest,
+  toForkParent,
 } from '../../src/request/fork-request.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
@@ -21,7 +21,7 @@ function sent(profile = PROFILE) {
   const conversation = new Conversation(profile)
   conversation.builder.user('begin')
   const { request, payload } = conversation.ask()
-  return { conversation, payload, request, params: captureForkParent(request, profile) }
+  return { conversation, payload, request, params: toForkParent(request, profile) }
 }
 
 function forked(options: Partial<ForkOptions> = {}, profile = PROFILE) {

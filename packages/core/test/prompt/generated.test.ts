@@ -2,9 +2,9 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten-context.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
-import { runAtOnce } from '../../src/log/work-steps.ts'
+import { runStepsAtOnce } from '../../src/log/work-steps.ts'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -17,7 +17,7 @@ import {
   updateValidation,
   type ValidationState,
   validateRequest,
-} from '../../src/validate/validate.ts'
+} from '../../src/validate/validate-request.ts'
 import { generatedSessions } from '../laws/generated-sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
@@ -50,7 +50,7 @@ describe('law 2: wire, on generated sessions', () => {
             session = appendRecord(session, record)
             view = updateContextView(view, session)
             flat = flattenContext(view, flat)
-            checked = runAtOnce(updateValidation(checked, flat))
+            checked = runStepsAtOnce(updateValidation(checked, flat))
             // Nothing has been said yet: there is no request to make.
             if (flat.frozen.length + flat.tail.length === 0) continue
             const result = [...flat.frozen, ...flat.tail]

@@ -6,13 +6,9 @@ import type { ApiMessage, Payload } from '../../src/context/payload.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { buildSessionLog } from '../../src/log/session-log.ts'
 import { toPayload } from '../../src/request/build-request.ts'
-import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
-import {
-  type AnnouncedPrefix,
-  emptyAnnouncedPrefix,
-  updateAnnouncedPrefix,
-} from '../../src/request/prefix-snapshot.ts'
-import { validateRequest } from '../../src/validate/validate.ts'
+import { createForkRequest, toForkParent } from '../../src/request/fork-request.ts'
+import { emptyKnownPrefix, type KnownPrefix, updateKnownPrefix } from '../../src/request/prefix-snapshot.ts'
+import { validateRequest } from '../../src/validate/validate-request.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'
 
@@ -34,7 +30,7 @@ function bare(zone: string, block: object): string {
 
 const markersIn = (payload: Payload): number => JSON.stringify(payload).split('"cache_control"').length - 1
 
-const foldOf = ({ current: standing, sections, tools }: AnnouncedPrefix) => ({ standing, sections, tools })
+const foldOf = ({ current: standing, sections, tools }: KnownPrefix) => ({ standing, sections, tools })
 
 describe('law 5: prefix, epochs and deltas included', () => {
   it('every request extends the one before except at declared breaks', () => {
@@ -110,7 +106,7 @@ describe('law 1: replay of the prefix', () => {
         lead(story, () => {
           const { records } = conversation.builder
           const session = buildSessionLog(records)
-          const fresh = updateAnnouncedPrefix(emptyAnnouncedPrefix(), session, buildContextView(session))
+          const fresh = updateKnownPrefix(emptyKnownPrefix(), session, buildContextView(session))
           expect(foldOf(conversation.told)).toEqual(foldOf(fresh))
         })
       }),
@@ -169,7 +165,7 @@ describe('law: forks', () => {
         lead(story, ({ request, payload, usage }) => {
           const parent = JSON.stringify(payload)
           const made = createForkRequest(
-            captureForkParent(request, conversation.profile),
+            toForkParent(request, conversation.profile),
             [{ role: 'user', content: 'sum up' }],
             {
               ttl: '5m',

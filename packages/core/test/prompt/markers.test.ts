@@ -1,12 +1,12 @@
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
-import type { TracedMessage } from '../../src/context/flatten.ts'
+import type { TracedMessage } from '../../src/context/flatten-context.ts'
 import type { Block } from '../../src/log/block.ts'
 import { AppendList } from '../../src/log/persistent-collections.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
 import {
-  type BlockPlace,
+  type MessageBlockPlace,
   type PlanMarkersInput,
   type PlannedMarker,
   planMarkers,
@@ -31,7 +31,7 @@ const assistant = (...content: readonly Block[]): TracedMessage => ({
   origins: [],
 })
 const many = (count: number): readonly Block[] => Array.from({ length: count }, () => text())
-const at = (index: number, block: number): BlockPlace => ({ zone: 'messages', index, block })
+const at = (index: number, block: number): MessageBlockPlace => ({ zone: 'messages', index, block })
 
 interface Given extends Partial<Omit<PlanMarkersInput, 'front' | 'counted' | 'policy'>> {
   readonly present?: DesiredPrefix

@@ -3,7 +3,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
-import type { ReplyStop } from '../../src/log/model-report.ts'
+import type { ReplyStop } from '../../src/log/reply-report.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
 import { isAttemptsOutcome, recordAttemptResult, startAttempts } from '../../src/summary/attempt-chain.ts'
@@ -14,9 +14,12 @@ import type {
   SummaryAttemptState,
   SummaryAttemptsOutcome,
 } from '../../src/summary/attempt-types.ts'
-import type { CompactionForm } from '../../src/summary/select-span.ts'
-import { type CompactionSpan, chooseCompactionSpan } from '../../src/summary/select-span.ts'
-import type { SummaryModel } from '../../src/summary/summary-input.ts'
+import type { SummaryModel } from '../../src/summary/direct-summary-request.ts'
+import {
+  type CompactionForm,
+  type CompactionSpan,
+  chooseCompactionSpan,
+} from '../../src/summary/select-span.ts'
 
 /** A prompt and `rounds` calls with results, then a prompt and its answer. */
 export function buildLongSession(rounds = 8, thinking = false): SessionBuilder {

@@ -2,15 +2,15 @@
 
 import type { SessionFacts } from '../../src/facts/session-facts.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
-import { runAtOnce, type Steps } from '../../src/log/work-steps.ts'
+import { runStepsAtOnce, type WorkInSteps } from '../../src/log/work-steps.ts'
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
 import * as ledger from '../../src/summary/ledger.ts'
 import * as local from '../../src/summary/local-summary.ts'
 import * as receipt from '../../src/summary/receipt.ts'
 import * as repair from '../../src/summary/repair-summary.ts'
-import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
+import { createDefaultWeights, createEstimator, type Estimator } from '../../src/tokens/estimator.ts'
 
-export const estimate: Estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
+export const estimate: Estimator = createEstimator(createDefaultWeights(DEFAULT_POLICY.estimate))
 
 const messages = { each: 20_000, total: 20_000 }
 
@@ -32,9 +32,9 @@ export const gateRules: repair.RepairRules = {
 }
 
 function doAtOnce<Input extends readonly unknown[], Result>(
-  work: (...input: Input) => Steps<Result>,
+  work: (...input: Input) => WorkInSteps<Result>,
 ): (...input: Input) => Result {
-  return (...input) => runAtOnce(work(...input))
+  return (...input) => runStepsAtOnce(work(...input))
 }
 
 export const writeLocalSummary = doAtOnce(function* (facts: SessionFacts, rules: local.LocalSummaryOptions) {

@@ -8,7 +8,7 @@ import type { Database } from './database.ts'
 import type { ObjectStore } from './object-store.ts'
 
 /** Lines and blobs with more bytes than this are stored as objects. */
-export const OBJECT_BYTES = 256 * 1024
+export const OBJECT_THRESHOLD_BYTES = 256 * 1024
 
 /** The text that a row has in place of a large line begins with this. It is not JSON, so no reader can take it for a record. */
 const MARK = 'tidemark-object '
@@ -30,13 +30,13 @@ interface LineTexts {
  * Creates the conversion between log lines and texts of rows. `objects`: null if no store is configured. Lines then stay in their
  * rows, and reading one that is in a store throws `io-failed`.
  */
-export function createLineTexts(
+export function createLineConverter(
   pool: Pick<Database, 'query'>,
   scope: string,
   objects: ObjectStore | null,
 ): LineTexts {
   async function toRow(session: string, line: string): Promise<string> {
-    if (objects === null || Buffer.byteLength(line) <= OBJECT_BYTES) return line
+    if (objects === null || Buffer.byteLength(line) <= OBJECT_THRESHOLD_BYTES) return line
     const object = await storeObject(pool, objects, { scope, session, bytes: Buffer.from(line) })
     // Blobs are deleted with the last session whose rows have their ids.
     const ids = new Set(line.slice(HEAD_LENGTH).match(/\b[0-9a-f]{64}\b/g))

@@ -74,7 +74,7 @@ export function openObjectStore(address: string, env: Environment): ObjectStore 
 }
 
 /** Stores and deletes a small object, to find a wrong address or credential at the start. Throws `io-failed`. */
-export async function checkObjectStore(store: ObjectStore): Promise<void> {
+export async function probeObjectStore(store: ObjectStore): Promise<void> {
   const name = `tidemark-check/${randomUUID()}`
   try {
     await store.put(name, new TextEncoder().encode('A check of the gateway at its start.'))

@@ -8,7 +8,7 @@ import { computeBlobId, copyBlobBytes } from 'tidemark/internal'
 import { createPostgresJournal, type PostgresLocks } from 'tidemark/postgres'
 import { appendAudit } from './audit.ts'
 import { type Database, runTransaction } from './database.ts'
-import { createLineTexts, loadObject, OBJECT_BYTES, storeObject } from './large-lines.ts'
+import { createLineConverter, loadObject, OBJECT_THRESHOLD_BYTES, storeObject } from './large-lines.ts'
 import type { ObjectStore } from './object-store.ts'
 
 interface SessionStoreOptions {
@@ -32,7 +32,7 @@ const MOST_TOUCHED = 10_000
 /** Creates the journal of a scope (the id of a key), which also stores when each session was last used. */
 export function createScopeJournal(pool: Database, options: SessionStoreOptions): Journal {
   const { scope, locks, objects, waitSeconds, onFailure } = options
-  const texts = createLineTexts(pool, scope, objects)
+  const texts = createLineConverter(pool, scope, objects)
   const journal = createPostgresJournal(pool, { scope, locks, waitSeconds, texts })
   const touched = new Map<string, number>()
   const report = (thrown: unknown): never => {
@@ -112,7 +112,7 @@ export function createScopeBlobs(pool: Database, scope: string, objects: ObjectS
     async put(given) {
       const bytes = copyBlobBytes(given)
       const id = computeBlobId(bytes)
-      const isObject = objects !== null && bytes.byteLength > OBJECT_BYTES
+      const isObject = objects !== null && bytes.byteLength > OBJECT_THRESHOLD_BYTES
       if (isObject && (await has(id))) return id
       const object = isObject ? await storeObject(pool, objects, { scope, session: null, bytes }) : null
       await pool.query(

@@ -128,7 +128,7 @@ export interface ListedKey extends GatewayKey {
 export async function listKeys(pool: Database): Promise<readonly ListedKey[]> {
   const { rows } = await pool.query(
     `select k.*, coalesce(s.spent, 0) as spent, coalesce(s.reserved, 0) as reserved from gateway_keys k
-     left join gateway_spending s on s.key = k.id and s.period = ${sqlPeriod('k.period')} order by k.created_at`,
+     left join gateway_spending s on s.key = k.id and s.period = ${buildPeriodStartSql('k.period')} order by k.created_at`,
   )
   return rows.map((row) => ({
     ...toKey(row),
@@ -140,14 +140,14 @@ export async function listKeys(pool: Database): Promise<readonly ListedKey[]> {
 }
 
 /** Returns SQL for the first day, in UTC, of the current period. `period`: SQL expression for the name of the period. */
-export function sqlPeriod(period: string): string {
+export function buildPeriodStartSql(period: string): string {
   return `case ${period} when 'total' then date '1970-01-01'
     else date_trunc(${period}, now() at time zone 'utc')::date end`
 }
 
 /** Returns the key with this secret, also if it is revoked or only opens the page; null if there is none. */
 export async function findKey(pool: Pick<Database, 'query'>, secret: string): Promise<GatewayKey | null> {
-  if (!isGatewayKey(secret)) return null
+  if (!hasGatewayKeyForm(secret)) return null
   const text = `select id, name, budget, period, models, revoked_at, team, is_viewer from gateway_keys where hash = $1`
   const { rows } = await queryPromptly(pool, text, [hashKey(secret)], 'find-key')
   return rows[0] === undefined ? null : toKey(rows[0])
@@ -159,7 +159,7 @@ export function containsGatewayKey(text: string): boolean {
 }
 
 /** True if the whole text has the form of a key of the gateway. The key need not exist. */
-export function isGatewayKey(text: string): boolean {
+export function hasGatewayKeyForm(text: string): boolean {
   return KEY_PATTERN.test(text)
 }
 

@@ -1,9 +1,9 @@
 /** The thread that reads logs of sessions for the page. Answers one question at a time, and keeps the last log in memory. */
 import { parentPort } from 'node:worker_threads'
 import { describeThrown } from '@tidemark/core/errors'
-import { answerSessionQuestion, toListedSession } from '@tidemark/page/server/page-routes'
+import { answerSessionApiRequest, toListedSession } from '@tidemark/page/server/page-routes'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
-import { createDayFormatter, readLogText, redactStrings, type SessionPage } from 'tidemark/internal'
+import { createDayFormatter, readLogText, redactStrings, type SessionPageData } from 'tidemark/internal'
 import { inspectLog, type LogContents } from 'tidemark/logs'
 import type { LogQuestion, LogSummary, WorkerReply, WorkerTask } from './log-reader.ts'
 
@@ -33,7 +33,7 @@ async function answer({ question, isNew }: WorkerQuestion): Promise<WorkerReply>
   }
   const log = held
   if (ask === null) return { ok: true, answer: summarize(question, log) }
-  const { json, ...rest } = await answerSessionQuestion(
+  const { json, ...rest } = await answerSessionApiRequest(
     { readPage: async () => createPage(question, log), readContents: async () => log },
     ask,
   )
@@ -44,7 +44,7 @@ async function answer({ question, isNew }: WorkerQuestion): Promise<WorkerReply>
   }
 }
 
-function createPage({ id, owner, isLive }: LogQuestion, log: LogContents): SessionPage {
+function createPage({ id, owner, isLive }: LogQuestion, log: LogContents): SessionPageData {
   const options = {
     catalogue: modelCatalogue,
     toDay: createDayFormatter('UTC'),

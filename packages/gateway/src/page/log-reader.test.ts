@@ -1,6 +1,6 @@
 /** The thread that reads logs for the page of the gateway. */
 import { expect, it } from 'vitest'
-import { createLogReader, UnreadableLog } from './log-reader.ts'
+import { createLogReaderThread, UnreadableLogError } from './log-reader.ts'
 
 const owner = { key: 'ann', team: null, session: 'job' }
 /** Returns the lines of a log once they are there. */
@@ -11,18 +11,18 @@ const readOnce = (lines: readonly string[] | Promise<readonly string[]>) =>
 const toQuestion = (id: string) => ({ id, version: 1, modifiedMs: 0, isLive: false, owner, ask: null })
 
 it('a database that fails is no fault of the log, and the next question is answered', async () => {
-  const reader = createLogReader()
+  const reader = createLogReaderThread()
   const lost = Promise.reject(new Error('Connection terminated.'))
   const failed = reader.ask(toQuestion('a'), readOnce(lost))
   const thrown: unknown = await failed.catch((error: unknown) => error)
   expect(thrown).toEqual(new Error('Connection terminated.'))
-  expect(thrown).not.toBeInstanceOf(UnreadableLog)
-  await expect(reader.ask(toQuestion('a'), readOnce(['no log']))).rejects.toBeInstanceOf(UnreadableLog)
+  expect(thrown).not.toBeInstanceOf(UnreadableLogError)
+  await expect(reader.ask(toQuestion('a'), readOnce(['no log']))).rejects.toBeInstanceOf(UnreadableLogError)
   await reader.close()
 })
 
 it('questions that wait when the gateway ends are refused, and their logs are not read', async () => {
-  const reader = createLogReader()
+  const reader = createLogReaderThread()
   const begun = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   let read = 0
@@ -43,7 +43,7 @@ it('questions that wait when the gateway ends are refused, and their logs are no
 })
 
 it('more questions than can be answered soon are refused at once', async () => {
-  const reader = createLogReader()
+  const reader = createLogReaderThread()
   const released = Promise.withResolvers<readonly string[]>()
   const answers = Array.from({ length: 25 }, (_, index) =>
     reader.ask(toQuestion(`s${index}`), readOnce(released.promise)),

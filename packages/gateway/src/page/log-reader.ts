@@ -3,7 +3,7 @@
  * passes on to agents. Reads one log at a time. A log that needs too much memory ends only the thread.
  */
 import { Worker } from 'node:worker_threads'
-import type { PageAnswer, SessionQuestion } from '@tidemark/page/server/page-routes'
+import type { PageAnswer, SessionApiRequest } from '@tidemark/page/server/page-routes'
 import type { SessionOwner } from 'tidemark/internal'
 
 /** A question about the log of one session, with what the answer shows about the session. */
@@ -16,7 +16,7 @@ export interface LogQuestion {
   readonly isLive: boolean
   readonly owner: SessionOwner
   /** The question of the page; null for a summary of the log. */
-  readonly ask: SessionQuestion | null
+  readonly ask: SessionApiRequest | null
 }
 
 /** What is stored of a log, as JSON texts: its entry in the list of sessions (`listed`), and its cache breaks (`losses`). */
@@ -27,9 +27,9 @@ export interface LogSummary {
 
 type LogAnswer<Ask> = Ask extends null ? LogSummary : PageAnswer
 
-export interface LogReader {
+export interface LogReaderThread {
   /** Answers a question about a log. Calls `readLines` if the thread lacks the log. Rejects if the log cannot be read. */
-  ask<Ask extends SessionQuestion | null>(
+  ask<Ask extends SessionApiRequest | null>(
     question: LogQuestion & { readonly ask: Ask },
     readLines: ReadLines,
   ): Promise<LogAnswer<Ask>>
@@ -56,10 +56,10 @@ const MOST_HEAP_MB = 1_024
 const MOST_WAITING = 20
 
 /** Thrown if the log itself cannot be read, because it is damaged or too large. Asking again would give the same result. */
-export class UnreadableLog extends Error {}
+export class UnreadableLogError extends Error {}
 
 /** Creates the reader. Its thread starts with the first question, and ends after a minute without one. */
-export function createLogReader(): LogReader {
+export function createLogReaderThread(): LogReaderThread {
   let worker: Worker | null = null
   let held: { readonly id: string; readonly version: number } | null = null
   let last: Promise<unknown> = Promise.resolve()
@@ -82,7 +82,7 @@ export function createLogReader(): LogReader {
       worker ??= startWorker()
       held = null
       const reply = await askWorker(worker, question, isHeld ? null : readLines())
-      if (!reply.ok) throw new UnreadableLog(reply.why)
+      if (!reply.ok) throw new UnreadableLogError(reply.why)
       held = { id: question.id, version: question.version }
       return reply.answer
     } catch (thrown) {
@@ -142,7 +142,7 @@ async function askWorker(
   const onError = (error: Error & { readonly code?: string }): void => {
     hasEnded = true
     const isTooLarge = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-    reject(isTooLarge ? new UnreadableLog('its log is too large for the page.') : error)
+    reject(isTooLarge ? new UnreadableLogError('its log is too large for the page.') : error)
   }
   const onExit = (): void => onError(new Error('The reader of logs was stopped.'))
   const post = (task: WorkerTask): void => worker.postMessage(task)

@@ -2,11 +2,11 @@
  * What the keys that a viewer may see spent, by key, team, model and day, and what they lost to cache breaks, by cause. Spending
  * is summed from the settled calls with which keys are charged; losses come from the stored reports of logs.
  */
-import type { SpendingRow, TeamFigures, TeamKey, TeamLoss } from 'tidemark/internal'
+import type { SpendingRow, TeamCacheLoss, TeamFigures, TeamKeySpending } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
 import { listKeys } from '../keys/keys.ts'
-import { REPORT_FORMAT } from './session-reports.ts'
-import { listViewerValues, type PageViewer, SQL_VISIBLE } from './viewers.ts'
+import { REPORT_FORMAT_VERSION } from './viewer-sessions.ts'
+import { listVisibilityParameters, type PageViewer, VISIBLE_KEYS_SQL } from './viewers.ts'
 
 /** Maximum models listed by name, because names come from clients. */
 const MOST_MODELS = 50
@@ -19,12 +19,12 @@ export async function readTeamFigures(
 ): Promise<TeamFigures> {
   const since =
     days === null ? null : new Date(Date.now() - (days - 1) * 86_400_000).toISOString().slice(0, 10)
-  const values = [...listViewerValues(viewer), since]
+  const values = [...listVisibilityParameters(viewer), since]
   const [calls, keys, losses, sessions] = await Promise.all([
     pool.query(CALLS, values),
     listVisibleKeys(pool, viewer),
-    pool.query(LOSSES, [...values, REPORT_FORMAT]),
-    pool.query(SESSIONS, [...values, REPORT_FORMAT]),
+    pool.query(LOSSES, [...values, REPORT_FORMAT_VERSION]),
+    pool.query(SESSIONS, [...values, REPORT_FORMAT_VERSION]),
   ])
   const list = (kind: string): readonly SpendingRow[] =>
     calls.rows.filter((row) => row.kind === kind).map(toSpendingRow)
@@ -35,7 +35,9 @@ export async function readTeamFigures(
     total,
     runningUsd: keys.reduce((sum, { reserved }) => sum + reserved, 0),
     keys: keys
-      .map((key): TeamKey => ({ ...EMPTY, ...byKey.get(key.id), ...key, key: key.name, name: key.id }))
+      .map(
+        (key): TeamKeySpending => ({ ...EMPTY, ...byKey.get(key.id), ...key, key: key.name, name: key.id }),
+      )
       .toSorted(compareSpending),
     teams: list('team').toSorted(compareSpending),
     models: joinRest(list('model').toSorted(compareSpending)),
@@ -63,7 +65,7 @@ const CALLS = `
   with calls as (
     select c.*, k.id as key_id, k.team, (c.started_at at time zone 'utc')::date as day
     from gateway_calls c join gateway_keys k on k.id = c.key
-    where ${SQL_VISIBLE} and c.settled_at is not null
+    where ${VISIBLE_KEYS_SQL} and c.settled_at is not null
       and ($4::date is null or c.started_at >= $4::date::timestamp at time zone 'utc')
   )
   select case grouping(key_id, team, model, day)
@@ -77,7 +79,7 @@ const LOSSES = `
   select l.cause, count(*) as breaks, coalesce(sum(l.usd), 0) as usd, count(*) filter (where l.usd is null) as unpriced
   from gateway_reports r join gateway_keys k on k.id = r.scope
     cross join lateral jsonb_to_recordset(r.losses) as l (cause text, at timestamptz, usd numeric)
-  where ${SQL_VISIBLE} and r.format = $5
+  where ${VISIBLE_KEYS_SQL} and r.format = $5
     and ($4::date is null or l.at >= $4::date::timestamp at time zone 'utc')
   group by l.cause order by 3 desc, 2 desc, 1`
 
@@ -85,7 +87,7 @@ const SESSIONS = `
   select count(*) as sessions, count(*) filter (where r.scope is null) as unread
   from gateway_sessions s join gateway_keys k on k.id = s.scope
     left join gateway_reports r on r.scope = s.scope and r.session = s.session and r.format = $5
-  where ${SQL_VISIBLE} and ($4::date is null or s.used_at >= $4::date::timestamp at time zone 'utc')`
+  where ${VISIBLE_KEYS_SQL} and ($4::date is null or s.used_at >= $4::date::timestamp at time zone 'utc')`
 
 const EMPTY: SpendingRow = {
   name: null,
@@ -113,9 +115,9 @@ function toSpendingRow(row: FigureRow): SpendingRow {
   }
 }
 
-function toLoss({ cause, breaks, usd, unpriced }: FigureRow): TeamLoss {
+function toLoss({ cause, breaks, usd, unpriced }: FigureRow): TeamCacheLoss {
   return {
-    cause: cause as TeamLoss['cause'],
+    cause: cause as TeamCacheLoss['cause'],
     breaks: Number(breaks),
     usd: Number(usd),
     unpriced: Number(unpriced),

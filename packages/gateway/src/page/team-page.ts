@@ -7,26 +7,26 @@ import { describeThrown } from '@tidemark/core/errors'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { readPageFile } from '@tidemark/page/server/page-files'
 import {
-  findForeignRequest,
+  BODY_TOO_LONG_ANSWER,
+  findRequestRefusal,
   formatPageCookie,
   readPageBody,
   readPageCookie,
   readPageUrl,
   sendPageAnswer,
   sendPageEvents,
-  TOO_LONG,
 } from '@tidemark/page/server/page-http'
 import {
-  answerPageRequest,
-  NOT_FOUND,
+  answerApiRequest,
+  NOT_FOUND_ANSWER,
   type PageAnswer,
   type PageEvent,
 } from '@tidemark/page/server/page-routes'
 import type { TeamViewer } from 'tidemark/internal'
 import type { Database } from '../database/database.ts'
 import type { ObjectStore } from '../database/object-store.ts'
-import { createSessionReports, type ObservedSession, type SessionReports } from './session-reports.ts'
 import { readTeamFigures } from './team-figures.ts'
+import { createViewerSessions, type SessionRevision, type ViewerSessions } from './viewer-sessions.ts'
 import { findViewer, type PageViewer, SIGN_IN_SECONDS, signIn, signOut } from './viewers.ts'
 
 interface TeamPageOptions {
@@ -49,7 +49,7 @@ const FOLLOW_MS = 3_000
 
 interface PageState {
   readonly database: Database
-  readonly reports: SessionReports
+  readonly reports: ViewerSessions
   readonly streams: Set<ServerResponse>
 }
 
@@ -57,7 +57,7 @@ interface PageState {
 export function createTeamPage({ database, objects, pageUrl, onError }: TeamPageOptions): TeamPage {
   const state: PageState = {
     database,
-    reports: createSessionReports({ pool: database, objects }, onError),
+    reports: createViewerSessions({ pool: database, objects }, onError),
     streams: new Set(),
   }
   const outside = pageUrl === null ? null : new URL(pageUrl).origin
@@ -67,7 +67,7 @@ export function createTeamPage({ database, objects, pageUrl, onError }: TeamPage
       if (!/^\/(?:page\.(?:js|css)|api\/.*)?$/.test(path)) return false
       const origins = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `http://${name}:${port}`)
       if (outside !== null) origins.push(outside)
-      const refusal = findForeignRequest(request, origins)
+      const refusal = findRequestRefusal(request, origins)
       if (refusal !== null) {
         sendPageAnswer(response, { status: 403, json: { error: `${refusal} ${HOST_HELP}` } })
         return true
@@ -114,12 +114,12 @@ async function answerAdmitted(
 ): Promise<void> {
   const { method = '' } = request
   const url = readPageUrl(request)
-  if (url === null) return sendPageAnswer(response, NOT_FOUND)
+  if (url === null) return sendPageAnswer(response, NOT_FOUND_ANSWER)
   // The page's own files contain no data of sessions.
   const file = method === 'GET' ? await readPageFile(url.pathname, 'team') : null
   if (file !== null) return sendPageAnswer(response, { status: 200, type: file.type, text: file.content })
   const body = method === 'POST' ? await readPageBody(request) : ''
-  if (body === null) return sendPageAnswer(response, TOO_LONG)
+  if (body === null) return sendPageAnswer(response, BODY_TOO_LONG_ANSWER)
   if (method === 'POST' && url.pathname === '/api/sign-in') return answerSignIn(response, state, cookie, body)
   const secret = readPageCookie(request, cookie.name)
   const viewer = await findViewer(state.database, secret)
@@ -171,7 +171,7 @@ async function answerViewer(
 ): Promise<PageAnswer> {
   const { method, url } = request
   const sessions = reports.open(viewer)
-  if (method !== 'GET' || url.pathname !== '/api/team') return answerPageRequest(sessions, request)
+  if (method !== 'GET' || url.pathname !== '/api/team') return answerApiRequest(sessions, request)
   const days = Number(url.searchParams.get('days'))
   const isCount = Number.isInteger(days) && days > 0 && days <= 3_660
   return { status: 200, json: await readTeamFigures(database, viewer, isCount ? days : null) }
@@ -192,11 +192,11 @@ function followSessions(
   }
   response.on('close', finish)
   sendPageEvents(request, response, (listener) => {
-    let before: ReadonlyMap<string, ObservedSession> | null = null
+    let before: ReadonlyMap<string, SessionRevision> | null = null
     const look = async (): Promise<void> => {
       const viewer = await findViewer(database, secret)
       if (viewer === null) return void response.end()
-      const now = await reports.observe(viewer)
+      const now = await reports.refreshRevisions(viewer)
       for (const event of before === null ? [] : compareSessions(before, now)) listener(event)
       before = now
     }
@@ -214,8 +214,8 @@ function followSessions(
 }
 
 function compareSessions(
-  before: ReadonlyMap<string, ObservedSession>,
-  now: ReadonlyMap<string, ObservedSession>,
+  before: ReadonlyMap<string, SessionRevision>,
+  now: ReadonlyMap<string, SessionRevision>,
 ): readonly PageEvent[] {
   const events: PageEvent[] = []
   let isOther = before.size !== now.size

@@ -75,11 +75,11 @@ function toViewer({ id, name, team, is_viewer }: ViewerRow): PageViewer {
   return { keyId: id, name, team, sees: !is_viewer ? 'own' : team === null ? 'all' : 'team' }
 }
 
-/** SQL condition for the rows `k` of `gateway_keys` that a viewer may see. `listViewerValues` gives its $1 to $3. */
-export const SQL_VISIBLE =
+/** SQL condition for the rows `k` of `gateway_keys` that a viewer may see. `listVisibilityParameters` gives its $1 to $3. */
+export const VISIBLE_KEYS_SQL =
   "(case $1::text when 'all' then true when 'team' then k.team = $3 when 'own' then k.id = $2 else false end)"
 
-/** Returns the values for $1 to $3 of `SQL_VISIBLE`. */
-export function listViewerValues({ sees, keyId, team }: PageViewer): readonly (string | null)[] {
+/** Returns the values for $1 to $3 of `VISIBLE_KEYS_SQL`. */
+export function listVisibilityParameters({ sees, keyId, team }: PageViewer): readonly (string | null)[] {
   return [sees, keyId, team]
 }

@@ -5,9 +5,9 @@ import type { GatewayKey } from '../keys/keys.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import {
   recordProcessAlive,
-  releaseUnknownReservations,
+  releaseLostReservations,
   reserveCall,
-  type SettledCall,
+  type SpendingAfterCall,
   settleCall,
 } from '../spending/budget.ts'
 import type { CallCost } from '../spending/call-price.ts'
@@ -39,7 +39,7 @@ export async function openAccounts(options: AccountsOptions): Promise<ProcessAcc
   const open = new Set<string>()
   const beat = setInterval(() => {
     recordProcessAlive(database, process)
-      .then(() => releaseUnknownReservations(database, process, open))
+      .then(() => releaseLostReservations(database, process, open))
       .catch(() => {})
   }, BEAT_MS)
   const unsettled = new Set<Promise<void>>()
@@ -81,7 +81,7 @@ export async function openAccounts(options: AccountsOptions): Promise<ProcessAcc
   }
 }
 
-function note({ metrics, onWarning }: AccountsOptions, key: GatewayKey, end: SettledCall | null): void {
+function note({ metrics, onWarning }: AccountsOptions, key: GatewayKey, end: SpendingAfterCall | null): void {
   if (end?.isWarning !== true) return
   metrics.count('tidemark_gateway_budget_warnings_total')
   onWarning(key, end.spent)

@@ -19,7 +19,7 @@ import {
   readCredentials,
   withHiddenCredential,
 } from './credentials.ts'
-import { type Tenants, toOwnScope } from './tenants.ts'
+import { type Tenants, toCredentialScope } from './tenants.ts'
 
 interface AdmissionOptions {
   readonly tenants: Tenants
@@ -64,9 +64,9 @@ export function createAdmission(options: AdmissionOptions): Admit {
       headers: createProviderHeaders(headers, caller, codec, credential),
       answer: (address, init) =>
         options.tenants.run(async (readFailure) => {
-          const fetch = withHiddenCredential(sendUpstream, caller.isOwn ? null : credential, codec)
+          const fetch = withHiddenCredential(sendUpstream, caller.hasOwnCredential ? null : credential, codec)
           const send = createMeteredSend({ key: known, accounts, readFailure, fetch })
-          const answer = await options.tenants.find(known.id).answer(address, init, send)
+          const answer = await options.tenants.open(known.id).answer(address, init, send)
           return withoutAddedUsage(
             answer,
             findRouteByPath(new URL(address).pathname)?.codec ?? codec,
@@ -91,8 +91,8 @@ function admitWithoutKey(
 ): AdmittedRequest | RefusedRequest {
   const secret = headers.get('x-api-key') ?? headers.get('authorization')
   if (secret === null) return refuse(401, 'The request has no credential in x-api-key or authorization.')
-  const sent = createProviderHeaders(headers, { key: '', isOwn: true }, PROVIDERS[0].codec, null)
-  const tide = tenants.find(toOwnScope(secret))
+  const sent = createProviderHeaders(headers, { key: '', hasOwnCredential: true }, PROVIDERS[0].codec, null)
+  const tide = tenants.open(toCredentialScope(secret))
   return {
     ok: true,
     url,
@@ -140,7 +140,7 @@ const RETRY = { 'x-should-retry': 'true', 'retry-after': '1' }
 
 function refuseCaller(
   key: GatewayKey,
-  { isOwn }: CallerCredentials,
+  { hasOwnCredential: isOwn }: CallerCredentials,
   credential: string | null,
 ): RefusedRequest | null {
   if (key.isRevoked) return refuse(403, `The key ${key.name} of the gateway was revoked.`)

@@ -3,8 +3,8 @@
  * never leaves it. A caller's own credential is passed on and never stored.
  */
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { copyHead, createRefusalResponse } from 'tidemark/internal'
-import { containsGatewayKey, isGatewayKey } from '../keys/keys.ts'
+import { copyResponseHead, createRefusalResponse } from 'tidemark/internal'
+import { containsGatewayKey, hasGatewayKeyForm } from '../keys/keys.ts'
 
 /** The header in which a caller sends the key of the gateway beside a provider's credential of its own. */
 export const KEY_HEADER = 'x-tidemark-key'
@@ -18,7 +18,7 @@ export interface CallerCredentials {
   /** The key of the gateway; empty if there is none. */
   readonly key: string
   /** True if the caller sends a credential for the provider. */
-  readonly isOwn: boolean
+  readonly hasOwnCredential: boolean
 }
 
 /**
@@ -30,10 +30,11 @@ export function readCredentials(headers: Headers): CallerCredentials {
     (secret) => secret !== '',
   )
   const named = headers.get(KEY_HEADER)
-  if (named !== null) return { key: named, isOwn: given.some((secret) => !isGatewayKey(secret)) }
-  const keys = new Set(given.filter(isGatewayKey))
+  if (named !== null)
+    return { key: named, hasOwnCredential: given.some((secret) => !hasGatewayKeyForm(secret)) }
+  const keys = new Set(given.filter(hasGatewayKeyForm))
   const [key = ''] = keys
-  return { key: keys.size === 1 ? key : '', isOwn: false }
+  return { key: keys.size === 1 ? key : '', hasOwnCredential: false }
 }
 
 function stripBearer(text: string): string {
@@ -43,7 +44,7 @@ function stripBearer(text: string): string {
 /** Returns the headers for the provider: without keys of the gateway, and with `secret` unless the caller sends a credential. */
 export function createProviderHeaders(
   headers: Headers,
-  { isOwn }: CallerCredentials,
+  { hasOwnCredential: isOwn }: CallerCredentials,
   codec: ProviderCodec,
   secret: string | null,
 ): Headers {
@@ -55,7 +56,7 @@ export function createProviderHeaders(
   for (const name of CREDENTIAL_HEADERS) sent.delete(name)
   for (const name of ACCOUNT_HEADERS) sent.delete(name)
   if (secret === null) return sent
-  const own = codec.authorize({ style: 'key', secret })
+  const own = codec.createHeaders({ style: 'key', secret })
   for (const [name, value] of Object.entries(own))
     if ((CREDENTIAL_HEADERS as readonly string[]).includes(name.toLowerCase())) sent.set(name, value)
   return sent
@@ -90,7 +91,7 @@ export function withHiddenCredential(
         'The provider refuses the credential of the gateway (401). Its operator must renew it.',
       )
     }
-    const head = copyHead(response)
+    const head = copyResponseHead(response)
     for (const name of ACCOUNT_RESPONSE_HEADERS) (head.headers as Headers).delete(name)
     if (response.ok || response.body === null) return new Response(response.body, head)
     return new Response((await response.text()).replaceAll(credential, '[credential of the gateway]'), head)

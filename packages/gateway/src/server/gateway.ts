@@ -7,14 +7,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { describeThrown, TidemarkError } from '@tidemark/core/errors'
 import type { SessionEvent } from 'tidemark'
-import { closeServer, createClientHost, listenOn, PROVIDER_UPSTREAMS } from 'tidemark/internal'
+import { closeServer, createClientServer, listenOn, PROVIDER_UPSTREAMS } from 'tidemark/internal'
 import type { Telemetry } from 'tidemark/telemetry'
 import { type Database, describeDatabaseError, openDatabase, queryPromptly } from '../database/database.ts'
 import { migrateDatabase } from '../database/migrations.ts'
-import { checkObjectStore, type ObjectStore, openObjectStore } from '../database/object-store.ts'
+import { type ObjectStore, openObjectStore, probeObjectStore } from '../database/object-store.ts'
 import type { GatewayKey } from '../keys/keys.ts'
+import { type BackgroundJobs, startBackgroundJobs } from '../operation/background-jobs.ts'
 import { createMetrics, type Metrics } from '../operation/metrics.ts'
-import { type Jobs, startJobs } from '../operation/retention.ts'
 import { createTeamPage, type TeamPage } from '../page/team-page.ts'
 import { openAccounts, type ProcessAccounts } from './accounts.ts'
 import { createAdmission } from './admission.ts'
@@ -81,7 +81,7 @@ export async function serveGateway(options: GatewayOptions): Promise<Gateway> {
   const metrics = createMetrics()
   const services = await openServices(options, metrics, onLog)
   const { tenants, database, accounts, page } = services
-  const client = createClientHost({
+  const client = createClientServer({
     ...(options.maxBodyBytes === undefined ? {} : { maxBodyBytes: options.maxBodyBytes }),
     onError: (status, message, key) => {
       const to = key === undefined ? '' : `to ${key}: `
@@ -145,7 +145,7 @@ function announceMissingCredentials(env: GatewayOptions['env'], onLog: (line: Ga
 interface GatewayServices {
   readonly database: Database | null
   readonly accounts: ProcessAccounts | null
-  readonly jobs: Jobs | null
+  readonly jobs: BackgroundJobs | null
   readonly page: TeamPage | null
   readonly tenants: Tenants
 }
@@ -180,7 +180,12 @@ async function openServices(
       })
     const accounts = await openAccounts({ database, process: randomUUID(), metrics, onWarning })
     const onError = (message: string): void => onLog({ level: 'error', event: 'jobs', message })
-    const jobs = await startJobs({ database, objects, retentionDays: options.retentionDays ?? null, onError })
+    const jobs = await startBackgroundJobs({
+      database,
+      objects,
+      retentionDays: options.retentionDays ?? null,
+      onError,
+    })
     const page = createTeamPage({
       database,
       objects,
@@ -200,7 +205,7 @@ async function openObjects({ database, objects, env }: GatewayOptions): Promise<
   if (database === undefined)
     throw new TidemarkError('bad-option', 'objects: an object store is used beside a database: give both.')
   const store = openObjectStore(objects, env)
-  await checkObjectStore(store)
+  await probeObjectStore(store)
   return store
 }
 

@@ -30,7 +30,7 @@ interface TenantOptions {
 
 export interface Tenants {
   /** Returns the Tidemark object of a scope (the id of a key, or the hash of a caller's credential), or creates it. */
-  find(scope: string): ClientTidemark
+  open(scope: string): ClientTidemark
   /** Runs `work` for one request. `readFailure` returns why its session could not be read or written; null if it could. */
   run<T>(work: (readFailure: () => string | null) => Promise<T>): Promise<T>
   close(): Promise<void>
@@ -66,7 +66,7 @@ export function createTenants(options: TenantOptions): Tenants {
   }
 
   return {
-    find(scope) {
+    open(scope) {
       const known = byScope.get(scope)
       if (known !== undefined) return known
       const { env, idleSeconds, windowTokens, telemetry } = options
@@ -97,6 +97,6 @@ export function createTenants(options: TenantOptions): Tenants {
 }
 
 /** Returns the scope of a caller without a key: a hash of the caller's own credential. */
-export function toOwnScope(secret: string): string {
+export function toCredentialScope(secret: string): string {
   return createHash('sha256').update(secret).digest('hex').slice(0, 32)
 }

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { type Database, queryPromptly } from '../database/database.ts'
-import { type GatewayKey, sqlPeriod } from '../keys/keys.ts'
+import { buildPeriodStartSql, type GatewayKey } from '../keys/keys.ts'
 import type { CallCost } from './call-price.ts'
 
 /** Share of a budget at which its key gets a warning. */
@@ -28,7 +28,7 @@ export async function reserveCall(
   const { rows } = await queryPromptly(
     pool,
     `with owner as (
-       select id, budget, ${sqlPeriod('period')} as today from gateway_keys where id = $1 and revoked_at is null
+       select id, budget, ${buildPeriodStartSql('period')} as today from gateway_keys where id = $1 and revoked_at is null
      ), held as (
        insert into gateway_spending as s (key, period, reserved)
        select id, today, $3::numeric from owner where budget is null or budget >= $3::numeric
@@ -45,7 +45,7 @@ export async function reserveCall(
   return rows[0] === undefined ? null : { id, amount: call.amount, spent: Number(rows[0].spent) }
 }
 
-export interface SettledCall {
+export interface SpendingAfterCall {
   /** Dollars spent in the period after this call. */
   readonly spent: number
   readonly budget: number | null
@@ -61,7 +61,7 @@ export async function settleCall(
   pool: Pick<Database, 'query'>,
   id: string,
   { cost, isEstimated, input, cacheRead, cacheWrite, output }: CallCost,
-): Promise<SettledCall | null> {
+): Promise<SpendingAfterCall | null> {
   const { rows } = await pool.query({
     name: 'settle-call',
     text: `with before as (select * from gateway_calls where id = $1 for update), done as (
@@ -105,7 +105,7 @@ const DEAD_AFTER_SECONDS = 60
  * Settles the calls of dead processes at the reserved amount, because their real cost is unknown. Returns their number.
  * If such a process is alive after all, its own settlement replaces this one.
  */
-export async function settleDeadProcesses(pool: Pick<Database, 'query'>): Promise<number> {
+export async function settleAbandonedCalls(pool: Pick<Database, 'query'>): Promise<number> {
   const { rows } = await pool.query(
     `with dead as (
        update gateway_calls c set settled_at = now(), cost = c.reserved, is_estimated = true
@@ -130,7 +130,7 @@ const LOST_AFTER_SECONDS = 30
  * Releases reservations that a living process does not know of: the database stored them, but answered too late, so the
  * calls were never sent. `known`: ids of the calls that the process has reserved and not settled.
  */
-export async function releaseUnknownReservations(
+export async function releaseLostReservations(
   pool: Pick<Database, 'query'>,
   process: string,
   known: Iterable<string>,

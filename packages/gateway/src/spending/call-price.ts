@@ -3,15 +3,15 @@ import { findTierRates, type ModelPrices, priceUsage, UNKNOWN_RATES } from '@tid
 import { estimateBilledUsage } from '@tidemark/core/engine/call-model'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject } from '@tidemark/core/log/json'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
 import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire/catalogue/catalogue'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { createModelOfClient } from 'tidemark/internal'
+import { createClientNamedModel } from 'tidemark/internal'
 
 /** The fields of a request that decide its price. */
-export interface PricedRequest {
+export interface PricingInput {
   readonly model: string
   /** Maximum output tokens in the request; null if it has no limit. */
   readonly maxOutput: number | null
@@ -33,7 +33,7 @@ const MOST_ANSWERS = 128
 const MOST_IMAGE_TOKENS = 10_000
 
 /** Reads the fields from a parsed body. Null without a model or with invalid limits: its price would have no upper bound. */
-export function readPricedRequest(body: unknown): PricedRequest | null {
+export function readPricingInput(body: unknown): PricingInput | null {
   if (!isObject(body) || typeof body.model !== 'string' || !/^[\x20-\x7e]{1,200}$/.test(body.model))
     return null
   const limits = OUTPUT_FIELDS.flatMap((name) => body[name] ?? [])
@@ -112,7 +112,7 @@ const ASSUMED_WINDOW = 1_000_000
  * Returns the maximum cost of a call in dollars: the whole prompt written to the cache at the highest price, and the
  * maximum output. `bytes`: size of the body. Null if the model or its price is unknown.
  */
-export function boundCallCost(call: PricedRequest, bytes: number): number | null {
+export function computeMaxCallCost(call: PricingInput, bytes: number): number | null {
   const { model, maxOutput, answers, imageTokens, namesOtherContent } = call
   const found = lookUpModel(modelCatalogue, model)
   if (!found.found) return null
@@ -195,7 +195,7 @@ function toCost(usage: TokenUsage, model: string, isEstimated: boolean): CallCos
 
 function findEstimator(model: string, codec: ProviderCodec): Estimator | undefined {
   try {
-    return createEstimator(createModelOfClient(codec, model, null).weights(createPolicy({}).estimate))
+    return createEstimator(createClientNamedModel(codec, model, null).weights(createPolicy({}).estimate))
   } catch {
     // No catalogue has the model, so the received output cannot be priced, either.
     return undefined

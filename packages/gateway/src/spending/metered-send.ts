@@ -6,23 +6,23 @@ import type { Reply } from '@tidemark/core/engine/reply'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import {
-  copyHead,
+  copyResponseHead,
   createRefusalResponse,
   findRouteByPath,
   isEventStream,
   LIMIT_STATUS,
   sendUpstream,
-  withUsageAsked,
+  withUsageRequested,
 } from 'tidemark/internal'
 import { allowsModel, type GatewayKey } from '../keys/keys.ts'
 import { type Reservation, WARNING_SHARE } from './budget.ts'
 import {
-  boundCallCost,
   type CallCost,
+  computeMaxCallCost,
   FREE_CALL,
-  type PricedRequest,
+  type PricingInput,
   priceReply,
-  readPricedRequest,
+  readPricingInput,
   toReservedCost,
 } from './call-price.ts'
 
@@ -48,7 +48,7 @@ interface MeteredRequest {
 }
 
 /**
- * Returns the `fetch` through which all calls of one client request go. Answers with a refusal (see `RefusalReason`)
+ * Returns the `fetch` through which all calls of one client request go. Answers with a refusal (see `RewriteRefusalReason`)
  * instead of sending a call that the key may not make. Requests that cost nothing are sent without a reservation.
  */
 export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetch {
@@ -66,7 +66,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
     if (failure !== null) return refuse(503, 'session', `The session cannot be used now: ${failure}`)
     const text = typeof init.body === 'string' ? init.body : ''
     const body = parseJson(text)
-    const call = readPricedRequest(body)
+    const call = readPricingInput(body)
     if (call === null)
       return refuse(
         400,
@@ -83,7 +83,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
     if (!allowsModel(key, call.model)) return refuse(403, 'model', describeModels(key, call.model))
     if (route.kind === 'count') return fetch(input, init)
     const bytes = Buffer.byteLength(text)
-    const bound = boundCallCost(call, bytes)
+    const bound = computeMaxCallCost(call, bytes)
     if (bound === null && key.budget !== null)
       return refuse(403, 'no-price', `No price is known for ${call.model}, and this key has a budget.`)
     let held: Reservation | null
@@ -94,7 +94,7 @@ export function createMeteredSend(given: MeteredRequest): typeof globalThis.fetc
     }
     if (held === null) return refuse(LIMIT_STATUS, 'budget', describeBudget(key, bound ?? 0))
     const charge = createCharge(given, held)
-    const request = withUsageAsked(init, route.codec, body)
+    const request = withUsageRequested(init, route.codec, body)
     return sendHeld(() => fetch(input, request), { codec: route.codec, call, bytes, charge, init, held, key })
   }
 }
@@ -131,7 +131,7 @@ function createCharge({ accounts, key }: MeteredRequest, held: Reservation): Cha
 
 interface HeldCall {
   readonly codec: ProviderCodec
-  readonly call: PricedRequest
+  readonly call: PricingInput
   readonly bytes: number
   readonly charge: Charge
   readonly init: RequestInit
@@ -189,7 +189,7 @@ function withHeaders(
   body: ReadableStream<Uint8Array> | string | null,
   added: Readonly<Record<string, string>>,
 ): Response {
-  const head = copyHead(response)
+  const head = copyResponseHead(response)
   for (const [name, value] of Object.entries(added)) (head.headers as Headers).set(name, value)
   return new Response(body, head)
 }

@@ -1,7 +1,7 @@
 /** The events that the tide chart flags: compactions, clearings and cache breaks, each with its request and its price. */
 import { formatCount, formatDollars, formatTokens } from '@tidemark/terminal/render/format-numbers'
-import type { PageReport } from 'tidemark/report'
-import { PROGRAMS } from './programs.ts'
+import type { PageSessionReport } from 'tidemark/report'
+import { PROGRAM_NAMES } from './programs.ts'
 
 export interface ChartFlag {
   readonly kind: 'compaction' | 'clearing' | 'break'
@@ -15,17 +15,17 @@ export interface ChartFlag {
 }
 
 /** Lists the flags in order of their requests. */
-export function listChartFlags(report: PageReport): readonly ChartFlag[] {
+export function listChartFlags(report: PageSessionReport): readonly ChartFlag[] {
   const flags = [...listCompactions(report), ...listClearings(report), ...listBreaks(report)]
   return flags.toSorted((one, other) => one.request - other.request)
 }
 
 /** Returns the index of a request that exists. A rewrite before the first or after the last request is shown at that request. */
-function clampRequest({ requests }: PageReport, index: number): number {
+function clampRequest({ requests }: PageSessionReport, index: number): number {
   return Math.max(0, Math.min(requests.length - 1, index))
 }
 
-function listCompactions(report: PageReport): readonly ChartFlag[] {
+function listCompactions(report: PageSessionReport): readonly ChartFlag[] {
   return report.compactions.map(({ afterCall, costUsd, trigger, preTokens, postTokens, isUndone }) => ({
     kind: 'compaction',
     request: clampRequest(report, afterCall),
@@ -40,7 +40,7 @@ function formatSize(tokens: number | null): string {
   return tokens === null ? '?' : formatTokens(tokens)
 }
 
-function listClearings(report: PageReport): readonly ChartFlag[] {
+function listClearings(report: PageSessionReport): readonly ChartFlag[] {
   return report.clearings.map(({ afterCall, at, results, savedTokens, by, isUndone }) => {
     const request = clampRequest(report, afterCall)
     const next = report.requests[afterCall]
@@ -60,16 +60,16 @@ function listClearings(report: PageReport): readonly ChartFlag[] {
 
 /** Returns who cleared results. In a log of Tidemark, the host is the application that uses it. */
 export function nameClearer(
-  by: PageReport['clearings'][number]['by'],
-  { format }: Pick<PageReport, 'format'>,
+  by: PageSessionReport['clearings'][number]['by'],
+  { format }: Pick<PageSessionReport, 'format'>,
 ): string {
   if (by === 'tidemark') return 'Tidemark'
   if (by === 'provider') return 'the provider'
-  return format === 'tidemark' ? 'the application' : PROGRAMS[format]
+  return format === 'tidemark' ? 'the application' : PROGRAM_NAMES[format]
 }
 
 /** Breaks of subagents and side calls are left out: they have no request in the chart. The tab Cache lists them. */
-function listBreaks(report: PageReport): readonly ChartFlag[] {
+function listBreaks(report: PageSessionReport): readonly ChartFlag[] {
   const places = new Map(report.requests.map(({ line }, index) => [line, index]))
   return report.cacheBreaks.flatMap(
     ({ line, agent, source, costUsd, cause, tokensRewritten }): ChartFlag[] => {
@@ -80,7 +80,7 @@ function listBreaks(report: PageReport): readonly ChartFlag[] {
           kind: 'break',
           request,
           usd: costUsd,
-          title: `Cache break: ${formatCause(cause)}`,
+          title: `Cache break: ${formatBreakCause(cause)}`,
           detail: `${formatTokens(tokensRewritten)} tokens processed again`,
           isUndone: false,
         },
@@ -90,13 +90,13 @@ function listBreaks(report: PageReport): readonly ChartFlag[] {
 }
 
 /** The sign of each kind of flag as path data around (0, 0), so that kinds can be told apart without colours. */
-export const FLAG_SIGNS: Readonly<Record<ChartFlag['kind'], string>> = {
+export const FLAG_SIGN_PATHS: Readonly<Record<ChartFlag['kind'], string>> = {
   break: 'M-5 -4h10l-5 8z',
   compaction: 'M0 -5.5l5 5.5l-5 5.5l-5 -5.5z',
   clearing: 'M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z',
 }
 
-export function formatCause(cause: string): string {
+export function formatBreakCause(cause: string): string {
   return cause.replaceAll('-', ' ')
 }
 

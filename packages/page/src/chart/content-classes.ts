@@ -1,11 +1,11 @@
 /** The kinds of content that the tide chart stacks, from the bottom up, with their names and colours. */
-import type { PageRequest } from 'tidemark/report'
+import type { PageModelRequest } from 'tidemark/report'
 
 interface ContentClass {
   readonly key: string
   readonly label: string
   /** Fields of a request's `content` that belong to this kind. */
-  readonly fields: readonly (keyof PageRequest['content'])[]
+  readonly fields: readonly (keyof PageModelRequest['content'])[]
   /** Colour on a light background. */
   readonly light: string
   /** Colour on a dark background. */
@@ -31,6 +31,6 @@ export const CONTENT_CLASSES: readonly ContentClass[] = [
 ]
 
 /** Returns the estimated tokens of one kind in a request. */
-export function countClassTokens({ content }: PageRequest, { fields }: ContentClass): number {
+export function countClassTokens({ content }: PageModelRequest, { fields }: ContentClass): number {
   return fields.reduce((sum, field) => sum + (content[field] ?? 0), 0)
 }

@@ -1,5 +1,5 @@
 /** The bars of the strip below the tide chart: dollars of each request, or of the most expensive one in a column. */
-import type { PageRequest } from 'tidemark/report'
+import type { PageModelRequest } from 'tidemark/report'
 
 interface StripOptions {
   readonly width: number
@@ -20,7 +20,7 @@ interface CostStripLayout {
 const BAR_PIXELS = 2
 
 export function layOutCosts(
-  requests: readonly PageRequest[],
+  requests: readonly PageModelRequest[],
   { width, height, from, to }: StripOptions,
 ): CostStripLayout {
   const shown = requests.slice(from, to)

@@ -3,18 +3,18 @@ import {
   formatCost,
   formatCount,
   formatDollars,
-  formatLimit,
   formatPercent,
+  formatTokenLimit,
   formatTokens,
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
-import type { PageReport } from 'tidemark/report'
+import type { PageSessionReport } from 'tidemark/report'
 
 /** From this share of the cost on, the sentence is about cache breaks. */
 const NOTABLE_SHARE = 0.03
 
 /** Returns what the calls cost: `$5.20 for 41 calls`; a lower bound if some prices are unknown. */
-export function formatCostOfCalls({ costUsd, money, apiCalls }: PageReport): string {
+export function formatCostOfCalls({ costUsd, money, apiCalls }: PageSessionReport): string {
   const calls = formatCount(apiCalls, 'call')
   if (costUsd !== null) return `${formatDollars(costUsd)} for ${calls}`
   return money.pricedUsd === 0
@@ -23,11 +23,11 @@ export function formatCostOfCalls({ costUsd, money, apiCalls }: PageReport): str
 }
 
 /** Lists the models with calls whose price is not known. */
-export function listUnpricedModels({ spending }: PageReport): readonly string[] {
+export function listUnpricedModels({ spending }: PageSessionReport): readonly string[] {
   return [...new Set(spending.filter(({ costUsd }) => costUsd === null).map(({ model }) => model))]
 }
 
-export function formatHeadline(report: PageReport): string {
+export function formatHeadline(report: PageSessionReport): string {
   const { money, cacheBreaks, compactions } = report
   const paid = formatCostOfCalls(report)
   const { shareLostToBreaks: share, lostToBreaks, savedByCache } = money
@@ -45,10 +45,10 @@ interface Figure {
   readonly tone?: 'good' | 'bad'
 }
 
-export function listFigures(report: PageReport): readonly Figure[] {
+export function listKeyFigures(report: PageSessionReport): readonly Figure[] {
   const { costUsd, money, hitRate, peakContextTokens, context, apiCalls, compactions, clearings } = report
   const { lostToBreaks: lost, savedByCache: saved } = money
-  const window = context.window === null ? '' : ` of ${formatLimit(context.window)}`
+  const window = context.window === null ? '' : ` of ${formatTokenLimit(context.window)}`
   return [
     { name: 'Cost', text: formatCost(costUsd, money.pricedUsd) },
     {

@@ -1,8 +1,8 @@
 /** Whether another policy would have been cheaper: the sentence above the replays of a session. */
 import { formatDollars, formatWholePercent } from '@tidemark/terminal/render/format-numbers'
-import type { PageReport, PolicyResult } from 'tidemark/report'
+import type { PagePolicyReplay, PageSessionReport } from 'tidemark/report'
 
-export interface NamedResult extends PolicyResult {
+export interface NamedPolicyResult extends PagePolicyReplay {
   readonly title: string
 }
 
@@ -10,9 +10,9 @@ export interface NamedResult extends PolicyResult {
  * Returns the recorded dollars that replays can be compared with: without cache breaks that no replay repeats, such as those by
  * changed tools, because no policy would have avoided them. Null if a price is unknown.
  */
-export function toComparableCost(
-  { costUsd }: Pick<PageReport, 'costUsd'>,
-  results: readonly NamedResult[],
+export function computeComparableCost(
+  { costUsd }: Pick<PageSessionReport, 'costUsd'>,
+  results: readonly NamedPolicyResult[],
 ): number | null {
   return costUsd === null ? null : Math.max(0, costUsd - (results[0]?.breaksUsd ?? 0))
 }
@@ -21,27 +21,30 @@ export function toComparableCost(
 const ERROR_SHARE = 0.05
 
 /** Returns the cheapest policy that could have made every call, except `nothing`, whose window has no end; undefined if none. */
-function findCheapest(results: readonly NamedResult[]): NamedResult | undefined {
+function findCheapest(results: readonly NamedPolicyResult[]): NamedPolicyResult | undefined {
   const possible = results.filter(({ name, refused }) => name !== 'nothing' && refused === 0)
   return possible.toSorted((one, other) => one.usd - other.usd)[0]
 }
 
 /** Returns the policy that would have been cheaper by more than a replay may be wrong; undefined if there is none. */
 export function findCheaperPolicy(
-  report: Pick<PageReport, 'costUsd'>,
-  results: readonly NamedResult[],
-): NamedResult | undefined {
-  const [best, recorded] = [findCheapest(results), toComparableCost(report, results)]
+  report: Pick<PageSessionReport, 'costUsd'>,
+  results: readonly NamedPolicyResult[],
+): NamedPolicyResult | undefined {
+  const [best, recorded] = [findCheapest(results), computeComparableCost(report, results)]
   return best !== undefined && recorded !== null && best.usd <= recorded * (1 - ERROR_SHARE)
     ? best
     : undefined
 }
 
-export function formatVerdict(report: Pick<PageReport, 'costUsd'>, results: readonly NamedResult[]): string {
+export function formatPolicyVerdict(
+  report: Pick<PageSessionReport, 'costUsd'>,
+  results: readonly NamedPolicyResult[],
+): string {
   const best = findCheapest(results)
   if (best === undefined) return 'None of these policies could have made every call.'
   const { title, usd, anchors } = best
-  const recorded = toComparableCost(report, results)
+  const recorded = computeComparableCost(report, results)
   const sight =
     anchors.used === 0
       ? ''

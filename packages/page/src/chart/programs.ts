@@ -1,7 +1,7 @@
 /** Names of the programs whose logs the page shows. */
-import type { PageReport } from 'tidemark/report'
+import type { PageSessionReport } from 'tidemark/report'
 
-export const PROGRAMS: Readonly<Record<PageReport['format'], string>> = {
+export const PROGRAM_NAMES: Readonly<Record<PageSessionReport['format'], string>> = {
   'claude-code': 'Claude Code',
   codex: 'Codex',
   tidemark: 'Tidemark',

@@ -1,10 +1,10 @@
 /** The cost of sessions by day, month, project, model and program. */
 import { describe, expect, it } from 'vitest'
-import { type GroupNames, groupSpending } from './spending-groups.ts'
+import { type GroupNamers, groupSpending } from './spending-groups.ts'
 
 type Session = Parameters<typeof groupSpending>[0][number]
 
-const NAMES: GroupNames = {
+const NAMES: GroupNamers = {
   nameProgram: ({ format }) => format,
   nameProject: ({ project }) => project ?? '',
 }

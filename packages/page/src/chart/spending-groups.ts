@@ -16,7 +16,7 @@ export type Grouping = (typeof GROUPINGS)[number]
 
 type GroupedSession = Pick<ListedSession, 'spending' | 'format' | 'project'>
 
-export interface GroupNames {
+export interface GroupNamers {
   readonly nameProgram: (session: GroupedSession) => string
   readonly nameProject: (session: GroupedSession) => string
 }
@@ -28,7 +28,7 @@ export const UNKNOWN_GROUP = 'not known'
 export function groupSpending(
   sessions: readonly GroupedSession[],
   grouping: Grouping,
-  { nameProgram, nameProject }: GroupNames,
+  { nameProgram, nameProject }: GroupNamers,
 ): readonly SpendingGroup[] {
   const groups = new Map<string, Omit<SpendingGroup, 'name'>>()
   for (const session of sessions)

@@ -2,8 +2,8 @@
  * Computes the positions in the tide chart, for a range of requests and a size in pixels. Pure: the page draws elements from them, the
  * picture card a string. If there are more requests than pixels, each column shows its largest request.
  */
-import { formatLimit } from '@tidemark/terminal/render/format-numbers'
-import type { PageReport, PageRequest } from 'tidemark/report'
+import { formatTokenLimit } from '@tidemark/terminal/render/format-numbers'
+import type { PageModelRequest, PageSessionReport } from 'tidemark/report'
 import { type ChartFlag, listChartFlags } from './chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from './content-classes.ts'
 
@@ -34,13 +34,13 @@ export interface TideLayout {
   /** Where less than half of the tokens was read from the cache. */
   readonly coldBands: readonly { readonly x: number; readonly width: number }[]
   readonly flags: readonly PlacedFlag[]
-  readonly ticks: readonly { readonly y: number; readonly tokens: number }[]
+  readonly tokenTicks: readonly { readonly y: number; readonly tokens: number }[]
   readonly limits: readonly {
     readonly y: number
     readonly label: string
     readonly kind: 'window' | 'compact'
   }[]
-  readonly marks: readonly { readonly x: number; readonly request: number }[]
+  readonly requestTicks: readonly { readonly x: number; readonly request: number }[]
   /** Tokens at the upper edge. */
   readonly most: number
 }
@@ -56,11 +56,11 @@ export interface PlacedFlag extends ChartFlag {
 /** A request is cold if less than this share of its tokens was read from the cache. */
 const COLD_SHARE = 0.5
 
-export function isColdRequest({ tokens, usage }: PageRequest): boolean {
+export function isColdRequest({ tokens, usage }: PageModelRequest): boolean {
   return tokens > 0 && usage.cacheRead < COLD_SHARE * tokens
 }
 
-export function layOutTide(report: PageReport, options: TideOptions): TideLayout {
+export function layOutTide(report: PageSessionReport, options: TideOptions): TideLayout {
   const { width, height, from, to, flagHeight } = options
   const { requests } = report
   const most = findScale(report)
@@ -99,20 +99,20 @@ export function layOutTide(report: PageReport, options: TideOptions): TideLayout
     whole,
     coldBands: findColdBands(requests, options, toX),
     flags: placeFlags(flags, toX, (request) => toY(requests[request]?.tokens ?? 0), width),
-    ticks: listTokenTicks(most).map((tokens) => ({ tokens, y: toY(tokens) })),
+    tokenTicks: listTokenTicks(most).map((tokens) => ({ tokens, y: toY(tokens) })),
     limits: listLimits(report.context, most).map((limit) => ({ ...limit, y: toY(limit.tokens) })),
-    marks: listRequestMarks(from, to, width).map((request) => ({ request, x: toX(request) })),
+    requestTicks: listRequestTicks(from, to, width).map((request) => ({ request, x: toX(request) })),
     most,
   }
 }
 
 /** Lists the limits of the session (window, automatic compaction), if the chart is high enough to show them. */
-function listLimits({ window, autoCompact }: PageReport['context'], most: number) {
+function listLimits({ window, autoCompact }: PageSessionReport['context'], most: number) {
   return [
     { kind: 'window' as const, name: 'window', tokens: window },
     { kind: 'compact' as const, name: 'auto-compact', tokens: autoCompact },
   ].flatMap(({ kind, name, tokens }) =>
-    tokens === null || tokens > most ? [] : [{ kind, tokens, label: `${name} ${formatLimit(tokens)}` }],
+    tokens === null || tokens > most ? [] : [{ kind, tokens, label: `${name} ${formatTokenLimit(tokens)}` }],
   )
 }
 
@@ -133,7 +133,7 @@ export function findRequestAt(x: number, { width, from, to }: RequestScale): num
 }
 
 /** Returns the tokens at the upper edge: the whole window if the session came near it, else what the largest request needs. */
-function findScale({ requests, context }: PageReport): number {
+function findScale({ requests, context }: PageSessionReport): number {
   const peak = requests.reduce((most, { tokens }) => Math.max(most, tokens), 1)
   const { window } = context
   if (window !== null && peak > 0.45 * window) return Math.max(window, peak) * 1.04
@@ -142,13 +142,13 @@ function findScale({ requests, context }: PageReport): number {
 
 interface Column {
   readonly index: number
-  readonly request: PageRequest
+  readonly request: PageModelRequest
 }
 
 const COLUMN_PIXELS = 2
 
 function groupRequests(
-  requests: readonly PageRequest[],
+  requests: readonly PageModelRequest[],
   { width, from, to }: TideOptions,
 ): readonly Column[] {
   const size = Math.max(1, Math.ceil((to - from) / Math.max(1, Math.floor(width / COLUMN_PIXELS))))
@@ -164,7 +164,7 @@ function groupRequests(
 }
 
 /** Returns the tokens below each kind of content; the last value is the sum of all kinds. */
-function stackContent(request: PageRequest): readonly number[] {
+function stackContent(request: PageModelRequest): readonly number[] {
   const stack = [0]
   for (const kind of CONTENT_CLASSES) stack.push((stack.at(-1) ?? 0) + countClassTokens(request, kind))
   return stack
@@ -205,7 +205,7 @@ function round(value: number): number {
 }
 
 function findColdBands(
-  requests: readonly PageRequest[],
+  requests: readonly PageModelRequest[],
   { from, to, width }: TideOptions,
   toX: (request: number) => number,
 ): TideLayout['coldBands'] {
@@ -262,7 +262,7 @@ export function listTokenTicks(most: number): readonly number[] {
 }
 
 /** Lists the indexes of the requests that are numbered below a chart: round numbers, as many as the width has room for. */
-export function listRequestMarks(from: number, to: number, width: number): readonly number[] {
+export function listRequestTicks(from: number, to: number, width: number): readonly number[] {
   const wanted = Math.max(3, Math.floor(width / 90))
   const rough = Math.max(1, (to - from) / wanted)
   const power = 10 ** Math.floor(Math.log10(rough))

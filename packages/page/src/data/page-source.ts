@@ -3,15 +3,15 @@
  * exported file. All sources return the same values. What cannot be loaded is rejected with a sentence for the user.
  */
 import type {
-  DepartedMatch,
-  Departure,
-  PolicyResult,
+  ContextRemoval,
+  PagePolicyReplay,
+  PageUndoOutcome,
+  RemovedBlockMatch,
   RequestContents,
   SessionList,
-  SessionPage,
+  SessionPageData,
   TeamFigures,
   TeamViewer,
-  UndoOutcome,
 } from 'tidemark/report'
 
 export interface PageSource {
@@ -22,20 +22,20 @@ export interface PageSource {
   /** False for a file that was exported without the texts of its session. */
   readonly hasTexts: boolean
   loadList(): Promise<SessionList>
-  loadSession(id: string): Promise<SessionPage>
+  loadSession(id: string): Promise<SessionPageData>
   loadRequest(id: string, index: number): Promise<RequestContents>
-  loadDepartures(id: string): Promise<readonly Departure[]>
+  loadDepartures(id: string): Promise<readonly ContextRemoval[]>
   loadDepartedText(id: string, key: string): Promise<{ readonly text: string }>
-  searchDepartures(id: string, text: string): Promise<readonly DepartedMatch[]>
+  searchDepartures(id: string, text: string): Promise<readonly RemovedBlockMatch[]>
   loadReplay(id: string, policy: string): Promise<ReplayAnswer>
   /** Undoes a compaction or clearing. A refusal is an outcome; rejects only if the server cannot be reached. */
-  undo(id: string, target: string): Promise<UndoOutcome>
+  undo(id: string, target: string): Promise<PageUndoOutcome>
   /** Calls `listener` with the id of a changed session, or with null if the list has changed. Returns a stop function. */
   listen(listener: (id: string | null) => void): () => void
 }
 
 /** The outcome of a replay under one policy, or why the session cannot be replayed. */
-export type ReplayAnswer = PolicyResult | { readonly error: string }
+export type ReplayAnswer = PagePolicyReplay | { readonly error: string }
 
 export interface TeamSource {
   /** Returns whom the cookie signs in; null if nobody: a key is needed first. */
@@ -51,8 +51,8 @@ export interface TeamSource {
 
 /** The data in an exported document. */
 interface ExportedData {
-  readonly page: SessionPage
-  readonly departures: readonly Departure[]
+  readonly page: SessionPageData
+  readonly departures: readonly ContextRemoval[]
   /** Texts of the blocks that left the context, by block key; null in a file without texts. */
   readonly texts: Readonly<Record<string, string>> | null
 }
@@ -148,7 +148,7 @@ function createExportedSource({ page, departures, texts }: ExportedData): PageSo
 }
 
 /** Searches like the server: ignores case, with at most one match per block. */
-function searchTexts(texts: Readonly<Record<string, string>>, sought: string): readonly DepartedMatch[] {
+function searchTexts(texts: Readonly<Record<string, string>>, sought: string): readonly RemovedBlockMatch[] {
   return Object.entries(texts).flatMap(([key, text]) => {
     const at = text.toLowerCase().indexOf(sought.toLowerCase())
     if (at === -1) return []

@@ -35,7 +35,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>, version = ''):
 }
 
 /** Calls `reload` whenever the log of session `id` changes; with null as `id`, when any session or the list has changed. */
-export function useChanges(source: PageSource, id: string | null, reload: () => void): void {
+export function useSessionChanges(source: PageSource, id: string | null, reload: () => void): void {
   useEffect(
     () =>
       source.listen((changed) => {

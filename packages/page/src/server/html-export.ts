@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto'
 import { lookUpModel, modelCatalogue } from 'tidemark/catalogue'
-import type { Departure, SessionPage } from 'tidemark/internal'
+import type { ContextRemoval, SessionPageData } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 import { createPageDocument, readBuiltFile } from './page-files.ts'
 
 interface ExportedSession {
-  readonly page: SessionPage
-  readonly departures: readonly Departure[]
+  readonly page: SessionPageData
+  readonly departures: readonly ContextRemoval[]
   /** Texts of the blocks that left the context, by block key. If given, the file contains these and all other texts. */
   readonly texts: Readonly<Record<string, string>> | null
 }
@@ -59,7 +59,7 @@ function withoutTexts(report: SessionReport): SessionReport {
     sessionId: null,
     project: null,
     firstPrompt: null,
-    models: listCommonModels(report.models),
+    models: anonymizeModels(report.models),
     requests: report.requests.map(withCommonModel),
     spending: report.spending.map(withCommonModel),
     clearingCosts: report.clearingCosts.map(withCommonModel),
@@ -81,7 +81,7 @@ function withoutTexts(report: SessionReport): SessionReport {
 }
 
 /** Lists models by their names in the catalogue. Others become `another model`: their names may be those of a company or a host. */
-export function listCommonModels(models: readonly string[]): readonly string[] {
+export function anonymizeModels(models: readonly string[]): readonly string[] {
   return [...new Set(models.map(toCommonModel))]
 }
 
@@ -121,7 +121,7 @@ function toCommonTrigger(trigger: string | null): string | null {
   return trigger !== null && /^(?:auto|manual)$/.test(trigger) ? trigger : null
 }
 
-function withoutDepartedTexts({ receipt, gone, ...departure }: Departure): Departure {
+function withoutDepartedTexts({ receipt, gone, ...departure }: ContextRemoval): ContextRemoval {
   return {
     ...departure,
     id: hideId(departure.id),
@@ -155,7 +155,7 @@ function toCommonSource(name: string): string {
   return COMMON_SOURCES.test(kind) ? kind : 'other source'
 }
 
-type Fact = NonNullable<Departure['receipt']>['files'][number]
+type Fact = NonNullable<ContextRemoval['receipt']>['files'][number]
 
 function hideTexts(facts: readonly Fact[], kind: string): readonly Fact[] {
   return facts.map((fact, index) => ({ ...fact, text: `${kind} ${index + 1}` }))

@@ -31,7 +31,7 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
  * Returns why a request is refused before its cookie is checked; null if it comes from this page or from the user. `origins`: the addresses
  * at which the page is served, such as `http://127.0.0.1:8788`.
  */
-export function findForeignRequest(
+export function findRequestRefusal(
   { headers, method }: IncomingMessage,
   origins: readonly string[],
 ): string | null {
@@ -83,7 +83,7 @@ export async function readPageBody(request: IncomingMessage): Promise<string | n
   return body
 }
 
-export const TOO_LONG: PageAnswer = { status: 413, json: { error: 'The request is too long.' } }
+export const BODY_TOO_LONG_ANSWER: PageAnswer = { status: 413, json: { error: 'The request is too long.' } }
 
 export function sendPageAnswer(
   response: ServerResponse,

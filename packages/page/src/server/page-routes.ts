@@ -5,16 +5,16 @@
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import { presets } from '@tidemark/core/policy/presets'
 import {
-  findDepartedText,
+  findRemovedBlockText,
   isPresetName,
   type ListedSession,
-  listDepartures,
+  listContextRemovals,
+  type PageUndoOutcome,
   readRequestDetail,
   replayLog,
   type SessionList,
-  type SessionPage,
-  searchDepartures,
-  type UndoOutcome,
+  type SessionPageData,
+  searchRemovedBlocks,
 } from 'tidemark/internal'
 import type { LogContents, SessionReport } from 'tidemark/logs'
 import { createExportedPage } from './html-export.ts'
@@ -42,13 +42,13 @@ export type PageEvent = { readonly type: 'list' } | { readonly type: 'changed'; 
 export interface PageSessions {
   list(): Promise<SessionList>
   /** Answers a question about one session; null if it does not exist. */
-  answer(id: string, question: SessionQuestion): Promise<PageAnswer | null>
+  answer(id: string, question: SessionApiRequest): Promise<PageAnswer | null>
   /** Undoes a compaction or clearing; null if the session does not exist. Absent if the page cannot undo anything. */
-  undo?(id: string, target: string): Promise<UndoOutcome | null>
+  undo?(id: string, target: string): Promise<PageUndoOutcome | null>
 }
 
 /** What is asked about a session: the address after the session's id, as in `request/12` or `search?text=a`. */
-export interface SessionQuestion {
+export interface SessionApiRequest {
   readonly part: string
   readonly rest: string
   /** The query of the address. */
@@ -57,11 +57,11 @@ export interface SessionQuestion {
 
 /** A session that can be read. Both functions return null if reading fails. */
 interface ReadableSession {
-  readPage(): Promise<SessionPage | null>
+  readPage(): Promise<SessionPageData | null>
   readContents(): Promise<LogContents | null>
 }
 
-export const NOT_FOUND: PageAnswer = { status: 404, json: { error: 'There is no such page.' } }
+export const NOT_FOUND_ANSWER: PageAnswer = { status: 404, json: { error: 'There is no such page.' } }
 const NO_SESSION: PageAnswer = { status: 404, json: { error: 'There is no such session.' } }
 
 interface RouteInput {
@@ -90,12 +90,12 @@ const PARTS: Readonly<Record<string, Route>> = {
     return page === null ? NO_SESSION : { status: 200, json: page }
   },
   request: answerFromLog((log, { rest }) => readRequestDetail(log, Number(rest))),
-  left: answerFromLog((log) => listDepartures(log)),
+  left: answerFromLog((log) => listContextRemovals(log)),
   gone: answerFromLog((log, { query }) => {
-    const text = findDepartedText(log, query.get('key') ?? '')
+    const text = findRemovedBlockText(log, query.get('key') ?? '')
     return text === null ? null : { text }
   }),
-  search: answerFromLog((log, { query }) => searchDepartures(log, query.get('text') ?? '')),
+  search: answerFromLog((log, { query }) => searchRemovedBlocks(log, query.get('text') ?? '')),
   replay: answerReplay,
   html: answerExport,
   card: answerCard,
@@ -114,7 +114,7 @@ async function answerReplay({ session, query }: RouteInput): Promise<PageAnswer>
 async function answerExport({ session }: RouteInput): Promise<PageAnswer> {
   const [page, log] = [await session.readPage(), await session.readContents()]
   if (page === null || log === null) return NO_SESSION
-  const text = await createExportedPage({ page, departures: listDepartures(log), texts: null })
+  const text = await createExportedPage({ page, departures: listContextRemovals(log), texts: null })
   return { status: 200, type: 'text/html; charset=utf-8', text, fileName: 'tidemark-session.html' }
 }
 
@@ -126,32 +126,32 @@ async function answerCard({ session }: RouteInput): Promise<PageAnswer> {
 }
 
 /** Answers what is asked about a session; 404 if the part is unknown. The time grows with the length of the log. */
-export async function answerSessionQuestion(
+export async function answerSessionApiRequest(
   session: ReadableSession,
-  { part, rest, query }: SessionQuestion,
+  { part, rest, query }: SessionApiRequest,
 ): Promise<PageAnswer> {
   const route = Object.hasOwn(PARTS, part) ? PARTS[part] : undefined
-  return route === undefined ? NOT_FOUND : route({ session, rest, query: new URLSearchParams(query) })
+  return route === undefined ? NOT_FOUND_ANSWER : route({ session, rest, query: new URLSearchParams(query) })
 }
 
 const ADDRESS = /^\/api\/session\/([0-9a-f]{12,64})(?:\/(\w+)(?:\/(\w+))?)?$/
 
-export async function answerPageRequest(
+export async function answerApiRequest(
   sessions: PageSessions,
   { method, url, body }: PageRequest,
 ): Promise<PageAnswer> {
   if (url.pathname === '/api/sessions' && method === 'GET')
     return { status: 200, json: await sessions.list() }
   const [, id, part = '', rest = ''] = ADDRESS.exec(url.pathname) ?? []
-  if (id === undefined) return NOT_FOUND
-  if (method === 'POST') return part === 'undo' ? answerUndo(sessions, id, body) : NOT_FOUND
+  if (id === undefined) return NOT_FOUND_ANSWER
+  if (method === 'POST') return part === 'undo' ? answerUndo(sessions, id, body) : NOT_FOUND_ANSWER
   return (await sessions.answer(id, { part, rest, query: url.search })) ?? NO_SESSION
 }
 
 async function answerUndo(sessions: PageSessions, id: string, body: string): Promise<PageAnswer> {
   const given = parseJson(body)
   const target = isObject(given) ? given.target : null
-  if (typeof target !== 'string' || sessions.undo === undefined) return NOT_FOUND
+  if (typeof target !== 'string' || sessions.undo === undefined) return NOT_FOUND_ANSWER
   const outcome = await sessions.undo(id, target)
   return outcome === null ? NO_SESSION : { status: 200, json: outcome }
 }

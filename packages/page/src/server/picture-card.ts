@@ -2,14 +2,14 @@
  * The picture card of a session: the tide chart, one sentence and six figures as an SVG of 1200 by 630 pixels, the usual size of
  * link previews. It contains no text of the session, and is created without a browser.
  */
-import { formatDuration, formatLimit } from '@tidemark/terminal/render/format-numbers'
+import { formatDuration, formatTokenLimit } from '@tidemark/terminal/render/format-numbers'
 import type { SessionReport } from 'tidemark/logs'
-import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
+import { FLAG_SIGN_PATHS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
-import { formatHeadline, listFigures } from '../chart/headline.ts'
-import { PROGRAMS } from '../chart/programs.ts'
+import { formatHeadline, listKeyFigures } from '../chart/headline.ts'
+import { PROGRAM_NAMES } from '../chart/programs.ts'
 import { layOutTide, type TideLayout } from '../chart/tide-layout.ts'
-import { listCommonModels } from './html-export.ts'
+import { anonymizeModels } from './html-export.ts'
 
 const [WIDTH, HEIGHT] = [1200, 630]
 const [CHART_WIDTH, CHART_HEIGHT, CHART_TOP] = [1120, 330, 222]
@@ -62,9 +62,9 @@ ${drawFigures(report)}`
 }
 
 function describeSession({ format, models, durationMs }: SessionReport): string {
-  const known = listCommonModels(models)
+  const known = anonymizeModels(models)
   const more = known.length > 2 ? ` and ${known.length - 2} more` : ''
-  const parts = [PROGRAMS[format], `${known.slice(0, 2).join(', ')}${more}`]
+  const parts = [PROGRAM_NAMES[format], `${known.slice(0, 2).join(', ')}${more}`]
   return [...parts, durationMs === null ? '' : formatDuration(durationMs)]
     .filter((part) => part !== '')
     .join(' · ')
@@ -72,7 +72,7 @@ function describeSession({ format, models, durationMs }: SessionReport): string 
 
 /** Draws the figures in a row, with equal space between them. */
 function drawFigures(report: SessionReport): string {
-  const figures = listFigures(report)
+  const figures = listKeyFigures(report)
     .filter(({ name }) => SHOWN_FIGURES.includes(name))
     .map((figure) => ({
       ...figure,
@@ -102,9 +102,9 @@ function drawChart(layout: TideLayout): string {
     ({ y, label, kind }) =>
       `<line x2="${CHART_WIDTH}" y1="${y}" y2="${y}" stroke="${kind === 'window' ? '#ff7b86' : '#93a7ba'}"${kind === 'window' ? '' : ' stroke-dasharray="6 5"'}/><text x="${CHART_WIDTH}" y="${y - 6}" font-size="15" fill="#93a7ba" text-anchor="end"${HALO}>${label}</text>`,
   )
-  const ticks = layout.ticks.map(
+  const ticks = layout.tokenTicks.map(
     ({ y, tokens }, index) =>
-      `<text x="0" y="${y - 5}" font-size="14" fill="#93a7ba"${HALO}>${formatLimit(tokens)}${index === layout.ticks.length - 1 ? ' tokens of context' : ''}</text><line x2="${CHART_WIDTH}" y1="${y}" y2="${y}" stroke="#b9e3ff" opacity=".14"/>`,
+      `<text x="0" y="${y - 5}" font-size="14" fill="#93a7ba"${HALO}>${formatTokenLimit(tokens)}${index === layout.tokenTicks.length - 1 ? ' tokens of context' : ''}</text><line x2="${CHART_WIDTH}" y1="${y}" y2="${y}" stroke="#b9e3ff" opacity=".14"/>`,
   )
   const flags = layout.flags.map((flag) => {
     const colour = FLAG_COLOURS[flag.kind]
@@ -113,7 +113,7 @@ function drawChart(layout: TideLayout): string {
       flag.row === null
         ? ''
         : `<text x="${flag.x}" y="${top}" font-size="16" font-weight="650" text-anchor="middle" fill="${colour}">${escapeXml(formatFlagLabel(flag))}</text>`
-    return `<line x1="${flag.x}" x2="${flag.x}" y1="${top + 4}" y2="${Math.max(flag.y, FLAG_HEIGHT)}" stroke="${colour}" stroke-width="1.4"/><path d="${FLAG_SIGNS[flag.kind]}" transform="translate(${flag.x} ${Math.max(flag.y, FLAG_HEIGHT)})" fill="${colour}"/>${label}`
+    return `<line x1="${flag.x}" x2="${flag.x}" y1="${top + 4}" y2="${Math.max(flag.y, FLAG_HEIGHT)}" stroke="${colour}" stroke-width="1.4"/><path d="${FLAG_SIGN_PATHS[flag.kind]}" transform="translate(${flag.x} ${Math.max(flag.y, FLAG_HEIGHT)})" fill="${colour}"/>${label}`
   })
   return [
     ...areas,
@@ -140,7 +140,7 @@ function drawFoot(report: SessionReport, layout: TideLayout): string {
     .filter((kind) => flags.has(kind))
     .map((kind) => ({
       label: FLAG_TITLES[kind],
-      sign: `<path d="${FLAG_SIGNS[kind]}" transform="translate(6 -5)" fill="${FLAG_COLOURS[kind]}"/>`,
+      sign: `<path d="${FLAG_SIGN_PATHS[kind]}" transform="translate(6 -5)" fill="${FLAG_COLOURS[kind]}"/>`,
     }))
   const cold = {
     label: 'cache cold',

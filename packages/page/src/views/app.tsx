@@ -5,7 +5,7 @@ import type { PageSource, TeamSource } from '../data/page-source.ts'
 import { LiveView } from './live-view.tsx'
 import { parseRoute, type Route } from './routes.ts'
 import { SessionView } from './session-view.tsx'
-import { FIRST_LIST_CHOICE, type ListChoice, SessionsView } from './sessions-view.tsx'
+import { DEFAULT_LIST_CHOICE, type ListChoice, SessionsView } from './sessions-view.tsx'
 import { SignInView } from './sign-in-view.tsx'
 import { TeamView } from './team-view.tsx'
 
@@ -109,7 +109,7 @@ interface RoutedViewProps {
 
 function RoutedView({ source, route, viewer }: RoutedViewProps) {
   // What is chosen in the list stays while a session is open.
-  const [choice, setChoice] = useState<ListChoice>(FIRST_LIST_CHOICE)
+  const [choice, setChoice] = useState<ListChoice>(DEFAULT_LIST_CHOICE)
   // An exported file has one session, whatever the address says.
   if (source.isExported)
     return route.view === 'session' ? (

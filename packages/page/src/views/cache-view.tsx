@@ -6,12 +6,12 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
-import type { PageBreakCause, PageReport } from 'tidemark/report'
-import { formatCause, nameClearer } from '../chart/chart-flags.ts'
+import type { PageBreakCause, PageSessionReport } from 'tidemark/report'
+import { formatBreakCause, nameClearer } from '../chart/chart-flags.ts'
+import { formatDateTime } from './display-names.ts'
 import { toRequestAddress } from './routes.ts'
-import { formatWhen } from './session-names.ts'
 
-type PageBreak = PageReport['cacheBreaks'][number]
+type PageBreak = PageSessionReport['cacheBreaks'][number]
 
 /** The meaning of each cause, and what helps against it. */
 const ADVICE: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 
 interface CacheViewProps {
   readonly id: string
-  readonly report: PageReport
+  readonly report: PageSessionReport
 }
 
 export function CacheView({ id, report }: CacheViewProps) {
@@ -56,7 +56,7 @@ export function CacheView({ id, report }: CacheViewProps) {
       </p>
       {cacheBreaks.length === 0 ? null : (
         <>
-          <CauseBars causes={sumCauses(cacheBreaks)} />
+          <BreakCauseBars causes={sumCauses(cacheBreaks)} />
           <BreakTable id={id} report={report} />
         </>
       )}
@@ -82,14 +82,14 @@ interface CauseSum {
 }
 
 /** One bar for each cause of cache breaks, in the given order, with its number, its dollars and what helps against it. */
-export function CauseBars({ causes }: { readonly causes: readonly CauseSum[] }) {
+export function BreakCauseBars({ causes }: { readonly causes: readonly CauseSum[] }) {
   const most = Math.max(...causes.map(({ usd }) => usd), 0.000_001)
   return (
     <div class="card bars causes">
       {causes.map(({ cause, count, usd }) => (
         <div key={cause}>
           <span>
-            {formatCause(cause)} × {count}
+            {formatBreakCause(cause)} × {count}
           </span>
           <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
             <rect class="cost-uncached" width={Math.max(0.6, (100 * usd) / most)} height="8" />
@@ -139,13 +139,13 @@ function BreakTable({ id, report }: CacheViewProps) {
             {report.cacheBreaks.toSorted(ORDERS[order]).map((each) => (
               <tr key={`${each.agent ?? ''}${each.source ?? ''}${each.line}`}>
                 <td class="first">
-                  <b>{formatCause(each.cause)}</b>
+                  <b>{formatBreakCause(each.cause)}</b>
                 </td>
                 <td class="number" data-title="Request">
                   <BreakPlace id={id} each={each} places={places} />
                 </td>
                 <td class="when" data-title="Time">
-                  {formatWhen(each.at)}
+                  {formatDateTime(each.at)}
                 </td>
                 {hasEvidence ? <td class="evidence first">{each.evidence}</td> : null}
                 <td class="number" data-title="Tokens again">
@@ -180,7 +180,7 @@ function BreakPlace({ id, each, places }: BreakPlaceProps) {
 
 const FIRST_NUMBER = 2
 
-function ClearingTable({ report }: { readonly report: PageReport }) {
+function ClearingTable({ report }: { readonly report: PageSessionReport }) {
   return (
     <>
       <h3>Clearings, which are made on purpose</h3>
@@ -198,7 +198,7 @@ function ClearingTable({ report }: { readonly report: PageReport }) {
           <tbody>
             {report.clearingCosts.map(({ at, by, tokensRewritten, costUsd, breakEvenCalls }) => (
               <tr key={at}>
-                <td>{formatWhen(at)}</td>
+                <td>{formatDateTime(at)}</td>
                 <td>{nameClearer(by, report)}</td>
                 <td class="number">{formatInteger(tokensRewritten)}</td>
                 <td class="number">{costUsd === null ? '?' : formatDollars(costUsd)}</td>

@@ -7,16 +7,16 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
-import type { PageReport } from 'tidemark/report'
+import type { PageSessionReport } from 'tidemark/report'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { Notice } from './notice.tsx'
 import { BreakableText } from './path-text.tsx'
-import { BlockSummary } from './request-panel.tsx'
+import { BlockLabel } from './request-panel.tsx'
 import { toRequestAddress } from './routes.ts'
 
 interface ContentViewProps {
   readonly id: string
-  readonly report: PageReport
+  readonly report: PageSessionReport
 }
 
 export function ContentView({ id, report }: ContentViewProps) {
@@ -37,7 +37,7 @@ export function ContentView({ id, report }: ContentViewProps) {
           <ul class="blocks">
             {largest.map((block) => (
               <li key={`${block.line}${block.tokens}`} class="block-line">
-                <BlockSummary block={{ ...block, role: '', line: null }} mark={null} preview={block.what} />
+                <BlockLabel block={{ ...block, role: '', line: null }} mark={null} preview={block.what} />
                 <FirstRequest id={id} report={report} line={block.line} />
               </li>
             ))}
@@ -55,7 +55,7 @@ function FirstRequest({ id, report, line }: ContentViewProps & { readonly line: 
 }
 
 /** Shows the tokens summed over all requests, because every call sends the whole context again. */
-function SentBars({ report }: { readonly report: PageReport }) {
+function SentBars({ report }: { readonly report: PageSessionReport }) {
   const sent = report.requests.reduce((sum, { tokens }) => sum + tokens, 0)
   if (sent === 0) return <Notice text="This log has no request with a size." />
   const classes = CONTENT_CLASSES.map((kind) => ({
@@ -89,7 +89,7 @@ function SentBars({ report }: { readonly report: PageReport }) {
 
 const FIRST_TOOLS = 8
 
-function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
+function ToolTable({ tools }: { readonly tools: PageSessionReport['byTool'] }) {
   const [isWhole, setWhole] = useState(false)
   const shown = isWhole ? tools : tools.slice(0, FIRST_TOOLS)
   const total = tools.reduce((sum, { requestTokens, resultTokens }) => sum + requestTokens + resultTokens, 0)
@@ -132,7 +132,7 @@ function ToolTable({ tools }: { readonly tools: PageReport['byTool'] }) {
   )
 }
 
-function AgentTable({ report }: { readonly report: PageReport }) {
+function AgentTable({ report }: { readonly report: PageSessionReport }) {
   const { agents, money } = report
   const known = agents.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
   const isPart = agents.some(({ costUsd }) => costUsd === null)
@@ -172,7 +172,7 @@ function AgentTable({ report }: { readonly report: PageReport }) {
   )
 }
 
-function RepeatedReads({ reads }: { readonly reads: PageReport['duplicateReads'] }) {
+function RepeatedReads({ reads }: { readonly reads: PageSessionReport['duplicateReads'] }) {
   const tokens = reads.reduce((sum, read) => sum + read.tokens, 0)
   return (
     <div class="card">

@@ -1,6 +1,6 @@
 /** One line about a flag of the chart, with the sign that marks it there. */
 import { formatDollars } from '@tidemark/terminal/render/format-numbers'
-import { type ChartFlag, FLAG_SIGNS } from '../chart/chart-flags.ts'
+import { type ChartFlag, FLAG_SIGN_PATHS } from '../chart/chart-flags.ts'
 import { toRequestAddress, toSessionAddress } from './routes.ts'
 
 interface FlagLineProps {
@@ -30,7 +30,7 @@ export function FlagLine({ flag, id }: FlagLineProps) {
 export function FlagSign({ kind }: Pick<ChartFlag, 'kind'>) {
   return (
     <svg class="sign" width="12" height="12" viewBox="-6 -6 12 12" aria-hidden="true">
-      <path d={FLAG_SIGNS[kind]} />
+      <path d={FLAG_SIGN_PATHS[kind]} />
     </svg>
   )
 }

@@ -3,17 +3,17 @@ import { formatCost } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { ListedSession } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'
-import { useChanges, useLoaded } from '../data/use-loaded.ts'
+import { useLoaded, useSessionChanges } from '../data/use-loaded.ts'
+import { nameSession } from './display-names.ts'
 import { Notice } from './notice.tsx'
-import { useTitle } from './routes.ts'
-import { nameSession } from './session-names.ts'
+import { useDocumentTitle } from './routes.ts'
 import { SessionView } from './session-view.tsx'
 
 export function LiveView({ source }: { readonly source: PageSource }) {
   const { value, error, reload } = useLoaded('list', source.loadList)
   const [chosen, setChosen] = useState<string | null>(null)
-  useChanges(source, null, reload)
-  useTitle('Live')
+  useSessionChanges(source, null, reload)
+  useDocumentTitle('Live')
   if (error !== null) return <Notice text={error} isError />
   if (value === null) return <Notice text="Looking for sessions …" />
   const live = value.sessions.filter(({ isLive }) => isLive)

@@ -4,7 +4,7 @@
 const PATH = /^(?!\w+:\/\/)(.*[/\\])([^/\\]+)$/
 
 /** Shows a text on one line, cut if it does not fit. Of a path, the folders are cut before the name. */
-export function ShortText({ text }: { readonly text: string }) {
+export function OneLineText({ text }: { readonly text: string }) {
   const [, folders, name] = /\s/.test(text) ? [] : (PATH.exec(text) ?? [])
   if (folders === undefined) return <span class="what">{text}</span>
   return (

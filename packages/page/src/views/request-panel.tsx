@@ -2,17 +2,17 @@
 import { formatCount, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RequestContents, SessionPage, ShownBlock } from 'tidemark/report'
+import type { RequestContents, SessionPageData, ShownBlock } from 'tidemark/report'
 import { listChartFlags } from '../chart/chart-flags.ts'
 import type { PageSource } from '../data/page-source.ts'
 import { useLoaded } from '../data/use-loaded.ts'
 import { FlagLine } from './flag-line.tsx'
 import { Notice } from './notice.tsx'
-import { ShortText } from './path-text.tsx'
+import { OneLineText } from './path-text.tsx'
 
 interface RequestPanelProps {
   readonly source: PageSource
-  readonly page: SessionPage
+  readonly page: SessionPageData
   readonly index: number
   readonly onClose: () => void
 }
@@ -60,13 +60,13 @@ function Blocks({ detail }: { readonly detail: RequestContents }) {
           : `${formatCount(detail.system.length, 'section')} of system prompt, ${formatCount(detail.tools.length, 'tool')}`}
       </p>
       {[...detail.system, ...detail.tools].length === 0 ? null : (
-        <Opening summary="System prompt and tools">
+        <LazyDetails summary="System prompt and tools">
           {[...detail.system, ...detail.tools].map(({ name, text }) => (
-            <Opening key={name} summary={name}>
+            <LazyDetails key={name} summary={name}>
               <pre>{text}</pre>
-            </Opening>
+            </LazyDetails>
           ))}
-        </Opening>
+        </LazyDetails>
       )}
       <label class="check">
         <input type="checkbox" checked={onlyNew} onChange={() => setOnlyNew(!onlyNew)} />
@@ -118,9 +118,9 @@ function BlockLine({ block, isNew }: BlockLineProps) {
   const { what, text } = block
   const preview = what === '' ? text.slice(0, PREVIEW_CHARACTERS) : what
   return (
-    <Opening summary={<BlockSummary block={block} mark={isNew ? <em>new</em> : null} preview={preview} />}>
+    <LazyDetails summary={<BlockLabel block={block} mark={isNew ? <em>new</em> : null} preview={preview} />}>
       <pre>{text}</pre>
-    </Opening>
+    </LazyDetails>
   )
 }
 
@@ -133,13 +133,13 @@ interface BlockSummaryProps {
 }
 
 /** The content of one line about a block: its kind, a mark, its first words, its tokens and its line in the log. */
-export function BlockSummary({ block, mark, preview }: BlockSummaryProps) {
+export function BlockLabel({ block, mark, preview }: BlockSummaryProps) {
   const { kind, tool, tokens, line } = block
   return (
     <>
       <i class={`swatch class-${KIND_CLASSES[kind] ?? 'attached'}`} />
       <b>{[tool, KIND_TITLES[kind] ?? kind].filter((part) => part !== null).join(' ')}</b> {mark}
-      <ShortText text={preview} />
+      <OneLineText text={preview} />
       <span class="number">
         {formatTokens(tokens)} tokens{line === null ? '' : ` · line ${line}`}
       </span>
@@ -153,7 +153,7 @@ interface OpeningProps {
 }
 
 /** A line that can be opened. Its content is added to the page only when it is opened. */
-export function Opening({ summary, children }: OpeningProps) {
+export function LazyDetails({ summary, children }: OpeningProps) {
   const [isOpen, setOpen] = useState(false)
   return (
     <details class="opening" onToggle={(event) => setOpen(event.currentTarget.open)}>

@@ -1,15 +1,15 @@
 /** All requests as a table with pages of rows, as an alternative to the chart. Closed at first. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useMemo, useState } from 'preact/hooks'
-import type { PageReport } from 'tidemark/report'
+import type { PageSessionReport } from 'tidemark/report'
 import { listChartFlags } from '../chart/chart-flags.ts'
-import { formatClock } from './session-names.ts'
+import { formatTimeOfDay } from './display-names.ts'
 
 const ROWS = 50
 const COLUMNS = ['Request', 'Time', 'Tokens', 'From the cache', 'Cost', 'What happened before it']
 
 interface RequestTableProps {
-  readonly report: PageReport
+  readonly report: PageSessionReport
   /** Null if the content of requests cannot be opened. */
   readonly onOpen: ((request: number) => void) | null
 }
@@ -54,7 +54,7 @@ function Rows({ report, onOpen }: RequestTableProps) {
                     </button>
                   )}
                 </td>
-                <td>{formatClock(at)}</td>
+                <td>{formatTimeOfDay(at)}</td>
                 <td class="number">{formatTokens(tokens)}</td>
                 <td class="number">{formatPercent(usage.cacheRead / Math.max(1, tokens))}</td>
                 <td class="number">{costUsd === null ? '?' : formatDollars(costUsd)}</td>

@@ -36,7 +36,7 @@ export function toRequestAddress(id: string, request: number, tab: Tab = 'tide')
 }
 
 /** Sets the title of the document, which the tab of the browser, its history and screen readers show. */
-export function useTitle(...parts: readonly string[]): void {
+export function useDocumentTitle(...parts: readonly string[]): void {
   const title = [...parts, 'Tidemark'].join(' · ')
   useEffect(() => {
     document.title = title

@@ -1,20 +1,20 @@
 /** The page of one session: what it cost in a sentence, its figures, and one of its tabs. */
 import { formatDuration } from '@tidemark/terminal/render/format-numbers'
-import type { PageReport, SessionPage } from 'tidemark/report'
-import { formatCostOfCalls, listFigures, listUnpricedModels } from '../chart/headline.ts'
-import { PROGRAMS } from '../chart/programs.ts'
-import { formatSpendingParts, listSpending } from '../chart/spending.ts'
+import type { PageSessionReport, SessionPageData } from 'tidemark/report'
+import { formatCostOfCalls, listKeyFigures, listUnpricedModels } from '../chart/headline.ts'
+import { PROGRAM_NAMES } from '../chart/programs.ts'
+import { formatSpendingParts, listSpendingParts } from '../chart/spending-parts.ts'
 import type { PageSource } from '../data/page-source.ts'
-import { useChanges, useLoaded } from '../data/use-loaded.ts'
+import { useLoaded, useSessionChanges } from '../data/use-loaded.ts'
 import { CacheView } from './cache-view.tsx'
 import { ContentView } from './content-view.tsx'
-import { LeftView } from './left-view.tsx'
+import { DeparturesView } from './departures-view.tsx'
+import { formatDateTime, formatSessionOrigin, nameSession } from './display-names.ts'
 import { Notice } from './notice.tsx'
-import { type Tab, toSessionAddress, useTitle } from './routes.ts'
-import { formatPlace, formatWhen, nameSession } from './session-names.ts'
+import { type Tab, toSessionAddress, useDocumentTitle } from './routes.ts'
 import { SpendingBar } from './spending-bar.tsx'
 import { TideView } from './tide-view.tsx'
-import { type Replays, useReplays, WhatIfView } from './what-if-view.tsx'
+import { type PolicyReplays, usePolicyReplays, WhatIfView } from './what-if-view.tsx'
 
 interface SessionViewProps {
   readonly source: PageSource
@@ -34,9 +34,9 @@ const TAB_TITLES: Readonly<Record<Tab, string>> = {
 
 export function SessionView({ source, id, tab, request }: SessionViewProps) {
   const { value, error, reload } = useLoaded(id, () => source.loadSession(id))
-  useChanges(source, id, reload)
-  useTitle(...(value === null ? [] : [nameSession(value.report)]), TAB_TITLES[tab])
-  const replays = useReplays(source, id)
+  useSessionChanges(source, id, reload)
+  useDocumentTitle(...(value === null ? [] : [nameSession(value.report)]), TAB_TITLES[tab])
+  const replays = usePolicyReplays(source, id)
   if (error !== null) return <Notice text={error} isError />
   if (value === null) return <Notice text="Reading the session …" />
   const { report } = value
@@ -45,11 +45,11 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
       <p class="where">
         {[
           ...(value.owner === undefined
-            ? [PROGRAMS[report.format]]
+            ? [PROGRAM_NAMES[report.format]]
             : [value.owner.key, value.owner.team ?? '']),
           report.models.join(', '),
-          formatPlace({ ...report, ...value }),
-          formatWhen(report.startedAt),
+          formatSessionOrigin({ ...report, ...value }),
+          formatDateTime(report.startedAt),
           report.durationMs === null ? '' : formatDuration(report.durationMs),
         ]
           .filter((part) => part !== '')
@@ -85,8 +85,8 @@ export function SessionView({ source, id, tab, request }: SessionViewProps) {
 }
 
 /** What the session cost and where the money went, in one sentence and one bar. */
-function Headline({ id, report }: { readonly id: string; readonly report: PageReport }) {
-  const parts = listSpending([report])
+function Headline({ id, report }: { readonly id: string; readonly report: PageSessionReport }) {
+  const parts = listSpendingParts([report])
   const told = formatSpendingParts(parts)
   const unpriced = listUnpricedModels(report)
   return (
@@ -127,25 +127,26 @@ function ExportLinks({ id }: { readonly id: string }) {
 
 interface TabViewProps {
   readonly source: PageSource
-  readonly page: SessionPage
+  readonly page: SessionPageData
   readonly tab: Tab
   readonly request: number | null
-  readonly replays: Replays
+  readonly replays: PolicyReplays
   readonly onChanged: () => void
 }
 
 function TabView({ source, page, tab, request, replays, onChanged }: TabViewProps) {
-  if (tab === 'left') return <LeftView source={source} page={page} request={request} onChanged={onChanged} />
+  if (tab === 'left')
+    return <DeparturesView source={source} page={page} request={request} onChanged={onChanged} />
   if (tab === 'content') return <ContentView id={page.id} report={page.report} />
   if (tab === 'if') return <WhatIfView source={source} page={page} replays={replays} />
   if (tab === 'cache') return <CacheView id={page.id} report={page.report} />
   return <TideView key={request ?? 'newest'} source={source} page={page} request={request} />
 }
 
-function Figures({ report }: { readonly report: PageReport }) {
+function Figures({ report }: { readonly report: PageSessionReport }) {
   return (
     <dl class="figures">
-      {listFigures(report).map(({ name, text, tone }) => (
+      {listKeyFigures(report).map(({ name, text, tone }) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd class={tone ?? ''}>{text}</dd>

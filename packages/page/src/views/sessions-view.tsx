@@ -9,13 +9,13 @@ import {
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { ListedSession, SessionList } from 'tidemark/report'
-import { PROGRAMS } from '../chart/programs.ts'
-import { formatSpendingParts, listSpending } from '../chart/spending.ts'
+import { PROGRAM_NAMES } from '../chart/programs.ts'
+import { formatSpendingParts, listSpendingParts } from '../chart/spending-parts.ts'
 import type { PageSource } from '../data/page-source.ts'
-import { useChanges, useLoaded } from '../data/use-loaded.ts'
+import { useLoaded, useSessionChanges } from '../data/use-loaded.ts'
+import { formatDateTime, formatModelName, formatSessionOrigin, nameSession } from './display-names.ts'
 import { Notice } from './notice.tsx'
-import { toSessionAddress, useTitle } from './routes.ts'
-import { formatModel, formatPlace, formatWhen, nameSession } from './session-names.ts'
+import { toSessionAddress, useDocumentTitle } from './routes.ts'
 import { SpendingBar } from './spending-bar.tsx'
 import { SpendingGroups } from './spending-groups.tsx'
 
@@ -25,7 +25,7 @@ export interface ListChoice {
   readonly sorting: Sorting
 }
 
-export const FIRST_LIST_CHOICE: ListChoice = { filter: '', sorting: { key: 'started', isDown: true } }
+export const DEFAULT_LIST_CHOICE: ListChoice = { filter: '', sorting: { key: 'started', isDown: true } }
 
 interface ChosenListProps {
   readonly choice: ListChoice
@@ -38,8 +38,8 @@ interface SessionsViewProps extends ChosenListProps {
 
 export function SessionsView({ source, choice, onChoice }: SessionsViewProps) {
   const { value, error, reload } = useLoaded('list', source.loadList)
-  useChanges(source, null, reload)
-  useTitle('Sessions')
+  useSessionChanges(source, null, reload)
+  useDocumentTitle('Sessions')
   useEffect(() => {
     // With a single session, the page goes to it directly. The history entry is replaced, so that going back leaves the page.
     const [only] = value?.sessions ?? []
@@ -70,7 +70,7 @@ const COLUMNS: readonly Column[] = [
       <>
         <a href={toSessionAddress(session.id)}>{nameSession(session)}</a>
         <small>
-          {formatPlace(session)}
+          {formatSessionOrigin(session)}
           {session.isLive ? <span class="live-dot">live</span> : null}
         </small>
       </>
@@ -81,21 +81,21 @@ const COLUMNS: readonly Column[] = [
     title: 'Started',
     isNumber: false,
     sortBy: ({ startedAt }) => startedAt ?? '',
-    show: ({ startedAt }) => formatWhen(startedAt),
+    show: ({ startedAt }) => formatDateTime(startedAt),
   },
   {
     key: 'program',
     title: 'Program',
     isNumber: false,
-    sortBy: ({ format }) => PROGRAMS[format],
-    show: ({ format }) => PROGRAMS[format],
+    sortBy: ({ format }) => PROGRAM_NAMES[format],
+    show: ({ format }) => PROGRAM_NAMES[format],
   },
   {
     key: 'model',
     title: 'Model',
     isNumber: false,
     sortBy: ({ models }) => models[0] ?? '',
-    show: ({ models }) => models.map((model) => <span key={model}>{formatModel(model)}</span>),
+    show: ({ models }) => models.map((model) => <span key={model}>{formatModelName(model)}</span>),
   },
   {
     key: 'calls',
@@ -312,7 +312,7 @@ function filterSessions(sessions: readonly ListedSession[], filter: string): rea
   return sessions.filter((session) =>
     [
       nameSession(session),
-      formatPlace(session),
+      formatSessionOrigin(session),
       ...listOwnerTexts(session),
       ...session.models,
       ...session.spending.map(({ day }) => day),
@@ -324,7 +324,7 @@ function filterSessions(sessions: readonly ListedSession[], filter: string): rea
 }
 
 function listOwnerTexts({ owner, format }: ListedSession): readonly string[] {
-  return owner === undefined ? [PROGRAMS[format]] : [owner.key, owner.team ?? '', owner.session]
+  return owner === undefined ? [PROGRAM_NAMES[format]] : [owner.key, owner.team ?? '', owner.session]
 }
 
 function sortSessions(
@@ -351,7 +351,7 @@ interface TotalsProps {
 function Totals({ sessions, pending, notRead, isTeam }: TotalsProps) {
   const cost = sessions.reduce((sum, { money }) => sum + money.pricedUsd, 0)
   const unpriced = sessions.filter(({ costUsd }) => costUsd === null).length
-  const parts = listSpending(sessions)
+  const parts = listSpendingParts(sessions)
   const told = formatSpendingParts(parts)
   return (
     <>

@@ -1,6 +1,6 @@
 /** Where the money went, as one bar with its parts named below it. */
 import { formatDollars, formatWholePercent } from '@tidemark/terminal/render/format-numbers'
-import type { SpendingPart } from '../chart/spending.ts'
+import type { SpendingPart } from '../chart/spending-parts.ts'
 
 interface SpendingBarProps {
   readonly parts: readonly SpendingPart[]

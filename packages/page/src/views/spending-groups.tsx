@@ -7,7 +7,7 @@ import {
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
 import type { ListedSession } from 'tidemark/report'
-import { PROGRAMS } from '../chart/programs.ts'
+import { PROGRAM_NAMES } from '../chart/programs.ts'
 import {
   GROUPINGS,
   type Grouping,
@@ -15,7 +15,7 @@ import {
   type SpendingGroup,
   UNKNOWN_GROUP,
 } from '../chart/spending-groups.ts'
-import { formatDay, formatModel, formatMonth, formatPlace } from './session-names.ts'
+import { formatDay, formatModelName, formatMonth, formatSessionOrigin } from './display-names.ts'
 
 const FIRST_GROUPS = 7
 
@@ -29,8 +29,8 @@ export function SpendingGroups({ sessions, onChoose }: SpendingGroupsProps) {
   const [grouping, setGrouping] = useState<Grouping>('day')
   const [isWhole, setWhole] = useState(false)
   const groups = groupSpending(sessions, grouping, {
-    nameProgram: ({ format }) => PROGRAMS[format],
-    nameProject: formatPlace,
+    nameProgram: ({ format }) => PROGRAM_NAMES[format],
+    nameProject: formatSessionOrigin,
   })
   const most = Math.max(...groups.map(({ usd }) => usd), 0.000_001)
   const shown = isWhole ? groups : groups.slice(0, FIRST_GROUPS)
@@ -69,7 +69,7 @@ export function SpendingGroups({ sessions, onChoose }: SpendingGroupsProps) {
 const NAME_FORMATS: Readonly<Partial<Record<Grouping, (name: string) => string>>> = {
   day: formatDay,
   month: formatMonth,
-  model: formatModel,
+  model: formatModelName,
 }
 
 interface GroupBarProps {

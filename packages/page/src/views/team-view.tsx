@@ -6,14 +6,14 @@ import {
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { useState } from 'preact/hooks'
-import type { SpendingRow, TeamFigures, TeamKey, TeamViewer } from 'tidemark/report'
+import type { SpendingRow, TeamFigures, TeamKeySpending, TeamViewer } from 'tidemark/report'
 import type { PageSource, TeamSource } from '../data/page-source.ts'
-import { useChanges, useLoaded } from '../data/use-loaded.ts'
-import { CauseBars } from './cache-view.tsx'
-import { DayBars } from './day-bars.tsx'
+import { useLoaded, useSessionChanges } from '../data/use-loaded.ts'
+import { BreakCauseBars } from './cache-view.tsx'
+import { DailyCostBars } from './daily-cost-bars.tsx'
+import { formatModelName } from './display-names.ts'
 import { Notice } from './notice.tsx'
-import { useTitle } from './routes.ts'
-import { formatModel } from './session-names.ts'
+import { useDocumentTitle } from './routes.ts'
 
 interface TeamViewProps {
   readonly source: PageSource
@@ -32,8 +32,8 @@ const RANGES: readonly { readonly label: string; readonly days: number | null }[
 export function TeamView({ source, team, viewer }: TeamViewProps) {
   const [days, setDays] = useState<number | null>(30)
   const { value, error, reload } = useLoaded(`team/${days}`, () => team.loadFigures(days))
-  useChanges(source, null, reload)
-  useTitle('Costs')
+  useSessionChanges(source, null, reload)
+  useDocumentTitle('Costs')
   return (
     <section aria-label="Costs">
       <div class="head">
@@ -81,7 +81,7 @@ function TeamSums({ figures, viewer }: TeamSumsProps) {
         {writeTotal(figures)}
       </p>
       <Tiles figures={figures} />
-      {figures.days.length === 0 ? null : <DayBars days={figures.days} since={figures.since} />}
+      {figures.days.length === 0 ? null : <DailyCostBars days={figures.days} since={figures.since} />}
       <Losses figures={figures} />
       {users.length === 0 ? <Notice text="No key yet: tidemark gateway keys add NAME." /> : null}
       {users.length > 0 ? <KeyTable keys={users} total={total.usd} /> : null}
@@ -89,7 +89,12 @@ function TeamSums({ figures, viewer }: TeamSumsProps) {
         <ShareTable title="Teams" rows={teams} total={total.usd} show={(name) => name ?? 'no team'} />
       ) : null}
       {models.length > 0 ? (
-        <ShareTable title="Models" rows={models} total={total.usd} show={(name) => formatModel(name ?? '')} />
+        <ShareTable
+          title="Models"
+          rows={models}
+          total={total.usd}
+          show={(name) => formatModelName(name ?? '')}
+        />
       ) : null}
     </>
   )
@@ -139,7 +144,7 @@ function Losses({ figures: { losses, sessions, unread } }: { readonly figures: T
         {unpriced > 0 ? ` ${formatCount(unpriced, 'break')} without a known price.` : ''}
       </p>
       {losses.length === 0 ? null : (
-        <CauseBars causes={losses.map(({ cause, breaks, usd }) => ({ cause, count: breaks, usd }))} />
+        <BreakCauseBars causes={losses.map(({ cause, breaks, usd }) => ({ cause, count: breaks, usd }))} />
       )}
     </>
   )
@@ -152,7 +157,7 @@ const PERIODS: Readonly<Record<string, string>> = {
   total: 'in total',
 }
 
-function KeyTable({ keys, total }: { readonly keys: readonly TeamKey[]; readonly total: number }) {
+function KeyTable({ keys, total }: { readonly keys: readonly TeamKeySpending[]; readonly total: number }) {
   return (
     <>
       <h2 class="part">Keys</h2>
@@ -191,7 +196,7 @@ function KeyTable({ keys, total }: { readonly keys: readonly TeamKey[]; readonly
   )
 }
 
-function Budget({ budgeted: { budget, spent, reserved, period } }: { readonly budgeted: TeamKey }) {
+function Budget({ budgeted: { budget, spent, reserved, period } }: { readonly budgeted: TeamKeySpending }) {
   const when = PERIODS[period] ?? ''
   if (budget === null) return <small>{`${formatDollars(spent)} ${when}, no limit`}</small>
   const share = Math.min(1, (spent + reserved) / budget)

@@ -6,8 +6,8 @@ import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/r
 import type { RefObject, TargetedPointerEvent } from 'preact'
 import { memo } from 'preact/compat'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { PageReport } from 'tidemark/report'
-import { FLAG_SIGNS, formatFlagLabel } from '../chart/chart-flags.ts'
+import type { PageSessionReport } from 'tidemark/report'
+import { FLAG_SIGN_PATHS, formatFlagLabel } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES } from '../chart/content-classes.ts'
 import { layOutCosts } from '../chart/cost-strip.ts'
 import {
@@ -17,10 +17,10 @@ import {
   type PlacedFlag,
   type TideLayout,
 } from '../chart/tide-layout.ts'
-import { RequestTip } from './request-tip.tsx'
+import { RequestTooltip } from './request-tooltip.tsx'
 
 interface TideChartProps {
-  readonly report: PageReport
+  readonly report: PageSessionReport
   readonly range: ChartRange
   /** Index of the request under the cursor; null if it was not moved yet. */
   readonly cursor: number | null
@@ -38,7 +38,7 @@ const AXIS_HEIGHT = 20
 const COST_TITLE_HEIGHT = 16
 
 export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: TideChartProps) {
-  const [box, width] = useWidth()
+  const [box, width] = useElementWidth()
   const { from, to } = range
   const at = cursor ?? to - 1
   const height = width < 600 ? 280 : 400
@@ -85,7 +85,7 @@ export function TideChart({ report, range, cursor, onCursor, onRange, onOpen }: 
       <Drawing report={report} from={from} to={to} width={width} height={height} />
       {x === null ? null : <Cursor x={x} dragX={dragX} height={height} />}
       {hasTip && cursor !== null && x !== null && dragFrom === null ? (
-        <RequestTip report={report} index={cursor} x={x} width={width} canOpen={onOpen !== null} />
+        <RequestTooltip report={report} index={cursor} x={x} width={width} canOpen={onOpen !== null} />
       ) : null}
     </div>
   )
@@ -173,7 +173,7 @@ function moveCursor(key: string, cursor: number, { from, to }: ChartRange): numb
   return next === undefined ? null : Math.max(from, Math.min(to - 1, next))
 }
 
-function describeRequest({ requests }: PageReport, index: number): string {
+function describeRequest({ requests }: PageSessionReport, index: number): string {
   const request = requests[index]
   if (request === undefined) return ''
   const { tokens, usage, costUsd } = request
@@ -182,7 +182,7 @@ function describeRequest({ requests }: PageReport, index: number): string {
 }
 
 /** Returns a reference for an element, and its width in pixels: 0 at first, then updated when it changes. */
-export function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
+export function useElementWidth(): readonly [RefObject<HTMLDivElement | null>, number] {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
   useEffect(() => {
@@ -196,7 +196,7 @@ export function useWidth(): readonly [RefObject<HTMLDivElement | null>, number] 
 }
 
 interface CurveProps {
-  readonly report: PageReport
+  readonly report: PageSessionReport
   readonly from: number
   readonly to: number
   readonly width: number
@@ -220,7 +220,7 @@ function Curve({ report, from, to, width, height }: CurveProps) {
           <path d={layout.whole} />
         </clipPath>
       </defs>
-      {layout.ticks.map(({ y, tokens }) => (
+      {layout.tokenTicks.map(({ y, tokens }) => (
         <line key={tokens} class="grid" x1={0} x2={width} y1={y} y2={y} />
       ))}
       {layout.areas.map((path, index) =>
@@ -255,7 +255,7 @@ function Curve({ report, from, to, width, height }: CurveProps) {
 function Axes({ layout, width }: { readonly layout: TideLayout; readonly width: number }) {
   return (
     <g class="axes">
-      {layout.ticks.map(({ y, tokens }) => (
+      {layout.tokenTicks.map(({ y, tokens }) => (
         <text key={tokens} x={4} y={y - 4}>
           {formatTokens(tokens).replace('.0', '')}
         </text>
@@ -268,7 +268,7 @@ function Axes({ layout, width }: { readonly layout: TideLayout; readonly width: 
           </text>
         </g>
       ))}
-      {layout.marks.map(({ x, request }) => (
+      {layout.requestTicks.map(({ x, request }) => (
         <text key={request} x={x} y={layout.bottom + 14} text-anchor={x > width - 16 ? 'end' : 'middle'}>
           {request + 1}
         </text>
@@ -298,7 +298,7 @@ function Flag({ flag }: { readonly flag: PlacedFlag }) {
         y1={row === null ? FLAG_HEIGHT - 4 : placeLabel(row) + 4}
         y2={Math.max(y, FLAG_HEIGHT)}
       />
-      <path d={FLAG_SIGNS[kind]} transform={`translate(${x} ${Math.max(y, FLAG_HEIGHT)})`} />
+      <path d={FLAG_SIGN_PATHS[kind]} transform={`translate(${x} ${Math.max(y, FLAG_HEIGHT)})`} />
     </g>
   )
 }

@@ -1,21 +1,21 @@
 /** The tab Tide: the chart of what filled the context at each request, and the details of the request under the cursor. */
 import { formatDollars, formatPercent, formatTokens } from '@tidemark/terminal/render/format-numbers'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { PageReport, SessionPage } from 'tidemark/report'
+import type { PageSessionReport, SessionPageData } from 'tidemark/report'
 import { listChartFlags } from '../chart/chart-flags.ts'
 import { CONTENT_CLASSES, countClassTokens } from '../chart/content-classes.ts'
 import { type ChartRange, isColdRequest } from '../chart/tide-layout.ts'
 import type { PageSource } from '../data/page-source.ts'
+import { formatDateTimeSeconds } from './display-names.ts'
 import { FlagLine, FlagSign } from './flag-line.tsx'
 import { Notice } from './notice.tsx'
 import { RequestPanel } from './request-panel.tsx'
 import { RequestTable } from './request-table.tsx'
-import { formatMoment } from './session-names.ts'
 import { TideChart } from './tide-chart.tsx'
 
 interface TideViewProps {
   readonly source: PageSource
-  readonly page: SessionPage
+  readonly page: SessionPageData
   /** Index of the request at which the cursor starts; null for the newest. */
   readonly request: number | null
 }
@@ -62,7 +62,7 @@ const FLAG_KINDS = [
   { kind: 'clearing', label: 'Clearing' },
 ] as const
 
-function Legend({ report }: { readonly report: PageReport }) {
+function Legend({ report }: { readonly report: PageSessionReport }) {
   const used = useMemo(
     () =>
       CONTENT_CLASSES.filter((kind) =>
@@ -148,7 +148,7 @@ function RangeBar({ range, count, onRange }: RangeBarProps) {
 
 interface RequestCardProps {
   readonly id: string
-  readonly report: PageReport
+  readonly report: PageSessionReport
   readonly index: number
   readonly onOpen: ((request: number) => void) | null
 }
@@ -165,7 +165,7 @@ function RequestCard({ id, report, index, onOpen }: RequestCardProps) {
       <h2>
         Request {index + 1}{' '}
         <small>
-          {formatMoment(request.at)} · {request.model} · line {request.line}
+          {formatDateTimeSeconds(request.at)} · {request.model} · line {request.line}
         </small>
       </h2>
       <p>

@@ -1,11 +1,11 @@
 /** Undoes the newest compaction or clearing after a question. Disabled, with the reason, if the page cannot undo it. */
 import { useRef, useState } from 'preact/hooks'
-import type { SessionPage } from 'tidemark/report'
+import type { SessionPageData } from 'tidemark/report'
 import type { PageSource } from '../data/page-source.ts'
 
 interface UndoButtonProps {
   readonly source: PageSource
-  readonly page: SessionPage
+  readonly page: SessionPageData
   readonly onDone: () => void
 }
 

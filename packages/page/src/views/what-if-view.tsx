@@ -2,26 +2,26 @@
 import {
   formatCount,
   formatDollars,
-  formatLimit,
+  formatTokenLimit,
   formatWholePercent,
 } from '@tidemark/terminal/render/format-numbers'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { PageReport, PolicyResult, SessionPage } from 'tidemark/report'
+import type { PagePolicyReplay, PageSessionReport, SessionPageData } from 'tidemark/report'
 import {
+  computeComparableCost,
   findCheaperPolicy,
-  formatVerdict,
-  type NamedResult,
-  toComparableCost,
+  formatPolicyVerdict,
+  type NamedPolicyResult,
 } from '../chart/policy-verdict.ts'
-import { listRequestMarks, listTokenTicks } from '../chart/tide-layout.ts'
+import { listRequestTicks, listTokenTicks } from '../chart/tide-layout.ts'
 import type { PageSource, ReplayAnswer } from '../data/page-source.ts'
 import { Notice } from './notice.tsx'
-import { useWidth } from './tide-chart.tsx'
+import { useElementWidth } from './tide-chart.tsx'
 
 interface WhatIfViewProps {
   readonly source: PageSource
-  readonly page: SessionPage
-  readonly replays: Replays
+  readonly page: SessionPageData
+  readonly replays: PolicyReplays
 }
 
 /** The policies by name, with a description of each. */
@@ -48,7 +48,7 @@ const POLICIES: readonly { readonly name: string; readonly title: string; readon
 type Outcome = ReplayAnswer | 'running'
 
 /** The replays of a session under several policies. They are kept while the user looks at other tabs. */
-export interface Replays {
+export interface PolicyReplays {
   readonly chosen: ReadonlySet<string>
   readonly outcomes: ReadonlyMap<string, Outcome>
   toggle(name: string): void
@@ -56,7 +56,7 @@ export interface Replays {
   run(): Promise<void>
 }
 
-export function useReplays(source: PageSource, id: string): Replays {
+export function usePolicyReplays(source: PageSource, id: string): PolicyReplays {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(
     new Set(['default', 'economy', 'claude-code-like']),
   )
@@ -129,7 +129,7 @@ function Results({
   outcomes,
   isRunning,
 }: {
-  readonly report: PageReport
+  readonly report: PageSessionReport
   readonly outcomes: ReadonlyMap<string, Outcome>
   readonly isRunning: boolean
 }) {
@@ -148,7 +148,7 @@ function Results({
       {done.length === 0 ? null : (
         <>
           <p class="headline" role="status">
-            {isRunning ? 'The other policies are being replayed …' : formatVerdict(report, done)}
+            {isRunning ? 'The other policies are being replayed …' : formatPolicyVerdict(report, done)}
           </p>
           <Curves report={report} results={done} />
           <OutcomeBars report={report} results={done} />
@@ -183,11 +183,11 @@ function OutcomeBars({
   report,
   results,
 }: {
-  readonly report: PageReport
-  readonly results: readonly NamedResult[]
+  readonly report: PageSessionReport
+  readonly results: readonly NamedPolicyResult[]
 }) {
   const recorded = report.costUsd
-  const comparable = toComparableCost(report, results)
+  const comparable = computeComparableCost(report, results)
   const most = Math.max(recorded ?? 0, ...results.map(({ usd }) => usd), 0.000_001)
   return (
     <div class="card bars outcomes">
@@ -215,11 +215,11 @@ function OutcomeBars({
   )
 }
 
-function formatSight({ seen, used }: PolicyResult['anchors']): string {
+function formatSight({ seen, used }: PagePolicyReplay['anchors']): string {
   return formatWholePercent(seen / used)
 }
 
-function describeRecorded({ compactions, clearings, money }: PageReport): string {
+function describeRecorded({ compactions, clearings, money }: PageSessionReport): string {
   const lost = money.lostToBreaks ?? 0
   const breaks = lost < 0.005 ? '' : ` · ${formatDollars(lost)} of it lost to cache breaks`
   const byHand = compactions.filter(({ trigger }) => trigger === 'manual').length
@@ -228,7 +228,7 @@ function describeRecorded({ compactions, clearings, money }: PageReport): string
 }
 
 function describeResult(
-  { usd, compactions, clearings, anchors, refused }: PolicyResult,
+  { usd, compactions, clearings, anchors, refused }: PagePolicyReplay,
   recorded: number | null,
 ): string {
   const change = recorded === null || recorded === 0 ? '' : `${formatChange(usd / recorded - 1)} · `
@@ -272,13 +272,13 @@ const HEIGHT = 260
 const AXIS_HEIGHT = 20
 
 interface CurvesProps {
-  readonly report: PageReport
-  readonly results: readonly NamedResult[]
+  readonly report: PageSessionReport
+  readonly results: readonly NamedPolicyResult[]
 }
 
 /** Curves with the size of each request, as recorded and under each policy. */
 function Curves({ report, results }: CurvesProps) {
-  const [box, width] = useWidth()
+  const [box, width] = useElementWidth()
   const recorded = report.requests.map(({ tokens }) => tokens)
   const lines = [recorded, ...results.map(({ points }) => points.map(({ tokens }) => tokens))]
   const highest = lines.flat().reduce((most, tokens) => Math.max(most, tokens), 1)
@@ -320,11 +320,11 @@ function CurveAxes({ size, count }: { readonly size: CurveSize; readonly count: 
             y2={height - (height * tokens) / most}
           />
           <text x={4} y={height - (height * tokens) / most - 4}>
-            {formatLimit(tokens)}
+            {formatTokenLimit(tokens)}
           </text>
         </g>
       ))}
-      {listRequestMarks(0, count, width).map((request) => (
+      {listRequestTicks(0, count, width).map((request) => (
         <text
           key={request}
           x={(width * (request + 0.5)) / Math.max(1, count)}

@@ -7,10 +7,11 @@
 import {
   type ApiError,
   type ApiResult,
-  invalidRequest,
-  invalidRequestWithCode,
-  reject,
+  createInvalidRequestError,
+  createRequestErrorWithCode,
+  toRejection,
 } from '../protocol/answer.ts'
+import { hashText } from '../protocol/clock-and-ids.ts'
 import {
   BETA_NAMES,
   type Block,
@@ -18,9 +19,8 @@ import {
   type MessagesBody,
   type RequestBlock,
   readTextField,
-} from '../protocol/api.ts'
-import { hashText } from '../protocol/clock-and-ids.ts'
-import { listContextEdits } from '../validation/edit-rules.ts'
+} from '../protocol/messages-request.ts'
+import { listContextEdits } from '../validation/context-edit-rules.ts'
 import type { CompactionSignature, Signer } from './signatures.ts'
 
 /** The compaction block of a request whose summary replaces earlier messages. */
@@ -102,22 +102,24 @@ function readSignedBlock(input: CompactionInput, block: Block, signer: Signer): 
       '`compaction` block `tool_changes` differs from what was returned with the block',
     )
   const clash = findCompactionConflict(input)
-  return clash === null ? { ok: true, found: { at: 0, signature: signed } } : reject(clash)
+  return clash === null ? { ok: true, found: { at: 0, signature: signed } } : toRejection(clash)
 }
 
 function findCompactionConflict({ body, betas }: CompactionInput): ApiError | null {
   if (!betas.has(BETA_NAMES.onDemandCompaction))
-    return invalidRequest(
+    return createInvalidRequestError(
       "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags",
     )
   if (listContextEdits(body).some((edit) => edit.type === 'compact_20260112'))
-    return invalidRequest('`compact_20260112` cannot be combined with a signed `compaction` block')
+    return createInvalidRequestError('`compact_20260112` cannot be combined with a signed `compaction` block')
   const budget: unknown = body.output_config?.task_budget
   return isObject(budget) && budget.remaining != null
-    ? invalidRequest('output_config.task_budget.remaining: not permitted with a `compaction` block')
+    ? createInvalidRequestError(
+        'output_config.task_budget.remaining: not permitted with a `compaction` block',
+      )
     : null
 }
 
 function rejectWithCode(code: string, message: string): CompactionResult {
-  return reject(invalidRequestWithCode(code, message))
+  return toRejection(createRequestErrorWithCode(code, message))
 }

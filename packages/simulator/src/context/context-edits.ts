@@ -4,7 +4,7 @@
  * deletes tool results from the cached prefix.
  */
 
-import { type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
+import { type ApiResult, createInvalidRequestError, toRejection } from '../protocol/answer.ts'
 import {
   formatBlockPath,
   isObject,
@@ -13,9 +13,9 @@ import {
   type MessagesBody,
   type RequestBlock,
   readTextField,
-} from '../protocol/api.ts'
+} from '../protocol/messages-request.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
-import { listContextEdits } from '../validation/edit-rules.ts'
+import { listContextEdits } from '../validation/context-edit-rules.ts'
 
 export type AppliedEdit =
   | {
@@ -82,7 +82,7 @@ function applyThinkingEdit(
   input: EditInput,
 ): AppliedEditResult | null {
   const byDefault = input.model.keepsThinking ? 'all' : 1
-  const keep = isKeepAll(edit.keep) ? 'all' : (readAmount(edit.keep) ?? byDefault)
+  const keep = isKeepAllValue(edit.keep) ? 'all' : (readAmount(edit.keep) ?? byDefault)
   const cleared = clearThinking(pieces, keep)
   if (cleared.turns === 0) return null
   const tokens = input.measure(pieces) - input.measure(cleared.pieces)
@@ -115,7 +115,7 @@ function findLastPrompt(pieces: readonly RequestBlock[]): number {
 }
 
 /** Checks whether `keep` of `clear_thinking_20251015` is `all`, written as a string or as `{type: "all"}`. */
-export function isKeepAll(keep: unknown): boolean {
+export function isKeepAllValue(keep: unknown): boolean {
   return keep === 'all' || (isObject(keep) && keep.type === 'all')
 }
 
@@ -224,7 +224,7 @@ function clearToolBlock(
 }
 
 /** Drops system messages that have `clear_at: next_user_message` and are followed by a user message. */
-export function dropTurnScopedMessages(
+export function dropExpiredSystemMessages(
   pieces: readonly RequestBlock[],
   messages: readonly MessageParam[],
 ): readonly RequestBlock[] {
@@ -238,7 +238,7 @@ export function dropTurnScopedMessages(
 // The `cache_edits` extension is undocumented and off by default. A `cache_edits` block deletes tool results from the
 // cached prefix by their `cache_reference`. The messages and the cache key do not change.
 
-export interface CacheDeletions {
+export interface ExtractedCacheEdits {
   /** The conversation without its `cache_edits` blocks. */
   readonly pieces: readonly RequestBlock[]
   /** The `cache_reference` values of the tool results to delete. */
@@ -249,7 +249,7 @@ export interface CacheDeletions {
  * Removes the `cache_edits` blocks from the conversation, and lists the tool results that they delete. Returns an error
  * if one of them deletes a `cache_reference` that does not occur in the conversation.
  */
-export function extractCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
+export function extractCacheEdits(pieces: readonly RequestBlock[]): ApiResult<ExtractedCacheEdits> {
   const edits = pieces.filter(({ block }) => block.type === 'cache_edits')
   if (edits.length === 0) return { ok: true, pieces, references: new Set() }
   const known = new Set(pieces.map(({ block }) => readTextField(block, 'cache_reference')))
@@ -257,8 +257,8 @@ export function extractCacheDeletions(pieces: readonly RequestBlock[]): ApiResul
   for (const piece of edits) {
     for (const reference of listCacheReferences(piece)) {
       if (!known.has(reference))
-        return reject(
-          invalidRequest(
+        return toRejection(
+          createInvalidRequestError(
             `${formatBlockPath(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`,
           ),
         )
@@ -281,7 +281,7 @@ function listCacheReferences({ block }: RequestBlock): readonly string[] {
  * read from the cache.
  */
 export function countDeletedTokens(
-  deletions: CacheDeletions,
+  deletions: ExtractedCacheEdits,
   count: number,
   countTokens: (piece: RequestBlock) => number,
 ): number {

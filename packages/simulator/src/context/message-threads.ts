@@ -7,13 +7,13 @@ import { type Account, isSameAccount } from '../prompt-cache/cache-key.ts'
 import {
   type ApiError,
   type ApiResult,
-  apiError,
-  invalidRequestWithCode,
-  reject,
+  createApiError,
+  createRequestErrorWithCode,
+  toRejection,
 } from '../protocol/answer.ts'
-import { isObject, type MessageParam, type MessagesBody } from '../protocol/api.ts'
-import { listContextEdits } from '../validation/edit-rules.ts'
-import { isKeepAll } from './context-edits.ts'
+import { isObject, type MessageParam, type MessagesBody } from '../protocol/messages-request.ts'
+import { listContextEdits } from '../validation/context-edit-rules.ts'
+import { isKeepAllValue } from './context-edits.ts'
 
 const THREAD_LIFETIME_MS = 300_000
 
@@ -49,7 +49,7 @@ export interface MessageThreads {
    * of the response that the request continues, or null. No other request can continue that response until `release`.
    * Returns an error if the response cannot be continued.
    */
-  resolve(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
+  beginRequest(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
   /**
    * Stores the conversation under the id of its newest response; the response that it continued can then no longer be
    * continued. Does nothing if the request does not use a message thread.
@@ -79,19 +79,19 @@ export function createMessageThreads(): MessageThreads {
   }
 
   return {
-    resolve(request) {
+    beginRequest(request) {
       const { body, now } = request
       const thread = body.thread
       if (!isObject(thread)) return { ok: true, body, continues: null }
       const unsupported = listUnsupportedFields(body)
-      if (unsupported.length > 0) return reject(threadNotSupported(unsupported))
+      if (unsupported.length > 0) return toRejection(threadNotSupported(unsupported))
       if (thread.type !== 'continue') return { ok: true, body, continues: null }
       const id = String(thread.previous_message_id)
       const found = threads.get(id)
       if (found === undefined || now >= found.expiresAt || !isSameAccount(found.scope, request.scope))
-        return reject(threadNotFound(id))
+        return toRejection(threadNotFound(id))
       const error = findThreadError(found, request)
-      if (error !== null) return reject(error)
+      if (error !== null) return toRejection(error)
       setState(id, 'continuing')
       return { ok: true, body: joinThread(found.body, body), continues: id }
     },
@@ -130,7 +130,7 @@ function joinThread(kept: MessagesBody, body: MessagesBody): MessagesBody {
 
 function listUnsupportedFields(body: MessagesBody): readonly string[] {
   const edits = listContextEdits(body)
-  const harmless = edits.every((edit) => edit.type === 'clear_thinking_20251015' && isKeepAll(edit.keep))
+  const harmless = edits.every((edit) => edit.type === 'clear_thinking_20251015' && isKeepAllValue(edit.keep))
   return [
     ...(harmless && !isObject(body.compaction) ? [] : ['context_management']),
     ...(body.fallbacks == null ? [] : ['fallbacks']),
@@ -139,19 +139,19 @@ function listUnsupportedFields(body: MessagesBody): readonly string[] {
 
 function findThreadError(found: StoredThread, { body, betas }: ThreadRequest): ApiError | null {
   if (found.state === 'continued')
-    return invalidRequestWithCode(
+    return createRequestErrorWithCode(
       'thread_already_continued',
       'This response has already been continued. Continue from the newest response of the thread.',
     )
   if (found.state === 'continuing')
-    return invalidRequestWithCode(
+    return createRequestErrorWithCode(
       'thread_continue_in_flight',
       'Another request is still continuing this response.',
     )
   const differing = listChangedFields(found, body, betas)
   return differing.length === 0
     ? null
-    : invalidRequestWithCode(
+    : createRequestErrorWithCode(
         'thread_fingerprint_mismatch',
         `differing fields: ${differing.join(', ')}. Send the stored values, or start a new thread with the full conversation.`,
       )
@@ -174,11 +174,11 @@ function listChangedFields(
 
 function threadNotFound(id: string): ApiError {
   const message = `No thread was found for \`${id}\`. Send the full conversation with \`thread: {"type": "create"}\`.`
-  return apiError(404, message, { error_code: 'thread_not_found' })
+  return createApiError(404, message, { error_code: 'thread_not_found' })
 }
 
 function threadNotSupported(unsupported: readonly string[]): ApiError {
-  return apiError(400, `\`thread\` cannot be combined with ${unsupported.join(', ')}.`, {
+  return createApiError(400, `\`thread\` cannot be combined with ${unsupported.join(', ')}.`, {
     error_code: 'thread_unsupported_request',
     unsupported,
   })

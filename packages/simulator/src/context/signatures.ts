@@ -3,8 +3,9 @@
  * model, and a hash keyed with the simulator's seed. Altered and foreign signatures are therefore rejected. Field
  * names are part of the signature text, so renaming a field changes response bodies.
  */
-import { type Block, isObject, readTextField } from '../protocol/api.ts'
+
 import { hashText, hashWithKey, type IdGenerator } from '../protocol/clock-and-ids.ts'
+import { type Block, isObject, readTextField } from '../protocol/messages-request.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 
 /**

@@ -4,7 +4,8 @@
  * request, drops the block, or is only reported.
  */
 
-import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
+import { type ApiError, type ApiResult, createInvalidRequestError, toRejection } from '../protocol/answer.ts'
+import { hashText } from '../protocol/clock-and-ids.ts'
 import {
   BETA_NAMES,
   type Block,
@@ -14,13 +15,12 @@ import {
   type MessagesBody,
   type RequestBlock,
   readTextField,
-} from '../protocol/api.ts'
-import { hashText } from '../protocol/clock-and-ids.ts'
+} from '../protocol/messages-request.ts'
 import { canReadThinking, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
 import type { Signer, ThinkingSignature } from './signatures.ts'
-import { describePrefixChange, type ThinkingPrefix, type ThinkingPrefixTracker } from './thinking-prefix.ts'
+import { describePrefixChange, type ThinkingPrefixes, type ThinkingPrefixTracker } from './thinking-prefix.ts'
 
-export interface BindingSettings {
+export interface ThinkingBindingSettings {
   /**
    * True if a changed prefix before a thinking block is an error by default. False imitates older accounts: it is an
    * error only if the request sets `prefix_mismatch_behavior: "error"`.
@@ -41,7 +41,7 @@ interface BindingInput {
   /**
    * Computes the prefix before each thinking block. It is a function because most requests have no thinking to check.
    */
-  readonly boundPrefix: () => ThinkingPrefix
+  readonly boundPrefix: () => ThinkingPrefixes
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
@@ -61,7 +61,7 @@ export interface ThinkingTransformation {
 
 type BindingReason = 'organization_binding_mismatch' | 'model_binding_mismatch' | 'prefix_binding_mismatch'
 
-export type BindingResult = ApiResult<{
+export type ThinkingBindingResult = ApiResult<{
   /** The conversation without the dropped thinking blocks. */
   pieces: readonly RequestBlock[]
   transformations: readonly ThinkingTransformation[]
@@ -76,11 +76,11 @@ interface BindingContext {
   readonly signer: Signer
   readonly tracker: ThinkingPrefixTracker
   readonly models: ModelTable
-  readonly settings: BindingSettings
+  readonly settings: ThinkingBindingSettings
 }
 
 /** Checks every thinking block. Returns the conversation without the dropped ones, or the error of the first that is rejected. */
-export function applyThinkingBinding(input: BindingInput, ports: BindingContext): BindingResult {
+export function enforceThinkingBinding(input: BindingInput, ports: BindingContext): ThinkingBindingResult {
   const { pieces } = input
   const mode = chooseMismatchMode(input, ports.settings)
   const kept: RequestBlock[] = []
@@ -93,10 +93,10 @@ export function applyThinkingBinding(input: BindingInput, ports: BindingContext)
     }
     const signed = readThinkingSignature(piece.block, ports.signer)
     if (signed === null && ports.settings.foreignSignatures === 'error')
-      return reject(invalidSignatureError(piece))
+      return toRejection(invalidSignatureError(piece))
     const reason = signed === null ? null : findBindingMismatch({ signed, index, last }, input, ports)
     if (reason === 'prefix_binding_mismatch' && mode === 'error' && signed !== null)
-      return reject(prefixMismatchError(piece, { signed, index, last }, input, ports.tracker))
+      return toRejection(prefixMismatchError(piece, { signed, index, last }, input, ports.tracker))
     const dropped = reason !== null && (reason !== 'prefix_binding_mismatch' || mode === 'drop')
     if (reason !== null)
       transformations.push({
@@ -117,7 +117,10 @@ export function readThinkingSignature(block: Block, signer: Signer): ThinkingSig
   return signed?.kind === 'thinking' ? signed : null
 }
 
-function chooseMismatchMode({ body }: BindingInput, settings: BindingSettings): 'error' | 'drop' | 'allow' {
+function chooseMismatchMode(
+  { body }: BindingInput,
+  settings: ThinkingBindingSettings,
+): 'error' | 'drop' | 'allow' {
   const binding: unknown = body.thinking?.block_binding
   const behavior = isObject(binding) ? binding.prefix_mismatch_behavior : undefined
   if (behavior === 'drop_block') return 'drop'
@@ -164,7 +167,9 @@ function isPrefixUnchanged(
 
 function invalidSignatureError(piece: RequestBlock): ApiError {
   const field = piece.block.type === 'thinking' ? 'signature' : 'data'
-  return invalidRequest(`${formatBlockPath(piece)}: Invalid \`${field}\` in \`${piece.block.type}\` block`)
+  return createInvalidRequestError(
+    `${formatBlockPath(piece)}: Invalid \`${field}\` in \`${piece.block.type}\` block`,
+  )
 }
 
 function prefixMismatchError(
@@ -186,7 +191,7 @@ function prefixMismatchError(
     ...header,
     ...(changed === null ? [] : [changed]),
   ]
-  return invalidRequest(sentences.join(' '))
+  return createInvalidRequestError(sentences.join(' '))
 }
 
 /**
@@ -199,7 +204,7 @@ export function checkNewestThinking(input: BindingInput, ports: BindingContext):
   for (const { piece, signed } of newest) {
     const shown = piece.block.type === 'thinking' ? readTextField(piece.block, 'thinking') : ''
     if (hashText(shown) !== signed.shown || newest.length < signed.of)
-      return invalidRequest(
+      return createInvalidRequestError(
         `${formatBlockPath(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
       )
   }

@@ -15,10 +15,10 @@ import {
   type MessagesBody,
   type RequestBlock,
   toBlocks,
-} from '../protocol/api.ts'
+} from '../protocol/messages-request.ts'
 import type { CompactionSignature, ThinkingSignature } from './signatures.ts'
 
-export interface ThinkingPrefix {
+export interface ThinkingPrefixes {
   /** Hash of the system prompt. */
   readonly system: string
   /** Hash of the tools that are not deferred. */
@@ -49,7 +49,7 @@ export interface ThinkingPrefixTracker {
     body: MessagesBody,
     pieces: readonly RequestBlock[],
     resumption: CompactedStart | null,
-  ): ThinkingPrefix
+  ): ThinkingPrefixes
   /**
    * Returns the prefix after a threshold compaction. It contains only the compaction block, because the blocks before
    * the compaction block are ignored.
@@ -105,7 +105,7 @@ function hashBlocks(tree: PromptTree, zone: PromptZone, blocks: Iterable<Block>)
  */
 function continuesPrefix(
   signed: CompactionSignature,
-  front: Pick<ThinkingPrefix, 'system' | 'tools'>,
+  front: Pick<ThinkingPrefixes, 'system' | 'tools'>,
   kept: RequestBlock | undefined,
 ): boolean {
   return (
@@ -125,7 +125,7 @@ function trackMessages(
   pieces: readonly RequestBlock[],
   resumption: CompactedStart | null,
   start: PromptTreeNode | null,
-): Pick<ThinkingPrefix, 'before' | 'after' | 'end' | 'afterAll'> {
+): Pick<ThinkingPrefixes, 'before' | 'after' | 'end' | 'afterAll'> {
   const before: PromptTreeNode[] = []
   const after: PromptTreeNode[] = []
   let node = tree.root
@@ -172,7 +172,7 @@ interface PrefixChange {
   readonly signed: ThinkingSignature
   /** Index of the thinking block in the list of all message blocks of the request. */
   readonly index: number
-  readonly boundPrefix: ThinkingPrefix
+  readonly boundPrefix: ThinkingPrefixes
   readonly pieces: readonly RequestBlock[]
 }
 

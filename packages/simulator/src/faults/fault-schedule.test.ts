@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { readDocument } from '../protocol/json-fields.ts'
+import { readDocument } from '../protocol/value-readers.ts'
 import type { Fault } from './fault.ts'
 import {
   createFaultSchedule,
   FAULT_HEADER,
-  readRequestedFault,
   readScheduledFault,
   type ScheduledFault,
+  takeRequestFault,
 } from './fault-schedule.ts'
 
 const HANG: Fault = { type: 'hang' }
@@ -16,7 +16,7 @@ const RESET: Fault = { type: 'reset' }
 function played(scheduled: readonly ScheduledFault[], requests: number): string {
   const schedule = createFaultSchedule()
   schedule.add(...scheduled)
-  return Array.from({ length: requests }, () => schedule.next()?.type[0] ?? '.').join('')
+  return Array.from({ length: requests }, () => schedule.takeNext()?.type[0] ?? '.').join('')
 }
 
 describe('scheduled faults', () => {
@@ -44,13 +44,13 @@ describe('scheduled faults', () => {
   it('are listed while they wait, and can be cleared', () => {
     const schedule = createFaultSchedule()
     schedule.add({ fault: HANG, times: 3 }, { fault: RESET, every: 4 })
-    schedule.next()
+    schedule.takeNext()
     expect(schedule.pending).toEqual([
       { fault: HANG, times: 2, skip: 0 },
       { fault: RESET, every: 4, skip: 2 },
     ])
     schedule.clear()
-    expect([schedule.pending, schedule.next()]).toEqual([[], null])
+    expect([schedule.pending, schedule.takeNext()]).toEqual([[], null])
   })
 
   it.each([
@@ -79,7 +79,7 @@ const WAITING: Fault = { type: 'reset' }
 function requested(header?: string): readonly [Fault | string | null, number] {
   const schedule = createFaultSchedule()
   schedule.add({ fault: WAITING })
-  const read = readRequestedFault(header === undefined ? {} : { [FAULT_HEADER]: header }, schedule)
+  const read = takeRequestFault(header === undefined ? {} : { [FAULT_HEADER]: header }, schedule)
   return [read.ok ? read.fault : read.message, schedule.pending.length]
 }
 

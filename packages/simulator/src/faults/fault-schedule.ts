@@ -2,17 +2,17 @@
  * Schedules faults for future requests (the next one, several, or every third one) and determines the fault of a
  * request.
  */
-import { isObject } from '../protocol/api.ts'
+import { isObject } from '../protocol/messages-request.ts'
 import {
   addReadProblem,
+  describeDeepNesting,
   enterField,
-  fieldsReader,
-  findDeepNesting,
   formatReadProblem,
+  partialObjectReader,
   readDocument,
   type ValueReader,
   wholeNumberReader,
-} from '../protocol/json-fields.ts'
+} from '../protocol/value-readers.ts'
 import type { Fault } from './fault.ts'
 import { type ParseFaultResult, parseFault, readFault } from './parse-fault.ts'
 
@@ -32,7 +32,7 @@ export interface FaultSchedule {
    * Returns the fault for the current request; null if none is due. If several faults are due, the one added first is
    * returned and the others stay due. Every call counts as one request for all scheduled faults.
    */
-  next(): Fault | null
+  takeNext(): Fault | null
   clear(): void
   /** Scheduled faults that are not used up, oldest first, with their remaining counts. */
   readonly pending: readonly ScheduledFault[]
@@ -44,7 +44,7 @@ export function createFaultSchedule(): FaultSchedule {
     add: (...scheduled) => {
       waiting = [...waiting, ...scheduled]
     },
-    next() {
+    takeNext() {
       const due = waiting.find(isFaultDue)
       waiting = waiting.flatMap((each) => advanceSchedule(each, each === due))
       return due?.fault ?? null
@@ -71,7 +71,7 @@ function advanceSchedule(scheduled: ScheduledFault, isUsed: boolean): readonly S
   return [{ ...scheduled, skip: every - 1, ...(times === null ? {} : { times: times - 1 }) }]
 }
 
-const scheduleReader = fieldsReader<ScheduledFault>({
+const scheduleReader = partialObjectReader<ScheduledFault>({
   fault: readFault,
   times: wholeNumberReader(1),
   every: wholeNumberReader(1),
@@ -99,12 +99,12 @@ export const FAULT_HEADER = 'x-simulator-fault'
  * Without the header, the call counts as one request for all scheduled faults. Returns an error message if the header
  * is not valid.
  */
-export function readRequestedFault(
+export function takeRequestFault(
   headers: Readonly<Record<string, string>>,
-  schedule: { next(): Fault | null | undefined },
+  schedule: { takeNext(): Fault | null | undefined },
 ): ParseFaultResult | { readonly ok: true; readonly fault: null } {
   const header = headers[FAULT_HEADER]
-  if (header === undefined) return { ok: true, fault: schedule.next() ?? null }
+  if (header === undefined) return { ok: true, fault: schedule.takeNext() ?? null }
   const parsed = /^\s*[[{]/.test(header) ? parseFaultJson(header) : parseFault(header)
   return parsed.ok ? parsed : { ok: false, message: `${FAULT_HEADER}: ${parsed.message}` }
 }
@@ -112,7 +112,7 @@ export function readRequestedFault(
 function parseFaultJson(text: string): ParseFaultResult {
   const value = tryParseJson(text)
   if (value === undefined) return { ok: false, message: 'looks like JSON and is none' }
-  const deep = findDeepNesting(value)
+  const deep = describeDeepNesting(value)
   if (deep !== null) return { ok: false, message: deep }
   const reading = readDocument(readFault, value)
   if (reading.ok) return { ok: true, fault: reading.value }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { HttpAnswer } from '../protocol/answer.ts'
-import { applyFault, FAULT_APPLIED_HEADER, type Fault, toBytes } from './fault.ts'
+import { applyFault, FAULT_NOTE_HEADER, type Fault, toBytes } from './fault.ts'
 
 const EVENTS = ['start', 'naïve ☕', 'stop'].map((data) => `event: e\ndata: ${data}\n\n`)
 
@@ -144,7 +144,7 @@ describe('an answer that breaks off', () => {
       'error after 2 events: the answer has 3, and there is nothing after the last',
     ],
   ])('reports what happened to %s', (_, fault, note) => {
-    expect(apply(fault).headers[FAULT_APPLIED_HEADER]).toBe(note)
+    expect(apply(fault).headers[FAULT_NOTE_HEADER]).toBe(note)
   })
 
   it('half-way without a place', () => {
@@ -170,7 +170,7 @@ describe('a cut inside a character', () => {
 
   it('cuts between characters if there is no multi-byte one, and reports it', () => {
     const answer = apply(cut, stream(['data: plain\n\n']))
-    expect([textSent(answer), answer.headers[FAULT_APPLIED_HEADER]]).toEqual([
+    expect([textSent(answer), answer.headers[FAULT_NOTE_HEADER]]).toEqual([
       '',
       'cut after 0 bytes, between characters: the answer has none of several bytes',
     ])
@@ -182,7 +182,7 @@ describe('a cut inside a character', () => {
         const answer = apply({ ...cut, afterBytes }, stream([`data: ${text}ö\n\n`]))
         const bytes = sent(answer)
         const decoded = new TextDecoder().decode(bytes)
-        return decoded.endsWith('\ufffd') && answer.headers[FAULT_APPLIED_HEADER] === undefined
+        return decoded.endsWith('\ufffd') && answer.headers[FAULT_NOTE_HEADER] === undefined
       }),
     )
   })
@@ -230,7 +230,7 @@ describe('an error in the middle of a stream', () => {
       { type: 'error-event', afterEvents: 1, errorType: 'api_error', message: 'Oh' },
       body('{}'),
     )
-    expect([answer.status, JSON.parse(textSent(answer)), answer.headers[FAULT_APPLIED_HEADER]]).toEqual([
+    expect([answer.status, JSON.parse(textSent(answer)), answer.headers[FAULT_NOTE_HEADER]]).toEqual([
       500,
       { type: 'error', error: { type: 'api_error', message: 'Oh' }, request_id: 'req_1' },
       'status 500 instead of an error event: the answer is no stream',

@@ -7,9 +7,9 @@ import {
   type ApiErrorType,
   type BodyChunk,
   createErrorAnswer,
-  errorTypeForStatus,
+  findErrorTypeByStatus,
+  findStatusByErrorType,
   type HttpAnswer,
-  statusForErrorType,
 } from '../protocol/answer.ts'
 
 /** A way in which an HTTP answer can fail. A script, a request header or the control endpoint can request a fault. */
@@ -61,7 +61,7 @@ export interface FaultOffset {
 }
 
 /** Name of the response header that reports a fault that could not be applied exactly as requested. */
-export const FAULT_APPLIED_HEADER = 'x-simulator-fault-applied'
+export const FAULT_NOTE_HEADER = 'x-simulator-fault-applied'
 
 /**
  * Returns the answer with the fault applied. If the fault cannot be applied as requested, the header
@@ -71,7 +71,7 @@ export function applyFault(
   answer: HttpAnswer,
   fault: Fault,
   requestId: string,
-  format: ErrorFormat = MESSAGES_ERROR_FORMAT,
+  format: FaultErrorFormat = MESSAGES_ERROR_FORMAT,
 ): HttpAnswer {
   switch (fault.type) {
     case 'status':
@@ -166,11 +166,11 @@ function cutInsideCharacter(answer: HttpAnswer, place: FaultOffset): HttpAnswer 
 }
 
 function withFaultNote(answer: HttpAnswer, note: string): HttpAnswer {
-  return { ...answer, headers: { ...answer.headers, [FAULT_APPLIED_HEADER]: note } }
+  return { ...answer, headers: { ...answer.headers, [FAULT_NOTE_HEADER]: note } }
 }
 
 /** How an API formats the errors that faults ask for. Where a fault names no error type or message, the API's own are used. */
-export interface ErrorFormat {
+export interface FaultErrorFormat {
   createAnswer(
     fault: Pick<StatusFault, 'status' | 'errorType' | 'message' | 'details'>,
     requestId: string,
@@ -188,22 +188,22 @@ export interface ErrorFormat {
 /** Identifies the request that a fault strikes, and the API that it called. */
 interface StruckRequest {
   readonly requestId: string
-  readonly format: ErrorFormat
+  readonly format: FaultErrorFormat
 }
 
-const MESSAGES_ERROR_FORMAT: ErrorFormat = {
+const MESSAGES_ERROR_FORMAT: FaultErrorFormat = {
   createAnswer({ status, message = defaultMessage(status), details, errorType }, requestId, headers) {
     // The cast allows error types that the provider does not have. The error body has the same format for all types.
-    const type = (errorType ?? errorTypeForStatus(status)) as ApiErrorType
+    const type = (errorType ?? findErrorTypeByStatus(status)) as ApiErrorType
     const refused = { status, type, message, ...(details === undefined ? {} : { details }) }
     return createErrorAnswer(refused, requestId, headers)
   },
   createEvent({ errorType = 'overloaded_error', message }) {
-    const text = message ?? defaultMessage(statusForErrorType(errorType))
+    const text = message ?? defaultMessage(findStatusByErrorType(errorType))
     const data = JSON.stringify({ type: 'error', error: { type: errorType, message: text } })
     return `event: error\ndata: ${data}\n\n`
   },
-  findStatus: (errorType = 'overloaded_error') => statusForErrorType(errorType),
+  findStatus: (errorType = 'overloaded_error') => findStatusByErrorType(errorType),
 }
 
 function createStatusAnswer(
@@ -248,7 +248,7 @@ function isEventStream({ headers }: HttpAnswer): boolean {
  * Inserts an `error` event and ends the stream after it. The stream's own last event is never sent before the error,
  * because clients stop reading there.
  */
-function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault, format: ErrorFormat): HttpAnswer {
+function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault, format: FaultErrorFormat): HttpAnswer {
   const count = countEvents(answer.chunks)
   const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
   const event = { bytes: toBytes(format.createEvent({ ...fault, afterEvents })), delayMs: 0 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readDocument } from '../protocol/json-fields.ts'
+import { readDocument } from '../protocol/value-readers.ts'
 import type { Fault } from './fault.ts'
-import { parseDuration, parseFault, readFault } from './parse-fault.ts'
+import { parseDurationMs, parseFault, readFault } from './parse-fault.ts'
 
 it.each([
   ['50ms', 50],
@@ -22,7 +22,7 @@ it.each([
   [null, null],
   [{}, null],
 ])('%j is %j ms', (written, ms) => {
-  expect(parseDuration(written)).toBe(ms)
+  expect(parseDurationMs(written)).toBe(ms)
 })
 
 const WRITTEN: readonly (readonly [string, Fault])[] = [

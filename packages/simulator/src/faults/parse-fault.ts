@@ -2,7 +2,7 @@
  * Reads faults in their two notations: one line of text, for a header or a scenario (`status=429; retry-after=2`,
  * `slow-start=2s, cut=utf8`), and JSON or YAML with the fields of `Fault`.
  */
-import { isObject } from '../protocol/api.ts'
+import { isObject } from '../protocol/messages-request.ts'
 import {
   addReadProblem,
   booleanReader,
@@ -10,19 +10,19 @@ import {
   describeValue,
   enterField,
   type FieldReaders,
-  fieldsReader,
   mapReader,
+  partialObjectReader,
   type ReadContext,
   textReader,
   type ValueReader,
   wholeNumberReader,
-} from '../protocol/json-fields.ts'
+} from '../protocol/value-readers.ts'
 import type { Fault, FaultOffset } from './fault.ts'
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, '': 1 }
 
 /** Parses a duration into milliseconds: `50ms`, `2s`, `1m`, or a number of milliseconds. Null for anything else. */
-export function parseDuration(value: unknown): number | null {
+export function parseDurationMs(value: unknown): number | null {
   if (typeof value === 'number') return Number.isFinite(value) && value >= 0 ? value : null
   const found = typeof value === 'string' ? /^(\d+(?:\.\d+)?)\s*(ms|s|m|)$/.exec(value.trim()) : null
   const unit = UNIT_MS[found?.[2] ?? '']
@@ -184,7 +184,7 @@ function createFaultValues({ head, options }: FaultText, problems: string[]): Fa
   }
 }
 
-const TIME_PARSER: ValueParser<number> = { needs: 'a time, such as 50ms or 2s', parse: parseDuration }
+const TIME_PARSER: ValueParser<number> = { needs: 'a time, such as 50ms or 2s', parse: parseDurationMs }
 const TEXT_PARSER: ValueParser<string> = { needs: 'text', parse: (text) => text }
 
 function countParser(least: number, most?: number): ValueParser<number> {
@@ -215,7 +215,7 @@ function readPlace({ head, readHead }: FaultValues): FaultOffset {
 const SECONDS_PARSER: ValueParser<number> = {
   needs: 'seconds, such as 2',
   parse: (text) => {
-    const ms = parseDuration(/^\d+(\.\d+)?$/.test(text) ? `${text}s` : text)
+    const ms = parseDurationMs(/^\d+(\.\d+)?$/.test(text) ? `${text}s` : text)
     return ms === null ? null : ms / 1_000
   },
 }
@@ -299,7 +299,7 @@ function readFaultList(values: readonly unknown[], place: ReadContext): Fault | 
 
 export const durationReader: ValueReader<number> = createReader(
   'a time, such as 50ms, 2s or 50',
-  parseDuration,
+  parseDurationMs,
 )
 
 const objectReader: ValueReader<Readonly<Record<string, unknown>>> = createReader('fields', (value) =>
@@ -345,7 +345,7 @@ function readFaultFields(value: Readonly<Record<string, unknown>>, place: ReadCo
     )
   const missing = (REQUIRED_FIELDS[type] ?? []).filter((name) => rest[name] === undefined)
   for (const name of missing) addReadProblem(enterField(place, name), `is needed for a fault of type ${type}`)
-  const read = fieldsReader<Record<string, unknown>>(FIELD_READERS[type])(rest, place)
+  const read = partialObjectReader<Record<string, unknown>>(FIELD_READERS[type])(rest, place)
   // The cast is safe because every field was read by a reader for this fault type and no required field is missing.
   return read === undefined || missing.length > 0 ? undefined : ({ type, ...read } as Fault)
 }

@@ -3,7 +3,7 @@
  * field it returns reasoning and whether that must be sent back, and what it does with a prompt that is longer than the
  * window.
  */
-import { invalidParameter, type OpenaiError, openaiError } from './openai-error.ts'
+import { createOpenaiError, createParameterError, type OpenaiError } from './openai-error.ts'
 
 export type DialectName = 'openai' | 'openrouter' | 'deepseek' | 'kimi' | 'vllm' | 'ollama' | 'llama.cpp'
 
@@ -60,7 +60,7 @@ const OPENAI: Dialect = {
   cache: OPENAI_PREFIX_CACHE,
   truncatesSilently: false,
   describeOverflow: (tokens, window) =>
-    invalidParameter(
+    createParameterError(
       `This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
       'messages',
       'context_length_exceeded',
@@ -85,7 +85,7 @@ const DIALECTS: readonly Dialect[] = [
     isLenient: true,
     reasoningField: 'reasoning',
     describeOverflow: (tokens, window) =>
-      openaiError(
+      createOpenaiError(
         400,
         `This endpoint's maximum context length is ${window} tokens. However, you requested about ${tokens} tokens (${tokens} of text input, 0 in the output). Please reduce the length of either one, or use the "middle-out" transform to compress your prompt automatically.`,
       ),
@@ -98,7 +98,7 @@ const DIALECTS: readonly Dialect[] = [
     cacheReport: 'details',
     cache: OPENAI_PREFIX_CACHE,
     describeOverflow: (tokens, window) =>
-      openaiError(
+      createOpenaiError(
         400,
         `Invalid request: Your request exceeded model token limit: ${window} (requested: ${tokens})`,
       ),
@@ -112,7 +112,7 @@ const DIALECTS: readonly Dialect[] = [
     cacheReport: 'none',
     cache: BLOCK_CACHE,
     describeOverflow: (tokens, window) =>
-      openaiError(
+      createOpenaiError(
         400,
         `This model's maximum context length is ${window} tokens and your request has ${tokens} input tokens (${tokens} > ${window} - 1).`,
         { type: 'BadRequestError', code: '400' },
@@ -137,7 +137,7 @@ const DIALECTS: readonly Dialect[] = [
     cacheReport: 'none',
     cache: BLOCK_CACHE,
     describeOverflow: (tokens, window) =>
-      openaiError(
+      createOpenaiError(
         400,
         `request (${tokens} tokens) exceeds the available context size (${window} tokens), try increasing it`,
         { type: 'exceed_context_size_error', code: '400', extra: { n_prompt_tokens: tokens, n_ctx: window } },
@@ -156,5 +156,5 @@ export const DIALECT_HEADER = 'x-simulator-dialect'
 /** The error of a request that names a dialect the simulator does not have. */
 export function createUnknownDialectError(name: string): OpenaiError {
   const known = DIALECTS.map((dialect) => dialect.name).join(', ')
-  return invalidParameter(`${DIALECT_HEADER}: expected one of ${known}; found ${name}`, null)
+  return createParameterError(`${DIALECT_HEADER}: expected one of ${known}; found ${name}`, null)
 }

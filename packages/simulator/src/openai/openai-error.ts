@@ -3,7 +3,7 @@
  * stream. Checks return them instead of throwing.
  */
 import { STATUS_CODES } from 'node:http'
-import type { ErrorFormat } from '../faults/fault.ts'
+import type { FaultErrorFormat } from '../faults/fault.ts'
 import { createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
 
 export interface OpenaiError {
@@ -25,11 +25,11 @@ interface OpenaiRefusal {
   readonly error: OpenaiError
 }
 
-export function refuseOpenai(error: OpenaiError): OpenaiRefusal {
+export function toOpenaiRefusal(error: OpenaiError): OpenaiRefusal {
   return { ok: false, error }
 }
 
-export function openaiError(
+export function createOpenaiError(
   status: number,
   message: string,
   fields: Partial<Pick<OpenaiError, 'type' | 'param' | 'code' | 'headers' | 'extra'>> = {},
@@ -38,12 +38,12 @@ export function openaiError(
 }
 
 /** Creates an error with status 400. `param`: the parameter at fault; null if none is named. */
-export function invalidParameter(
+export function createParameterError(
   message: string,
   param: string | null,
   code: string | null = null,
 ): OpenaiError {
-  return openaiError(400, message, { param, code })
+  return createOpenaiError(400, message, { param, code })
 }
 
 function findErrorType(status: number): string {
@@ -94,7 +94,7 @@ function createFaultError(fault: {
   const { status, details } = fault
   const message = fault.message ?? DEFAULT_MESSAGES[status] ?? STATUS_CODES[status] ?? `HTTP status ${status}`
   const code = fault.errorType ?? DEFAULT_CODES[status] ?? null
-  return openaiError(status, message, { code, ...(details === undefined ? {} : { extra: details }) })
+  return createOpenaiError(status, message, { code, ...(details === undefined ? {} : { extra: details }) })
 }
 
 const STATUS_BY_CODE: Readonly<Record<string, number>> = {
@@ -109,7 +109,7 @@ function findCodeStatus(code = 'server_error'): number {
 }
 
 /** How faults are formatted on `/v1/responses`. */
-export const RESPONSES_ERROR_FORMAT: ErrorFormat = {
+export const RESPONSES_ERROR_FORMAT: FaultErrorFormat = {
   createAnswer: (fault, _requestId, headers) => createOpenaiErrorAnswer(createFaultError(fault), headers),
   createEvent: (fault) =>
     createResponsesErrorEvent(
@@ -120,7 +120,7 @@ export const RESPONSES_ERROR_FORMAT: ErrorFormat = {
 }
 
 /** How faults are formatted on `/v1/chat/completions`. */
-export const CHAT_ERROR_FORMAT: ErrorFormat = {
+export const CHAT_ERROR_FORMAT: FaultErrorFormat = {
   ...RESPONSES_ERROR_FORMAT,
   createEvent: (fault) => {
     const error = createFaultError({ ...fault, status: findCodeStatus(fault.errorType) })

@@ -3,8 +3,8 @@
  * the first error, or null. They share no code with the codecs, so that a mistake in one of the two is found by the
  * other.
  */
-import { isObject } from '../protocol/api.ts'
-import { invalidParameter, type OpenaiError } from './openai-error.ts'
+import { isObject } from '../protocol/messages-request.ts'
+import { createParameterError, type OpenaiError } from './openai-error.ts'
 
 export type JsonFields = Readonly<Record<string, unknown>>
 
@@ -26,14 +26,14 @@ function joinPath(path: string, name: string): string {
  * Creates a check of an object with these fields. `null` counts as absent for optional fields. `isOpen`: other fields
  * are accepted unread; otherwise they are refused.
  */
-export function fieldsCheck({ required = {}, optional = {} }: FieldTable, isOpen = false): ShapeCheck {
+export function objectCheck({ required = {}, optional = {} }: FieldTable, isOpen = false): ShapeCheck {
   const needed = Object.entries(required)
   const known = new Map([...needed, ...Object.entries(optional)])
   return (value, path) => {
-    if (!isObject(value)) return createTypeError(value, path, 'an object')
+    if (!isObject(value)) return createWrongTypeError(value, path, 'an object')
     for (const [name] of needed)
       if (value[name] === undefined)
-        return invalidParameter(
+        return createParameterError(
           `Missing required parameter: '${joinPath(path, name)}'.`,
           joinPath(path, name),
           'missing_required_parameter',
@@ -43,7 +43,7 @@ export function fieldsCheck({ required = {}, optional = {} }: FieldTable, isOpen
       const at = joinPath(path, name)
       if (check === undefined) {
         if (isOpen) continue
-        return invalidParameter(`Unknown parameter: '${at}'.`, at, 'unknown_parameter')
+        return createParameterError(`Unknown parameter: '${at}'.`, at, 'unknown_parameter')
       }
       if (field === null && !(name in required)) continue
       const found = check(field, at)
@@ -53,8 +53,8 @@ export function fieldsCheck({ required = {}, optional = {} }: FieldTable, isOpen
   }
 }
 
-export function createTypeError(value: unknown, path: string, expected: string): OpenaiError {
-  return invalidParameter(
+export function createWrongTypeError(value: unknown, path: string, expected: string): OpenaiError {
+  return createParameterError(
     `Invalid type for '${path}': expected ${expected}, but got ${nameType(value)} instead.`,
     path === '' ? null : path,
     'invalid_type',
@@ -71,15 +71,15 @@ function nameType(value: unknown): string {
 export function stringCheck(limits: { readonly max?: number; readonly pattern?: RegExp } = {}): ShapeCheck {
   const { max = Number.POSITIVE_INFINITY, pattern } = limits
   return (value, path) => {
-    if (typeof value !== 'string') return createTypeError(value, path, 'a string')
+    if (typeof value !== 'string') return createWrongTypeError(value, path, 'a string')
     if (value.length > max)
-      return invalidParameter(
+      return createParameterError(
         `Invalid '${path}': string too long. Expected a string with maximum length ${max}, but got a string with length ${value.length} instead.`,
         path,
         'string_above_max_length',
       )
     if (pattern !== undefined && !pattern.test(value))
-      return invalidParameter(
+      return createParameterError(
         `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '${pattern.source}'.`,
         path,
         'invalid_value',
@@ -89,14 +89,14 @@ export function stringCheck(limits: { readonly max?: number; readonly pattern?: 
 }
 
 export const booleanCheck: ShapeCheck = (value, path) =>
-  typeof value === 'boolean' ? null : createTypeError(value, path, 'a boolean')
+  typeof value === 'boolean' ? null : createWrongTypeError(value, path, 'a boolean')
 
 export function integerCheck(least: number): ShapeCheck {
   return (value, path) => {
     if (typeof value !== 'number' || !Number.isInteger(value))
-      return createTypeError(value, path, 'an integer')
+      return createWrongTypeError(value, path, 'an integer')
     if (value >= least) return null
-    return invalidParameter(
+    return createParameterError(
       `Invalid '${path}': integer below minimum value. Expected a value >= ${least}, but got ${value} instead.`,
       path,
       'integer_below_min_value',
@@ -106,10 +106,10 @@ export function integerCheck(least: number): ShapeCheck {
 
 export function numberCheck(least: number, most: number): ShapeCheck {
   return (value, path) => {
-    if (typeof value !== 'number') return createTypeError(value, path, 'a decimal')
+    if (typeof value !== 'number') return createWrongTypeError(value, path, 'a decimal')
     if (value >= least && value <= most) return null
     const [word, sign, bound] = value < least ? ['below minimum', '>=', least] : ['above maximum', '<=', most]
-    return invalidParameter(
+    return createParameterError(
       `Invalid '${path}': decimal ${word} value. Expected a value ${sign} ${bound}, but got ${value} instead.`,
       path,
       `decimal_${value < least ? 'below_min' : 'above_max'}_value`,
@@ -124,15 +124,15 @@ export function choiceCheck(...choices: readonly string[]): ShapeCheck {
 }
 
 function describeChoice(value: unknown, path: string, choices: readonly string[]): OpenaiError {
-  return invalidParameter(
-    `Invalid value: '${String(value)}'. Supported values are: ${listChoices(choices)}.`,
+  return createParameterError(
+    `Invalid value: '${String(value)}'. Supported values are: ${formatChoices(choices)}.`,
     path,
     'invalid_value',
   )
 }
 
 /** Lists values as OpenAI does: `'a', 'b', and 'c'`. */
-export function listChoices(choices: readonly string[]): string {
+export function formatChoices(choices: readonly string[]): string {
   const quoted = choices.map((choice) => `'${choice}'`)
   if (quoted.length < 3) return quoted.join(' and ')
   return `${quoted.slice(0, -1).join(', ')}, and ${quoted.at(-1)}`
@@ -144,15 +144,15 @@ export function arrayCheck(
 ): ShapeCheck {
   const { min = 0, max = Number.POSITIVE_INFINITY } = limits
   return (value, path) => {
-    if (!Array.isArray(value)) return createTypeError(value, path, 'an array')
+    if (!Array.isArray(value)) return createWrongTypeError(value, path, 'an array')
     if (value.length < min)
-      return invalidParameter(
+      return createParameterError(
         `Invalid '${path}': empty array. Expected an array with minimum length ${min}, but got an empty array instead.`,
         path,
         'empty_array',
       )
     if (value.length > max)
-      return invalidParameter(
+      return createParameterError(
         `Invalid '${path}': array too long. Expected an array with maximum length ${max}, but got an array with length ${value.length} instead.`,
         path,
         'array_above_max_length',
@@ -171,13 +171,13 @@ export function stringOr(check: ShapeCheck): ShapeCheck {
 }
 
 /** Creates a check for objects of several types: the field `type`, or `whenAbsent` without it, selects the check. */
-export function typeCheck(members: Readonly<Record<string, ShapeCheck>>, whenAbsent?: string): ShapeCheck {
+export function unionCheck(members: Readonly<Record<string, ShapeCheck>>, whenAbsent?: string): ShapeCheck {
   const known = new Map(Object.entries(members))
   return (value, path) => {
-    if (!isObject(value)) return createTypeError(value, path, 'an object')
+    if (!isObject(value)) return createWrongTypeError(value, path, 'an object')
     const type = value.type ?? whenAbsent
     if (type === undefined)
-      return invalidParameter(
+      return createParameterError(
         `Missing required parameter: '${path}.type'.`,
         `${path}.type`,
         'missing_required_parameter',
@@ -190,10 +190,10 @@ export function typeCheck(members: Readonly<Record<string, ShapeCheck>>, whenAbs
 const METADATA_LIMIT = 16
 
 export const metadataCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value)) return createTypeError(value, path, 'an object')
+  if (!isObject(value)) return createWrongTypeError(value, path, 'an object')
   const names = Object.keys(value)
   if (names.length > METADATA_LIMIT)
-    return invalidParameter(
+    return createParameterError(
       `Invalid '${path}': too many properties. Expected an object with at most ${METADATA_LIMIT} properties, but got an object with ${names.length} properties instead.`,
       path,
       'object_above_max_properties',
@@ -210,16 +210,16 @@ export const metadataCheck: ShapeCheck = (value, path) => {
 
 const ttlCheck = choiceCheck('30m', '12h')
 
-export const breakpointCheck: ShapeCheck = fieldsCheck({
+export const breakpointCheck: ShapeCheck = objectCheck({
   required: { mode: choiceCheck('explicit') },
   optional: { ttl: ttlCheck },
 })
 
 /** Checks of the request fields for prompt caching, by name. */
-export const cacheFields: Readonly<Record<string, ShapeCheck>> = {
+export const cacheFieldChecks: Readonly<Record<string, ShapeCheck>> = {
   prompt_cache_key: stringCheck(),
   prompt_cache_retention: choiceCheck('in_memory', '24h'),
-  prompt_cache_options: fieldsCheck({
+  prompt_cache_options: objectCheck({
     optional: {
       mode: choiceCheck('implicit', 'explicit'),
       ttl: ttlCheck,

@@ -2,7 +2,13 @@
  * The view of a request for scripts, the same for every API: system blocks, tools with their schemas, and messages of
  * text, thinking, calls and results.
  */
-import { type Block, isObject, type Json, type JsonObject, type MessageParam } from '../protocol/api.ts'
+import {
+  type Block,
+  isObject,
+  type Json,
+  type JsonObject,
+  type MessageParam,
+} from '../protocol/messages-request.ts'
 import type { JsonFields } from './openai-shape.ts'
 
 export interface ToolView {

@@ -2,8 +2,9 @@
  * Implements the request parameter `diagnostics`, which reports how a request differs from an earlier one. Requests
  * are compared as the client sent them. They are stored for one hour per organization and workspace.
  */
-import { isObject, type MessagesBody } from '../protocol/api.ts'
+
 import { hashText } from '../protocol/clock-and-ids.ts'
+import { isObject, type MessagesBody } from '../protocol/messages-request.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
 import {
   type Account,

@@ -3,14 +3,15 @@
  * `tools`, `system` or `messages`. Changing a setting invalidates cached prefixes of its own level and of later
  * levels.
  */
+
+import { findCacheMarkers } from '../protocol/cache-markers.ts'
 import {
   type Block,
   isObject,
   type JsonObject,
   type MessagesBody,
   type RequestBlock,
-} from '../protocol/api.ts'
-import { findCacheMarkers } from '../protocol/cache-markers.ts'
+} from '../protocol/messages-request.ts'
 import type { CacheLevel, SimulatedModel } from '../protocol/models.ts'
 
 /** The account that owns cache entries and message threads. Two workspaces share nothing. */

@@ -27,11 +27,11 @@ interface CacheRequest {
   readonly deleted?: ReadonlySet<string>
 }
 
-export type BreakpointStatus = 'read' | 'refreshed' | 'written' | 'below-minimum'
+export type BreakpointFate = 'read' | 'refreshed' | 'written' | 'below-minimum'
 
 interface BreakpointResult extends CacheBreakpoint {
   readonly tokens: number
-  readonly fate: BreakpointStatus
+  readonly fate: BreakpointFate
 }
 
 export interface CacheResult {
@@ -57,7 +57,7 @@ export function applyRequestToCache(store: CacheStore, cacheRequest: CacheReques
     return { ...breakpoint, tokens, fate: status(breakpoint.position, tokens) }
   })
 
-  function status(position: number, tokens: number): BreakpointStatus {
+  function status(position: number, tokens: number): BreakpointFate {
     if (tokens < minimum) return 'below-minimum'
     if (hit?.position === position) return 'read'
     const isBeforeHit = hit !== null && position < hit.position

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Block } from '../protocol/api.ts'
+import type { Block } from '../protocol/messages-request.ts'
 import {
   createPromptTree,
   isSameBlock,

@@ -3,8 +3,9 @@
  * `chain` is a hash of the whole prefix up to that block. A request that extends an earlier request hashes only its
  * new blocks.
  */
-import { type Block, isObject, isSameValue, readTextField } from '../protocol/api.ts'
+
 import { hashText } from '../protocol/clock-and-ids.ts'
+import { type Block, isObject, isSameValue, readTextField } from '../protocol/messages-request.ts'
 
 export interface PromptTree {
   readonly root: PromptTreeNode

@@ -2,7 +2,14 @@
  * The prompt of a request as the cache sees it: blocks in the order `tools`, `system`, `messages`, and the cache
  * breakpoints among them. Also splits the prompt's tokens into read, written and uncached.
  */
-import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce, type WorkInSteps } from '@tidemark/core/log/work-steps'
+import {
+  type AutomaticMarker,
+  type BlockLocation,
+  type CacheMarkers,
+  type CacheTtl,
+  readCacheTtl,
+} from '../protocol/cache-markers.ts'
 import {
   type Block,
   isObject,
@@ -11,14 +18,7 @@ import {
   type MessagesBody,
   type RequestBlock,
   toBlocks,
-} from '../protocol/api.ts'
-import {
-  type AutomaticMarker,
-  type BlockLocation,
-  type CacheMarkers,
-  type CacheTtl,
-  readCacheTtl,
-} from '../protocol/cache-markers.ts'
+} from '../protocol/messages-request.ts'
 import type { CacheLevel } from '../protocol/models.ts'
 import { isToolInPrompt } from './cache-key.ts'
 import type { PromptTree, PromptTreeNode, PromptZone } from './prompt-tree.ts'
@@ -62,11 +62,11 @@ interface PlacedBlock {
 }
 
 export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
-  return runAtOnce(buildPromptInSteps(tree, input))
+  return runStepsAtOnce(buildPromptInSteps(tree, input))
 }
 
 /** As `buildPrompt`, in steps of one message block, so that a long prompt does not block other requests. */
-export function* buildPromptInSteps(tree: PromptTree, input: PromptParts): Steps<Prompt> {
+export function* buildPromptInSteps(tree: PromptTree, input: PromptParts): WorkInSteps<Prompt> {
   const { body, pieces, markers } = input
   const front = [...placeTools(body, false), ...placeTools(body, true), ...placeSystemBlocks(body)]
   const positions: PromptTreeNode[] = []

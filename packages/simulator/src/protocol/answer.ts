@@ -40,31 +40,39 @@ const ERROR_TYPE_BY_STATUS: Readonly<Record<number, ApiErrorType>> = {
   529: 'overloaded_error',
 }
 
-export function errorTypeForStatus(status: number): ApiErrorType {
+export function findErrorTypeByStatus(status: number): ApiErrorType {
   return ERROR_TYPE_BY_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 }
 
 /** Returns the HTTP status with which the provider sends an error of this type; 500 for a type it does not have. */
-export function statusForErrorType(type: string): number {
+export function findStatusByErrorType(type: string): number {
   const found = Object.entries(ERROR_TYPE_BY_STATUS).find(([, known]) => known === type)
   return found === undefined ? 500 : Number(found[0])
 }
 
-export function invalidRequest(message: string, details?: Readonly<Record<string, unknown>>): ApiError {
-  return apiError(400, message, details)
+export function createInvalidRequestError(
+  message: string,
+  details?: Readonly<Record<string, unknown>>,
+): ApiError {
+  return createApiError(400, message, details)
 }
 
 /** Creates an error with status 400 and an `error_code`, which clients use to tell errors apart. */
-export function invalidRequestWithCode(code: string, message: string): ApiError {
-  return apiError(400, message, { error_code: code })
+export function createRequestErrorWithCode(code: string, message: string): ApiError {
+  return createApiError(400, message, { error_code: code })
 }
 
-export function apiError(
+export function createApiError(
   status: number,
   message: string,
   details?: Readonly<Record<string, unknown>>,
 ): ApiError {
-  return { status, type: errorTypeForStatus(status), message, ...(details === undefined ? {} : { details }) }
+  return {
+    status,
+    type: findErrorTypeByStatus(status),
+    message,
+    ...(details === undefined ? {} : { details }),
+  }
 }
 
 /** The result of a check: the fields of `T`, or the API error with which the request is answered. */
@@ -75,7 +83,7 @@ interface Rejection {
   readonly error: ApiError
 }
 
-export function reject(error: ApiError): Rejection {
+export function toRejection(error: ApiError): Rejection {
   return { ok: false, error }
 }
 

@@ -2,7 +2,7 @@
  * Finds the cache markers of a request: `cache_control` on blocks, in the order `tools`, `system`, `messages`, and
  * the marker that the provider places itself when `cache_control` is set at the top level.
  */
-import { isObject, type MessageParam, type MessagesBody, toBlocks } from './api.ts'
+import { isObject, type MessageParam, type MessagesBody, toBlocks } from './messages-request.ts'
 
 export type CacheTtl = '5m' | '1h'
 

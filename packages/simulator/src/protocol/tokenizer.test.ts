@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  CALL_OVERHEAD_TOKENS,
   countBlockTokens,
   countTextTokens,
-  countToolTokens,
-  TOKENS_PER_CALL,
+  countToolDefinitionTokens,
   TOKENS_PER_DOCUMENT,
   TOKENS_PER_IMAGE,
-  TOKENS_PER_TOOL,
+  TOOL_OVERHEAD_TOKENS,
 } from './tokenizer.ts'
 
 const tokensOf = (block: { type: string; [field: string]: unknown }): number =>
@@ -53,15 +53,15 @@ describe('the tokenizer', () => {
     {
       name: 'a call',
       block: { type: 'tool_use', name: 'look', input: { a: 1 } },
-      tokens: TOKENS_PER_CALL + 1 + 2,
+      tokens: CALL_OVERHEAD_TOKENS + 1 + 2,
     },
-    { name: 'a result', block: { type: 'tool_result', content: 'four' }, tokens: TOKENS_PER_CALL + 1 },
+    { name: 'a result', block: { type: 'tool_result', content: 'four' }, tokens: CALL_OVERHEAD_TOKENS + 1 },
     {
       name: 'a result of blocks',
       block: { type: 'tool_result', content: [{ type: 'text', text: 'four' }, { type: 'image' }] },
-      tokens: TOKENS_PER_CALL + 1 + TOKENS_PER_IMAGE,
+      tokens: CALL_OVERHEAD_TOKENS + 1 + TOKENS_PER_IMAGE,
     },
-    { name: 'a result of nothing', block: { type: 'tool_result' }, tokens: TOKENS_PER_CALL },
+    { name: 'a result of nothing', block: { type: 'tool_result' }, tokens: CALL_OVERHEAD_TOKENS },
     { name: 'anything else, by its JSON', block: { type: 'x', cache_control: {}, y: 1 }, tokens: 5 },
   ])('$name', ({ block, tokens }) => {
     expect(tokensOf(block)).toBe(tokens)
@@ -69,7 +69,11 @@ describe('the tokenizer', () => {
 
   it('does not charge for a marker on a tool', () => {
     const tool = { name: 'look', input_schema: { type: 'object' } }
-    expect(countToolTokens({ ...tool, cache_control: { type: 'ephemeral' } })).toBe(countToolTokens(tool))
-    expect(countToolTokens(tool)).toBe(TOKENS_PER_TOOL + Math.ceil(JSON.stringify(tool).length / 4))
+    expect(countToolDefinitionTokens({ ...tool, cache_control: { type: 'ephemeral' } })).toBe(
+      countToolDefinitionTokens(tool),
+    )
+    expect(countToolDefinitionTokens(tool)).toBe(
+      TOOL_OVERHEAD_TOKENS + Math.ceil(JSON.stringify(tool).length / 4),
+    )
   })
 })

@@ -3,15 +3,15 @@
  * rounded up, plus a fixed amount for its type. Costs add up over blocks, so every prefix has an exact token count
  * and `count_tokens` returns what is billed.
  */
-import { type Block, isObject, readTextField, toBlocks } from './api.ts'
+import { type Block, isObject, readTextField, toBlocks } from './messages-request.ts'
 
 export const BYTES_PER_TOKEN = 4
 /** Tokens added at each change of role, for the markup around a turn. */
-export const TOKENS_PER_TURN = 4
+export const TURN_OVERHEAD_TOKENS = 4
 /** Tokens added to the text of a tool's definition. */
-export const TOKENS_PER_TOOL = 12
+export const TOOL_OVERHEAD_TOKENS = 12
 /** Tokens added to the text of a tool call, and to that of a tool result. */
-export const TOKENS_PER_CALL = 8
+export const CALL_OVERHEAD_TOKENS = 8
 export const TOKENS_PER_IMAGE = 1_500
 export const TOKENS_PER_DOCUMENT = 2_000
 
@@ -19,9 +19,9 @@ export function countTextTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN)
 }
 
-export function countToolTokens(tool: Readonly<Record<string, unknown>>): number {
+export function countToolDefinitionTokens(tool: Readonly<Record<string, unknown>>): number {
   const { cache_control: _marker, ...definition } = tool
-  return TOKENS_PER_TOOL + countTextTokens(JSON.stringify(definition))
+  return TOOL_OVERHEAD_TOKENS + countTextTokens(JSON.stringify(definition))
 }
 
 /**
@@ -41,12 +41,12 @@ export function countBlockTokens(block: Block, thinkingTokens: (block: Block) =>
       return countDocumentTokens(block, thinkingTokens)
     case 'tool_use':
       return (
-        TOKENS_PER_CALL +
+        CALL_OVERHEAD_TOKENS +
         countTextTokens(readTextField(block, 'name')) +
         countTextTokens(JSON.stringify(block.input ?? {}))
       )
     case 'tool_result':
-      return TOKENS_PER_CALL + countContentTokens(block.content, thinkingTokens)
+      return CALL_OVERHEAD_TOKENS + countContentTokens(block.content, thinkingTokens)
     case 'compaction':
       return countTextTokens(readTextField(block, 'content'))
     case 'cache_edits':

@@ -8,7 +8,7 @@ import {
   LOOK_BACK_POSITIONS,
 } from '../prompt-cache/prompt-cache.ts'
 import { isSameBlock, renderBlock } from '../prompt-cache/prompt-tree.ts'
-import type { Block } from '../protocol/api.ts'
+import type { Block } from '../protocol/messages-request.ts'
 import type { CacheLevel } from '../protocol/models.ts'
 import type { CacheMiss, CacheMissCause, ComparableRequest, PromptDifference } from './request-log.ts'
 

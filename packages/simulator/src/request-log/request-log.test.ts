@@ -1,6 +1,6 @@
 import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { describe, expect, it } from 'vitest'
-import { priceResponse } from './request-log.ts'
+import { computeRequestCost } from './request-log.ts'
 
 const high = { above: 100_000, input: 8, cacheRead: 0.8, writeShort: 10, writeLong: 16, output: 40 }
 const prices: ModelPrices = {
@@ -31,11 +31,14 @@ describe('what the cache saved', () => {
     ],
     ['where nothing was cached', { input_tokens: 150_000, output_tokens: 10, speed: 'fast' }, 0],
   ])('%s', (_, usage, saved) => {
-    expect(priceResponse(usage, prices).saved).toBeCloseTo(saved, 12)
+    expect(computeRequestCost(usage, prices).saved).toBeCloseTo(saved, 12)
   })
 
   it('is known even if the price of output is not', () => {
-    const { total, saved } = priceResponse({ ...run(50_000), output_tokens: 5 }, { ...prices, output: null })
+    const { total, saved } = computeRequestCost(
+      { ...run(50_000), output_tokens: 5 },
+      { ...prices, output: null },
+    )
     expect(total).toBeNull()
     expect(saved).toBeCloseTo(0.18, 12)
   })

@@ -6,9 +6,9 @@ import type { AppliedEdit } from '../context/context-edits.ts'
 import type { ThinkingTransformation } from '../context/thinking-binding.ts'
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
 import type { Prompt } from '../prompt-cache/prompt.ts'
-import type { BreakpointStatus } from '../prompt-cache/prompt-cache.ts'
-import type { JsonObject } from '../protocol/api.ts'
+import type { BreakpointFate } from '../prompt-cache/prompt-cache.ts'
 import type { CacheTtl } from '../protocol/cache-markers.ts'
+import type { JsonObject } from '../protocol/messages-request.ts'
 
 /** The record of one API request, as in `simulator.requests` and `GET /_simulator/requests`. */
 export interface RequestRecord {
@@ -70,7 +70,7 @@ export interface CacheAnalysis {
     /** Lifetime of the entry: `5m` or `1h`, on OpenAI's APIs `30m` or `12h`. */
     readonly ttl: CacheTtl | '30m' | '12h'
     readonly tokens: number
-    readonly fate: BreakpointStatus
+    readonly fate: BreakpointFate
   }[]
   /** The model's minimum number of tokens for a cached prefix. */
   readonly minimum: number
@@ -141,7 +141,7 @@ interface RequestTotals {
 
 export interface RequestLog {
   /** Returns the number of the next request, counted from 1, and increments the count. */
-  next(): number
+  takeNumber(): number
   /**
    * Adds a record and the body of its request, and counts it in `totals`. The oldest records and bodies over the limits
    * are forgotten.
@@ -149,7 +149,7 @@ export interface RequestLog {
   add(record: RequestRecord, body: string): void
   addComparable(comparable: ComparableRequest): void
   readonly records: readonly RequestRecord[]
-  readonly seen: readonly ComparableRequest[]
+  readonly comparableRequests: readonly ComparableRequest[]
   readonly count: number
   /** Number of records that are kept at most. */
   readonly limit: number
@@ -185,7 +185,7 @@ export function createRequestLog(limit: number): RequestLog {
   let totals = NO_TOTALS
   return {
     limit,
-    next() {
+    takeNumber() {
       count += 1
       return count
     },
@@ -205,7 +205,7 @@ export function createRequestLog(limit: number): RequestLog {
     get records() {
       return records
     },
-    get seen() {
+    get comparableRequests() {
       return seen
     },
     get count() {
@@ -347,7 +347,7 @@ function formatDollars(dollars: number | null): string {
 }
 
 /** Computes the cost of a response and what the cache saved, in dollars, from its `usage` in the form of the Messages API. */
-export function priceResponse(usage: JsonObject, prices: ModelPrices | null): RequestCost {
+export function computeRequestCost(usage: JsonObject, prices: ModelPrices | null): RequestCost {
   const tokens = readAnthropicUsage(usage)
   if (prices === null || tokens === null) return { total: null, saved: null }
   const money = priceUsage(tokens, prices)

@@ -3,16 +3,16 @@
  * calls into calls of the tools that the request declares, in a folder of its own, and repeats what a failed call left
  * undone.
  */
-import type { Block, JsonObject, MessageParam } from '../protocol/api.ts'
-import { type CallPlace, parseCallPlace } from './coder-position.ts'
+import type { Block, JsonObject, MessageParam } from '../protocol/messages-request.ts'
+import { type CallIdParts, parseCallId } from './coder-position.ts'
 import type { SimulatedRepository } from './coder-repository.ts'
 import { type CoderStep, NOTES_PATH, type StepCall } from './coder-steps.ts'
 import {
-  createInput,
-  type DeclaredTools,
-  type FieldValues,
-  findDeclaredTools,
+  createToolInput,
+  findToolsByRole,
+  type ToolInputValues,
   type ToolRole,
+  type ToolsByRole,
 } from './declared-tools.ts'
 import {
   listMessageTexts,
@@ -26,14 +26,14 @@ import {
 const CODER_FOLDER = 'tidemark-coder'
 
 export interface CoderClient {
-  readonly tools: DeclaredTools
+  readonly tools: ToolsByRole
   /** Path of the coder's folder: absolute if the request names the working directory. */
   readonly folder: string
 }
 
 /** Finds the tools and the folder of a client. Returns null if the client declares no tool that can write a file. */
 export function findCoderClient(request: ScriptRequest): CoderClient | null {
-  const tools = findDeclaredTools(request.tools)
+  const tools = findToolsByRole(request.tools)
   if (tools.write === undefined && tools.shell === undefined) return null
   const directory = findWorkingDirectory(request)
   return { tools, folder: directory === null ? CODER_FOLDER : `${directory}/${CODER_FOLDER}` }
@@ -72,7 +72,7 @@ interface ClientCall {
 function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepository): ClientCall | null {
   const { folder } = client
   const [path, command] = [String(call.input.file_path), String(call.input.command)]
-  const values: FieldValues = { path: `${folder}/${path}` }
+  const values: ToolInputValues = { path: `${folder}/${path}` }
   switch (call.name) {
     case 'Read':
       return useTool('read', values, client) ?? useShell(`cat ${path}`, client)
@@ -97,7 +97,7 @@ function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepos
       return useShell(command, client)
     default:
       return (
-        useTool('todos', { todos: call.input.todos as readonly FieldValues[] }, client) ??
+        useTool('todos', { todos: call.input.todos as readonly ToolInputValues[] }, client) ??
         useShell('ls -R .', client)
       )
   }
@@ -107,13 +107,13 @@ function toClientCall(call: StepCall, client: CoderClient, after: SimulatedRepos
  * Returns a call that writes the notes again, for a step whose calls the client cannot run: a step without calls would
  * end the turn. Null if the client cannot write files either.
  */
-export function toIdleCall(client: CoderClient, repository: SimulatedRepository): ClientCall | null {
+export function createIdleCall(client: CoderClient, repository: SimulatedRepository): ClientCall | null {
   return toClientCall(writeWholeFile(NOTES_PATH, repository), client, repository)
 }
 
-function useTool(role: ToolRole, values: FieldValues, { tools }: CoderClient): ClientCall | null {
+function useTool(role: ToolRole, values: ToolInputValues, { tools }: CoderClient): ClientCall | null {
   const tool = tools[role]
-  return tool === undefined ? null : { name: tool.name, input: createInput(tool.schema, values) }
+  return tool === undefined ? null : { name: tool.name, input: createToolInput(tool.schema, values) }
 }
 
 /** Runs a command in the coder's folder, in a subshell so that the client's own directory does not change. */
@@ -146,7 +146,7 @@ function writeWholeFile(path: string, files: SimulatedRepository): StepCall {
 // ids tell which call they repair, so no state is needed. If a response broke off, its missing calls are made now.
 
 interface RepairCall {
-  readonly place: CallPlace
+  readonly place: CallIdParts
   readonly call: StepCall
 }
 
@@ -158,7 +158,7 @@ interface RepairCall {
  * `isCompacted`: a compaction may have removed the results of the step. If its calls are gone too, all its changes are
  * checked.
  */
-export function listRepairs(
+export function listRemainingCalls(
   messages: readonly MessageParam[],
   { index, isCompacted }: { readonly index: number; readonly isCompacted: boolean },
   stepAt: (index: number) => CoderStep,
@@ -178,13 +178,13 @@ export function listRepairs(
 
 /** A call of a step that was made, and its result. */
 interface Attempt {
-  readonly place: CallPlace
+  readonly place: CallIdParts
   readonly result: ToolResult | undefined
 }
 
 function listAttempts(messages: readonly MessageParam[], index: number): readonly Attempt[] {
   const calls = messages.flatMap(listToolCalls).flatMap(({ id }) => {
-    const place = parseCallPlace(id)
+    const place = parseCallId(id)
     return place?.index === index ? [{ id, place }] : []
   })
   const ids = new Set(calls.map(({ id }) => id))
@@ -212,7 +212,7 @@ function listUnseenChanges(index: number, stepAt: (index: number) => CoderStep):
   )
 }
 
-function listFirstRepairs(place: CallPlace, call: StepCall): readonly RepairCall[] {
+function listFirstRepairs(place: CallIdParts, call: StepCall): readonly RepairCall[] {
   return listFiles(call).map((file_path, file) => ({
     place: { ...place, repair: 'look', file },
     call: { name: 'Read', input: { file_path } },
@@ -220,7 +220,7 @@ function listFirstRepairs(place: CallPlace, call: StepCall): readonly RepairCall
 }
 
 function listSecondRepairs(
-  place: CallPlace,
+  place: CallIdParts,
   call: StepCall,
   { text, isError }: { readonly text: string; readonly isError: boolean },
   after: SimulatedRepository,
@@ -252,7 +252,7 @@ export function createClientCalls(
   {
     after,
     formatId,
-  }: { readonly after: SimulatedRepository; readonly formatId: (place: CallPlace) => string },
+  }: { readonly after: SimulatedRepository; readonly formatId: (place: CallIdParts) => string },
 ): readonly Block[] {
   return calls.flatMap(({ place, call }) => {
     const translated = toClientCall(call, client, after)

@@ -2,7 +2,7 @@
  * Finds the coder's last step in the conversation, from its tool call ids and from phrases such as `Step 3 of 24` in
  * its texts. After a compaction there may be only a summary, which may lack the phrases.
  */
-import { type Block, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
+import { type Block, type MessageParam, readTextField, toBlocks } from '../protocol/messages-request.ts'
 
 /**
  * Position of the next response: the number of the task (one per user prompt) and of the step within the task. If
@@ -48,13 +48,13 @@ export function toStepIndex({ task, step }: CoderPosition, turns: number): numbe
 }
 
 /** Formats a call id. The tag differs from request to request, so that no id is used twice. */
-export function formatCallId({ index, number, repair, file }: CallPlace, tag: string): string {
+export function formatCallId({ index, number, repair, file }: CallIdParts, tag: string): string {
   const suffix = repair === null ? '' : `_${repair}${file}`
   return `toolu_coder_${index.toString(36)}_${number}_${tag}${suffix}`
 }
 
 /** The content of a call id: the step, the number of the call in the step and, for a repair, which part of the repair it is. */
-export interface CallPlace {
+export interface CallIdParts {
   readonly index: number
   readonly number: number
   readonly repair: 'look' | 'again' | null
@@ -63,7 +63,7 @@ export interface CallPlace {
 }
 
 /** Parses a call id; null if the coder did not create it. */
-export function parseCallPlace(id: string): CallPlace | null {
+export function parseCallId(id: string): CallIdParts | null {
   const [, index, number, repair, file] =
     /^toolu_coder_([0-9a-z]+)_(\d+)_.*?(?:_(look|again)(\d+))?$/.exec(id) ?? []
   if (index === undefined) return null
@@ -79,7 +79,7 @@ export function parseCallPlace(id: string): CallPlace | null {
  * Returns the words with which a response of the coder begins, such as `Step 3 of 24` or `Task 1 done after 24
  * steps`.
  */
-export function formatMarker({ task, step }: CoderPosition, turns: number): string {
+export function formatStepMarker({ task, step }: CoderPosition, turns: number): string {
   if (step >= turns) return `Task ${task + 1} done after ${turns} steps`
   const of = Number.isFinite(turns) ? ` of ${turns}` : ''
   return task === 0 ? `Step ${step + 1}${of}` : `Task ${task + 1}, step ${step + 1}${of}`
@@ -93,7 +93,7 @@ function findMessagePosition(message: MessageParam, turns: number): CoderPositio
 
 function findBlockPositions(block: Block, turns: number): readonly CoderPosition[] {
   if (block.type === 'text') return findMarkers(readTextField(block, 'text'))
-  const index = block.type === 'tool_use' ? parseCallPlace(readTextField(block, 'id'))?.index : undefined
+  const index = block.type === 'tool_use' ? parseCallId(readTextField(block, 'id'))?.index : undefined
   return index === undefined ? [] : [{ task: Math.floor(index / turns), step: (index % turns) + 1 }]
 }
 

@@ -3,8 +3,9 @@
  * steps form jobs, each of which changes one function: search, read files, make a wrong edit, run failing tests,
  * search again, correct the edit, run passing tests.
  */
-import type { JsonObject } from '../protocol/api.ts'
+
 import { createSeededRandom } from '../protocol/clock-and-ids.ts'
+import type { JsonObject } from '../protocol/messages-request.ts'
 import {
   countFunctions,
   createSimulatedRepository,
@@ -248,7 +249,7 @@ function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOp
  * Lists the files whose lines a step will edit although none of the texts shows them. A text must also show the line
  * before, because two modules may have the same limit.
  */
-export function listUnseenFiles(
+export function listFilesWithUnseenEdits(
   { calls, repository }: CoderStep,
   texts: readonly string[],
 ): readonly string[] {

@@ -2,7 +2,7 @@
  * Runs the tools of the coder script against its simulated repository. Output and errors look like those of common
  * coding agents.
  */
-import type { JsonObject } from '../protocol/api.ts'
+import type { JsonObject } from '../protocol/messages-request.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import {
   formatFunctionName,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { assistant, context, request, user } from '../../test/script-request.ts'
-import type { Block, MessageParam } from '../protocol/api.ts'
+import type { Block, MessageParam } from '../protocol/messages-request.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 import { type Coder, type CoderOptions, createCoder } from './coder.ts'
 import { listToolCalls, listToolResults, type Reply, type ScriptRequest } from './script.ts'

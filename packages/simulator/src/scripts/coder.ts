@@ -4,30 +4,30 @@
  * client with real tools, it writes that repository on the client's disk first.
  */
 import { TidemarkError } from '@tidemark/core/errors'
-import { type Block, isObject, type JsonObject } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
+import { type Block, isObject, type JsonObject } from '../protocol/messages-request.ts'
 import {
   type CoderClient,
   createClientCalls,
+  createIdleCall,
   findCoderClient,
-  listRepairs,
-  toIdleCall,
+  listRemainingCalls,
 } from './coder-client.ts'
 import {
-  type CallPlace,
+  type CallIdParts,
   type CoderPosition,
   type FoundCoderPosition,
   findCoderPosition,
   formatCallId,
-  formatMarker,
-  parseCallPlace,
+  formatStepMarker,
+  parseCallId,
   pickLaterPosition,
   toStepIndex,
 } from './coder-position.ts'
 import type { SimulatedRepository } from './coder-repository.ts'
-import { type CoderStep, createCoderSteps, listUnseenFiles } from './coder-steps.ts'
+import { type CoderStep, createCoderSteps, listFilesWithUnseenEdits } from './coder-steps.ts'
 import { CODER_TOOLS, runCoderTool } from './coder-tools.ts'
-import { createAnyValue, findDeclaredTools } from './declared-tools.ts'
+import { createSchemaValue, findToolsByRole } from './declared-tools.ts'
 import { createFillerText } from './filler-text.ts'
 import {
   listMessageTexts,
@@ -142,9 +142,7 @@ export function createCoder(options: CoderOptions = {}): Coder {
     tools: CODER_TOOLS,
     toolResult(call) {
       const { id, name, input } = toToolCall(call)
-      const { repository } = steps.stepAt(
-        parseCallPlace(id)?.index ?? findLatestStep(reached, settings.turns),
-      )
+      const { repository } = steps.stepAt(parseCallId(id)?.index ?? findLatestStep(reached, settings.turns))
       const size = { seed: `${settings.seed}/${id}`, outputTokens: settings.resultTokens }
       const { text, isError } = runCoderTool(repository, { id, name, input }, size)
       return { type: 'tool_result', tool_use_id: id, content: text, ...(isError ? { is_error: true } : {}) }
@@ -208,7 +206,7 @@ function hasOwnTools(tools: readonly JsonObject[]): boolean {
 
 /** Checks whether the coder's own tools are declared, but no tool that writes files. */
 function hasOnlyOwnTools(tools: readonly JsonObject[]): boolean {
-  return hasOwnTools(tools) && findDeclaredTools(tools).write === undefined
+  return hasOwnTools(tools) && findToolsByRole(tools).write === undefined
 }
 
 /**
@@ -219,7 +217,7 @@ function createSideReply({ messages, body }: ScriptRequest): Reply {
   const format: unknown = body.output_config?.format ?? body.output_format
   const schema: unknown = isObject(format) ? format.schema : null
   const text = isObject(schema)
-    ? JSON.stringify(createAnyValue(schema as JsonObject))
+    ? JSON.stringify(createSchemaValue(schema as JsonObject))
     : takeCharacters(findPrompt(messages), SIDE_REPLY_LENGTH)
   return { blocks: [{ type: 'text', text: text || 'ok' }] }
 }
@@ -267,11 +265,11 @@ function createStepCalls(
   client: CoderClient,
   stage: Stage,
 ): readonly ReplyBlock[] {
-  const formatId = (place: CallPlace) => formatCallId(place, createTag(stage))
+  const formatId = (place: CallIdParts) => formatCallId(place, createTag(stage))
   const placed = calls.map((call, number) => ({ place: { index, number, repair: null, file: 0 }, call }))
   const made = createClientCalls(placed, client, { after: stage.stepAt(index + 1).repository, formatId })
   if (made.length > 0) return made
-  const idle = toIdleCall(client, repository)
+  const idle = createIdleCall(client, repository)
   const id = formatId({ index, number: calls.length, repair: null, file: 0 })
   return idle === null ? [] : [{ type: 'tool_use', id, ...idle }]
 }
@@ -284,10 +282,10 @@ function createRepairReply(
 ): Reply | null {
   const index = toStepIndex(position, stage.settings.turns) - 1
   if (position.step === 0) return null
-  const repairs = listRepairs(stage.request.messages, { index, isCompacted }, stage.stepAt)
+  const repairs = listRemainingCalls(stage.request.messages, { index, isCompacted }, stage.stepAt)
   if (repairs[0]?.place.index !== index) return null
   const after = stage.stepAt(index + 1).repository
-  const formatId = (place: CallPlace) => formatCallId(place, createTag(stage))
+  const formatId = (place: CallIdParts) => formatCallId(place, createTag(stage))
   const calls = createClientCalls(repairs, client, { after, formatId })
   if (calls.length === 0) return null
   const intent = 'I look at the files that I changed and repair them if something failed'
@@ -303,14 +301,14 @@ function createLookReply({ task, step }: CoderPosition, stage: Stage): Reply | n
   const { messages } = request
   const last = messages.findLast(({ role }) => role === 'assistant')
   const isLooking = (last === undefined ? [] : listToolCalls(last)).some(({ id }) => {
-    const place = parseCallPlace(id)
+    const place = parseCallId(id)
     return place?.repair === 'look' && place.index === index - 1
   })
   const texts = messages.flatMap((message) => [
     ...listMessageTexts(message),
     ...listToolResults(message).map(({ text }) => text),
   ])
-  const paths = isLooking ? [] : listUnseenFiles(stage.stepAt(index), texts)
+  const paths = isLooking ? [] : listFilesWithUnseenEdits(stage.stepAt(index), texts)
   if (paths.length === 0) return null
   const calls = paths.map((file_path, file) => {
     const id = formatCallId({ index: index - 1, number: 0, repair: 'look', file }, createTag(stage))
@@ -321,7 +319,7 @@ function createLookReply({ task, step }: CoderPosition, stage: Stage): Reply | n
 }
 
 function stepTextBlock(intent: string, position: CoderPosition, settings: CoderSettings): ReplyBlock {
-  const head = `${formatMarker(position, settings.turns)}: ${intent}.`
+  const head = `${formatStepMarker(position, settings.turns)}: ${intent}.`
   const spare = settings.textTokens - Math.ceil(Buffer.byteLength(head) / 4)
   const more = createFillerText(`${settings.seed}/text/${position.task}/${position.step}`, Math.max(0, spare))
   return { type: 'text', text: more === '' ? head : `${head} ${more}` }
@@ -336,7 +334,7 @@ function finalReply(position: CoderPosition, { messages }: ScriptRequest, settin
   const task = settings.task ?? findPrompt(messages)
   const about = task === '' ? '' : ` “${takeCharacters(task, 120)}” is done.`
   const more = createFillerText(`${settings.seed}/last/${position.task}`, settings.textTokens)
-  const text = `${formatMarker(position, settings.turns)}.${about} ${more}`
+  const text = `${formatStepMarker(position, settings.turns)}.${about} ${more}`
   return { blocks: [{ type: 'text', text: text.trim() }] }
 }
 

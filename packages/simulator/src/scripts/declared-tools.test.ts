@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { CLIENT_STYLES, findProblem } from '../../test/client-tools.ts'
-import type { JsonObject } from '../protocol/api.ts'
-import { createAnyValue, createInput, findDeclaredTools } from './declared-tools.ts'
+import type { JsonObject } from '../protocol/messages-request.ts'
+import { createSchemaValue, createToolInput, findToolsByRole } from './declared-tools.ts'
 
 function namesByRole(tools: readonly JsonObject[]): unknown {
-  return Object.fromEntries(Object.entries(findDeclaredTools(tools)).map(([role, { name }]) => [role, name]))
+  return Object.fromEntries(Object.entries(findToolsByRole(tools)).map(([role, { name }]) => [role, name]))
 }
 
 function tool(name: string, ...fields: readonly string[]): JsonObject {
@@ -39,8 +39,8 @@ describe('an input', () => {
   it('has the values under the names of the client, and only those that it declares', () => {
     const values = { path: 'a.ts', oldText: 'a', newText: 'b', edits: [{ oldText: 'a', newText: 'b' }] }
     const inputs = ['CLAUDE_CODE', 'OPENCODE', 'PI'].map((name) => {
-      const { edit } = findDeclaredTools(CLIENT_STYLES[name as keyof typeof CLIENT_STYLES].tools)
-      return createInput(edit?.schema ?? {}, values)
+      const { edit } = findToolsByRole(CLIENT_STYLES[name as keyof typeof CLIENT_STYLES].tools)
+      return createToolInput(edit?.schema ?? {}, values)
     })
     expect(inputs).toEqual([
       { file_path: 'a.ts', old_string: 'a', new_string: 'b' },
@@ -61,23 +61,23 @@ describe('an input', () => {
     [{ type: 'object', properties: { a: { const: 3 }, b: { type: 'string' } }, required: ['a'] }, { a: 3 }],
     [{ type: 'number', default: 5 }, 5],
   ])('has in a required field %j the value %j', (schema, value) => {
-    const input = createInput({ type: 'object', properties: { extra: schema }, required: ['extra'] }, {})
+    const input = createToolInput({ type: 'object', properties: { extra: schema }, required: ['extra'] }, {})
     expect(input).toEqual({ extra: value })
-    expect(createAnyValue(schema)).toEqual(value)
+    expect(createSchemaValue(schema)).toEqual(value)
   })
 
   it('reads enough lines and waits long enough where the client requires a number', () => {
     const number = { type: 'integer', minimum: 1 }
     const properties = { limit: number, timeout: { ...number, maximum: 600 } }
     const schema = { type: 'object', properties, required: ['limit', 'timeout'] }
-    const input = createInput(schema, {})
+    const input = createToolInput(schema, {})
     expect(input).toEqual({ limit: 2_000, timeout: 600 })
     expect(findProblem(schema, input)).toBeNull()
   })
 
   it('has a value that the client allows', () => {
     const status = { type: 'string', enum: ['open', 'done'] }
-    expect(createInput({ properties: { status } }, { status: 'in_progress' })).toEqual({ status: 'open' })
-    expect(createInput({ properties: { status } }, { status: 'done' })).toEqual({ status: 'done' })
+    expect(createToolInput({ properties: { status } }, { status: 'in_progress' })).toEqual({ status: 'open' })
+    expect(createToolInput({ properties: { status } }, { status: 'done' })).toEqual({ status: 'done' })
   })
 })

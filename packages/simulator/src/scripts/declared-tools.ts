@@ -2,7 +2,7 @@
  * Finds the declared tools that read, write, edit and search files, run commands and keep a todo list, by words in
  * their names and by fields of their schemas. Creates inputs that are valid for their schemas.
  */
-import { isObject, type Json, type JsonObject } from '../protocol/api.ts'
+import { isObject, type Json, type JsonObject } from '../protocol/messages-request.ts'
 
 export type ToolRole = 'read' | 'write' | 'edit' | 'shell' | 'search' | 'todos'
 
@@ -11,7 +11,7 @@ interface DeclaredTool {
   readonly schema: JsonObject
 }
 
-export type DeclaredTools = Partial<Readonly<Record<ToolRole, DeclaredTool>>>
+export type ToolsByRole = Partial<Readonly<Record<ToolRole, DeclaredTool>>>
 
 /** The meaning of a field, whatever its name in a client: `file_path`, `filePath` and `path` all mean `path`. */
 type FieldMeaning = keyof typeof FIELD_NAMES
@@ -73,7 +73,7 @@ const ROLE_RULES: Readonly<Record<ToolRole, RoleRule>> = {
  * Finds one tool for each role. If several fit, the one with the shortest name is used: `Read` rather than
  * `mcp__files__read_text_file`.
  */
-export function findDeclaredTools(tools: readonly JsonObject[]): DeclaredTools {
+export function findToolsByRole(tools: readonly JsonObject[]): ToolsByRole {
   const known = tools
     .flatMap(({ name, input_schema }) =>
       typeof name === 'string' && isSchema(input_schema) ? [{ name, schema: input_schema }] : [],
@@ -103,27 +103,27 @@ function findMeaning(field: string): FieldMeaning | null {
 }
 
 /** The value of a field. A list stands for a list of objects, such as the edits of one call. */
-type FieldValue = string | number | readonly FieldValues[]
-export type FieldValues = Partial<Readonly<Record<FieldMeaning, FieldValue>>>
+type FieldValue = string | number | readonly ToolInputValues[]
+export type ToolInputValues = Partial<Readonly<Record<FieldMeaning, FieldValue>>>
 
 /**
  * Creates an input for a schema: the given values in the fields with their meaning, and any valid value in other
  * required fields. Values without a field in the schema are left out.
  */
-export function createInput(schema: JsonObject, values: FieldValues): JsonObject {
+export function createToolInput(schema: JsonObject, values: ToolInputValues): JsonObject {
   const required = Array.isArray(schema.required) ? schema.required : []
   const input: Record<string, Json> = {}
   for (const [name, field] of Object.entries(readProperties(schema))) {
     const meaning = findMeaning(name)
     const value = meaning === null ? undefined : values[meaning]
     if (value !== undefined) input[name] = toFieldJson(field, value)
-    else if (required.includes(name)) input[name] = createAnyValue(field, meaning)
+    else if (required.includes(name)) input[name] = createSchemaValue(field, meaning)
   }
   return input
 }
 
 function toFieldJson(field: JsonObject, value: FieldValue): Json {
-  if (typeof value === 'object') return value.map((each) => createInput(readItems(field), each))
+  if (typeof value === 'object') return value.map((each) => createToolInput(readItems(field), each))
   const choices = Array.isArray(field.enum) ? field.enum : []
   return choices.length === 0 || choices.includes(value) ? value : (choices[0] ?? value)
 }
@@ -135,7 +135,7 @@ const LEAST_NUMBERS: Partial<Record<FieldMeaning, number>> = { limit: 2_000, tim
  * Creates a value that is valid for a schema: its default, its constant or null if there is one, otherwise the simplest
  * value of its type. `meaning`: what the field stands for, because some numbers must not be 0.
  */
-export function createAnyValue(schema: JsonObject, meaning: FieldMeaning | null = null): Json {
+export function createSchemaValue(schema: JsonObject, meaning: FieldMeaning | null = null): Json {
   const variants = [schema.anyOf, schema.oneOf].flatMap((list) =>
     Array.isArray(list) ? list.filter(isSchema) : [],
   )
@@ -143,7 +143,7 @@ export function createAnyValue(schema: JsonObject, meaning: FieldMeaning | null 
   if (schema.default !== undefined) return schema.default
   if (schema.const !== undefined) return schema.const
   if (types.includes('null') || variants.some(({ type }) => type === 'null')) return null
-  if (variants[0] !== undefined) return createAnyValue(variants[0], meaning)
+  if (variants[0] !== undefined) return createSchemaValue(variants[0], meaning)
   if (Array.isArray(schema.enum)) return schema.enum[0] ?? null
   switch (types[0]) {
     case 'integer':
@@ -152,9 +152,11 @@ export function createAnyValue(schema: JsonObject, meaning: FieldMeaning | null 
     case 'boolean':
       return false
     case 'array':
-      return Array.from({ length: readNumber(schema.minItems) ?? 0 }, () => createAnyValue(readItems(schema)))
+      return Array.from({ length: readNumber(schema.minItems) ?? 0 }, () =>
+        createSchemaValue(readItems(schema)),
+      )
     case 'object':
-      return createInput(schema, {})
+      return createToolInput(schema, {})
     default:
       return 'none'
         .padEnd(readNumber(schema.minLength) ?? 0, '.')

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readReplyText } from '../../test/script-request.ts'
+import { BUILT_IN_SCRIPT_NAMES, findNamedScript } from './built-in-scripts.ts'
 import { createCoder } from './coder.ts'
 import { loadScenario } from './load-script.ts'
-import { findNamedScript, SCRIPT_NAMES } from './named-scripts.ts'
 
 let folder = ''
 
@@ -82,7 +82,7 @@ describe('a script from a file', () => {
 })
 
 describe('a script by name', () => {
-  it.each(SCRIPT_NAMES)('%s', async (name) => {
+  it.each(BUILT_IN_SCRIPT_NAMES)('%s', async (name) => {
     expect((await loadScenario(name)).ok).toBe(true)
   })
 

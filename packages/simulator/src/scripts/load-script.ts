@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import { basename, extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isObject } from '../protocol/api.ts'
-import { findNamedScript, type LoadScenarioResult, SCRIPT_NAMES } from './named-scripts.ts'
+import { isObject } from '../protocol/messages-request.ts'
+import { BUILT_IN_SCRIPT_NAMES, findNamedScript, type LoadScriptResult } from './built-in-scripts.ts'
 import { parseScenario } from './parse-scenario.ts'
 import { playScenario } from './scenario.ts'
 import type { Script } from './script.ts'
@@ -21,22 +21,22 @@ const MODULE_EXTENSIONS = new Set(['.mjs', '.js', '.ts', '.mts'])
  * if (!loaded.ok) throw new Error(loaded.message)
  * const simulator = createSimulator({ script: loaded.script })
  */
-export async function loadScenario(reference: string): Promise<LoadScenarioResult> {
+export async function loadScenario(reference: string): Promise<LoadScriptResult> {
   const kind = extname(reference).toLowerCase()
   if (SCENARIO_EXTENSIONS.has(kind)) return loadScenarioFile(reference)
   if (MODULE_EXTENSIONS.has(kind)) return loadModule(reference)
   const named = findNamedScript(reference)
-  if (named.ok || SCRIPT_NAMES.includes(reference.split('?', 1)[0] ?? '')) return named
+  if (named.ok || BUILT_IN_SCRIPT_NAMES.includes(reference.split('?', 1)[0] ?? '')) return named
   return loadFailure(
-    `${reference}: expected a .yaml, .json, .mjs, .js or .ts file, or one of ${SCRIPT_NAMES.join(', ')}`,
+    `${reference}: expected a .yaml, .json, .mjs, .js or .ts file, or one of ${BUILT_IN_SCRIPT_NAMES.join(', ')}`,
   )
 }
 
-function loadFailure(message: string): LoadScenarioResult {
+function loadFailure(message: string): LoadScriptResult {
   return { ok: false, message: message.replaceAll(/\s*\n\s*/g, ' ') }
 }
 
-async function loadScenarioFile(path: string): Promise<LoadScenarioResult> {
+async function loadScenarioFile(path: string): Promise<LoadScriptResult> {
   const read = await readContent(path)
   if (!read.ok) return read
   const parsed = parseScenario(read.content, basename(path))
@@ -47,7 +47,7 @@ async function loadScenarioFile(path: string): Promise<LoadScenarioResult> {
 
 async function readContent(
   path: string,
-): Promise<{ readonly ok: true; readonly content: string } | Extract<LoadScenarioResult, { ok: false }>> {
+): Promise<{ readonly ok: true; readonly content: string } | Extract<LoadScriptResult, { ok: false }>> {
   try {
     return { ok: true, content: await readFile(path, 'utf8') }
   } catch (error) {
@@ -61,7 +61,7 @@ function describeReadError(error: unknown): string {
   return code === 'EISDIR' ? 'is a folder, not a file' : `cannot be read: ${errorMessage(error)}`
 }
 
-async function loadModule(path: string): Promise<LoadScenarioResult> {
+async function loadModule(path: string): Promise<LoadScriptResult> {
   const read = await readContent(path)
   if (!read.ok) return read
   try {

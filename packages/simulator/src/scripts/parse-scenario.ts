@@ -2,7 +2,7 @@
 import { isNode, LineCounter, parseDocument } from 'yaml'
 import type { Fault } from '../faults/fault.ts'
 import { durationReader, readFault } from '../faults/parse-fault.ts'
-import { isObject, type JsonObject } from '../protocol/api.ts'
+import { isObject, type JsonObject } from '../protocol/messages-request.ts'
 import {
   addReadProblem,
   booleanReader,
@@ -10,20 +10,20 @@ import {
   createReader,
   describeValue,
   enterField,
-  fieldsReader,
   formatReadProblem,
   isJsonValue,
   jsonObjectReader,
   listReader,
   mapReader,
+  partialObjectReader,
   type ReadContext,
   readDocument,
   textReader,
   type ValuePath,
   type ValueReader,
   wholeNumberReader,
-} from '../protocol/json-fields.ts'
-import { findNamedScript } from './named-scripts.ts'
+} from '../protocol/value-readers.ts'
+import { findNamedScript } from './built-in-scripts.ts'
 import {
   findUnknownVariables,
   type ResultMatcher,
@@ -32,7 +32,7 @@ import {
   type ScenarioTurn,
   type TextMatcher,
   type TurnCondition,
-  type TurnMatcher,
+  type TurnNumberMatcher,
 } from './scenario.ts'
 import type { ReplyBlock, ReplyDelays, Script, StopReason } from './script.ts'
 
@@ -81,7 +81,7 @@ function scenarioReader(name: string): ValueReader<Scenario> {
   return (value, place) => {
     const variables = isObject(value) && isObject(value.variables) ? Object.keys(value.variables) : []
     const turn = turnReader(new Set([...SCENARIO_VARIABLE_NAMES, ...variables]))
-    const read = fieldsReader<ScenarioDocument>({
+    const read = partialObjectReader<ScenarioDocument>({
       name: textReader,
       variables: mapReader(variableReader),
       repeat: timesReader,
@@ -129,7 +129,7 @@ interface TurnDocument {
 
 /** Creates a reader for one turn of a scenario. `names` are the variables that its texts may use, as in `{{turn}}`. */
 function turnReader(names: ReadonlySet<string>): ValueReader<ScenarioTurn> {
-  const fields = fieldsReader<TurnDocument>({
+  const fields = partialObjectReader<TurnDocument>({
     when: conditionReader,
     times: timesReader,
     thinking: templateReader(names, (thinking) => ({ type: 'thinking', thinking })),
@@ -177,7 +177,7 @@ const stopReasonReader: ValueReader<StopReason> = choiceReader(
 )
 
 const readDelays: ValueReader<ReplyDelays> = (value, place) => {
-  const read = fieldsReader<{ start?: number; block?: number; piece?: number }>({
+  const read = partialObjectReader<{ start?: number; block?: number; piece?: number }>({
     start: durationReader,
     block: durationReader,
     piece: durationReader,
@@ -222,7 +222,7 @@ interface CallDocument {
 /** Creates a reader for a tool call, written as `Read: {file_path: …}` or as `{name, input, id}`. */
 function callReader(names: ReadonlySet<string>): ValueReader<ReplyBlock> {
   const input = inputReader(names)
-  const long = fieldsReader<CallDocument>({ name: textReader, input, id: textReader })
+  const long = partialObjectReader<CallDocument>({ name: textReader, input, id: textReader })
   return (value, place) => {
     if (!isObject(value))
       return addReadProblem(
@@ -311,7 +311,7 @@ const readTextMatcher: ValueReader<TextMatcher> = (value, place) => {
   }
 }
 
-const resultMatcherReader = fieldsReader<ResultMatcher>({
+const resultMatcherReader = partialObjectReader<ResultMatcher>({
   tool: textReader,
   contains: readTextMatcher,
   error: booleanReader,
@@ -321,7 +321,7 @@ const resultMatcherReader = fieldsReader<ResultMatcher>({
 const readResultMatcher: ValueReader<ResultMatcher> = (value, place) =>
   typeof value === 'string' ? { tool: value } : resultMatcherReader(value, place)
 
-const readTurnMatcher: ValueReader<TurnMatcher> = (value, place) => {
+const readTurnMatcher: ValueReader<TurnNumberMatcher> = (value, place) => {
   const [, word, number] = typeof value === 'string' ? (/^(every|from) ([1-9]\d*)$/.exec(value) ?? []) : []
   if (word !== undefined) return word === 'every' ? { every: Number(number) } : { from: Number(number) }
   if (Array.isArray(value)) return { in: listReader(wholeNumberReader(1))(value, place) ?? [] }
@@ -331,7 +331,7 @@ const readTurnMatcher: ValueReader<TurnMatcher> = (value, place) => {
   return single === undefined ? undefined : { in: [single] }
 }
 
-const conditionReader: ValueReader<TurnCondition> = fieldsReader<TurnCondition>({
+const conditionReader: ValueReader<TurnCondition> = partialObjectReader<TurnCondition>({
   says: readTextMatcher,
   result: readResultMatcher,
   turn: readTurnMatcher,

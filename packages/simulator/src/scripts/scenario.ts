@@ -5,7 +5,7 @@
  */
 
 import type { Fault } from '../faults/fault.ts'
-import type { JsonObject } from '../protocol/api.ts'
+import type { JsonObject } from '../protocol/messages-request.ts'
 import { createFillerText } from './filler-text.ts'
 import {
   containsText,
@@ -151,7 +151,7 @@ export interface TurnCondition {
   /** What one of the tool results after the last assistant message must match. */
   readonly result?: ResultMatcher
   /** Numbers of the assistant turns that match. The first response of a conversation is turn 1. */
-  readonly turn?: TurnMatcher
+  readonly turn?: TurnNumberMatcher
   /** True to match only summary requests, false to match only other requests. */
   readonly summary?: boolean
   readonly model?: TextMatcher
@@ -163,7 +163,7 @@ export interface ResultMatcher {
   readonly error?: boolean
 }
 
-export type TurnMatcher =
+export type TurnNumberMatcher =
   | { readonly in: readonly number[] }
   | { readonly every: number }
   | { readonly from: number }
@@ -192,7 +192,7 @@ function hasMatchingResult({ messages }: ScriptRequest, { tool, contains, error 
   )
 }
 
-function isMatchingTurn(turn: number, wanted: TurnMatcher): boolean {
+function isMatchingTurn(turn: number, wanted: TurnNumberMatcher): boolean {
   if ('in' in wanted) return wanted.in.includes(turn)
   return 'every' in wanted ? turn % wanted.every === 0 : turn >= wanted.from
 }

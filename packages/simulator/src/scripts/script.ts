@@ -12,7 +12,7 @@ import {
   type MessagesBody,
   readTextField,
   toBlocks,
-} from '../protocol/api.ts'
+} from '../protocol/messages-request.ts'
 
 /**
  * A script returns what the model generates. The simulator handles ids, signatures, usage, stop sequences and

@@ -9,7 +9,7 @@ import {
   result,
   user,
 } from '../../test/script-request.ts'
-import type { MessageParam } from '../protocol/api.ts'
+import type { MessageParam } from '../protocol/messages-request.ts'
 import { createCoder } from './coder.ts'
 import { echo, listToolCalls } from './script.ts'
 import { createSummarizer, summarizer, withSummaries } from './summarizer.ts'

@@ -10,7 +10,7 @@ import {
   listOpenTodos,
   listToolErrors,
   listTouchedFiles,
-  readSectionTitles,
+  readRequestedSectionTitles,
   type SectionRecord,
   SUMMARY_SECTION_NUMBERS,
   type SummaryFacts,
@@ -45,7 +45,7 @@ export function createSummarizer(options: SummarizerOptions = {}): Script {
     const matter = collectSummaryFacts(request.messages, prompt)
     const text = writeSummaryText(
       writeSectionBodies(matter, options.forget ?? []),
-      readSectionTitles(prompt),
+      readRequestedSectionTitles(prompt),
       options,
     )
     const isUntagged =
@@ -81,7 +81,7 @@ function addSummaryTags(text: string, tags: 'closed' | 'unclosed' | 'none'): str
 
 function writeSummaryText(
   bodies: SectionRecord<readonly string[]>,
-  titles: ReturnType<typeof readSectionTitles>,
+  titles: ReturnType<typeof readRequestedSectionTitles>,
   { plant = {}, omit = [], paddingTokens = 0 }: SummarizerOptions,
 ): string {
   const asked = SUMMARY_SECTION_NUMBERS.filter((number) => titles[number] !== undefined)

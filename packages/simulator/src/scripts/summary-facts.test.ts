@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readSectionTitles, readSummarySections, SUMMARY_SECTION_TITLES } from './summary-facts.ts'
+import { readRequestedSectionTitles, readSummarySections, SUMMARY_SECTION_TITLES } from './summary-facts.ts'
 
 describe('the titles that a prompt asks for', () => {
   it.each([
@@ -12,12 +12,12 @@ describe('the titles that a prompt asks for', () => {
     const prompt = `Write these:\n${Object.entries(asked)
       .map(([number, title]) => written(number, title))
       .join('\n')}\n`
-    expect(readSectionTitles(prompt)).toEqual(asked)
+    expect(readRequestedSectionTitles(prompt)).toEqual(asked)
   })
 
   it('are the default ones if it does not list all nine', () => {
-    expect(readSectionTitles('Summarise.')).toBe(SUMMARY_SECTION_TITLES)
-    expect(readSectionTitles('1. Primary request\n2. Key concepts')).toBe(SUMMARY_SECTION_TITLES)
+    expect(readRequestedSectionTitles('Summarise.')).toBe(SUMMARY_SECTION_TITLES)
+    expect(readRequestedSectionTitles('1. Primary request\n2. Key concepts')).toBe(SUMMARY_SECTION_TITLES)
   })
 })
 

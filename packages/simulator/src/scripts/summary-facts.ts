@@ -6,7 +6,7 @@ import {
   type MessageParam,
   readTextField,
   toBlocks,
-} from '../protocol/api.ts'
+} from '../protocol/messages-request.ts'
 import {
   listMessageTexts,
   listToolCalls,
@@ -350,7 +350,9 @@ function findHeading(text: string, number: SummarySectionNumber, from: number): 
 }
 
 /** Returns the titles of the sections that a prompt asks for, by number; the default titles if it lists none. */
-export function readSectionTitles(prompt: string): Readonly<Partial<Record<SummarySectionNumber, string>>> {
+export function readRequestedSectionTitles(
+  prompt: string,
+): Readonly<Partial<Record<SummarySectionNumber, string>>> {
   const headings = findHeadings(prompt)
   if (headings === null) return SUMMARY_SECTION_TITLES
   return Object.fromEntries(headings.map(({ number, title }) => [number, title]))

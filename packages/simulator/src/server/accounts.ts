@@ -1,8 +1,14 @@
 /** Authenticates requests, reads their API version and betas, and applies rate limits per organization. */
 import type { Account } from '../prompt-cache/cache-key.ts'
-import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
-import { parseBetas } from '../protocol/api.ts'
+import {
+  type ApiError,
+  type ApiResult,
+  createApiError,
+  createInvalidRequestError,
+  toRejection,
+} from '../protocol/answer.ts'
 import type { Clock } from '../protocol/clock-and-ids.ts'
+import { parseBetas } from '../protocol/messages-request.ts'
 import type { ApiFeatures, ApiVersion } from '../validation/shape.ts'
 
 export type RequestHeaders = Readonly<Record<string, string>>
@@ -22,13 +28,15 @@ export function authenticateApiKey(
   accounts: AccountsByKey | undefined,
 ): ApiResult<{ account: Account }> {
   const key = headers['x-api-key'] ?? headers.authorization?.match(/^Bearer\s+(.+)$/i)?.[1]?.trim()
-  if (key === undefined || key === '') return reject(apiError(401, 'x-api-key header is required'))
+  if (key === undefined || key === '') return toRejection(createApiError(401, 'x-api-key header is required'))
   const account =
     accounts === undefined ? DEFAULT_ACCOUNT : Object.hasOwn(accounts, key) ? accounts[key] : undefined
-  if (account === undefined) return reject(apiError(401, 'invalid x-api-key'))
+  if (account === undefined) return toRejection(createApiError(401, 'invalid x-api-key'))
   const workspace = headers['anthropic-workspace-id'] ?? account.workspace
   if (accounts !== undefined && workspace !== account.workspace)
-    return reject(apiError(403, `anthropic-workspace-id: this key does not belong to ${workspace}`))
+    return toRejection(
+      createApiError(403, `anthropic-workspace-id: this key does not belong to ${workspace}`),
+    )
   return { ok: true, account: { ...account, workspace } }
 }
 
@@ -40,10 +48,11 @@ export function readApiFeatures(
   cachedClearing: boolean,
 ): ApiResult<{ features: ApiFeatures }> {
   const requested = headers['anthropic-version']
-  if (requested === undefined) return reject(invalidRequest('anthropic-version: header is required'))
+  if (requested === undefined)
+    return toRejection(createInvalidRequestError('anthropic-version: header is required'))
   const version = API_VERSIONS.find((known) => known === requested)
   if (version === undefined)
-    return reject(invalidRequest(`anthropic-version: ${requested} is not a valid version`))
+    return toRejection(createInvalidRequestError(`anthropic-version: ${requested} is not a valid version`))
   return { ok: true, features: { version, betas: parseBetas(headers['anthropic-beta']), cachedClearing } }
 }
 
@@ -120,7 +129,7 @@ function isLimitReached(open: RateWindow, limits: RateLimits): boolean {
 function rateLimitError(open: RateWindow, now: number): ApiError {
   const seconds = Math.max(1, Math.ceil((open.endsAt - now) / 1_000))
   const message = 'This request would exceed the rate limit for your organization. Try again later.'
-  return { ...apiError(429, message), headers: { 'retry-after': String(seconds) } }
+  return { ...createApiError(429, message), headers: { 'retry-after': String(seconds) } }
 }
 
 function rateLimitHeaders(open: RateWindow, limits: RateLimits): Readonly<Record<string, string>> {

@@ -3,17 +3,17 @@
  * content runs here, or is called from here.
  */
 import { isIP } from 'node:net'
-import type { Steps } from '@tidemark/core/log/work-steps'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
 import type { ThreadRequest } from '../context/message-threads.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
-import { type ApiError, type ApiResult, reject } from '../protocol/answer.ts'
-import { checkRequestRules, checkRequestShape, type Endpoint } from '../validation/validate.ts'
+import { type ApiError, type ApiResult, toRejection } from '../protocol/answer.ts'
+import { checkRequestRules, checkRequestShape, type MessagesEndpoint } from '../validation/validate.ts'
 import { authenticateApiKey, type RequestHeaders, readApiFeatures } from './accounts.ts'
 import { type PreparedRequest, prepareRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 export interface IncomingRequest {
-  readonly endpoint: Endpoint
+  readonly endpoint: MessagesEndpoint
   /** The path of the request. */
   readonly path: string
   readonly headers: RequestHeaders
@@ -41,7 +41,7 @@ export function* admitRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
   account: Account,
-): Steps<ApiResult<AdmittedRequest>> {
+): WorkInSteps<ApiResult<AdmittedRequest>> {
   const { settings, clock } = state
   const { endpoint, headers } = incoming
   const read = readApiFeatures(headers, settings.cachedClearing)
@@ -51,7 +51,7 @@ export function* admitRequest(
   if (!shape.ok) return shape
   yield incoming.text.length
   const request = { body: shape.body, scope: account, betas: features.betas, now: clock.now() }
-  const thread = state.threads.resolve(request)
+  const thread = state.threads.beginRequest(request)
   if (!thread.ok) return thread
   const { body, continues } = thread
   const { model } = shape
@@ -74,7 +74,7 @@ export function authenticateAndCount(
   const identity = authenticateApiKey(headers, state.settings.accounts)
   if (!identity.ok) return identity
   const limited = state.limiter.countRequest(identity.account.organization)
-  return limited === null ? identity : reject(limited)
+  return limited === null ? identity : toRejection(limited)
 }
 
 // Requests from web pages. A page of another site in a browser on this machine could otherwise add or use up faults, or
@@ -85,7 +85,7 @@ export function authenticateAndCount(
  * `Origin` other than the simulator's own, and a `Host` that somebody else's DNS could point to this machine (DNS
  * rebinding). `ownHost` is the host on which the server listens. A request without these headers is not from a page.
  */
-export function findForeignCaller(headers: Headers, ownHost: string | undefined): string | null {
+export function describeForeignCaller(headers: Headers, ownHost: string | undefined): string | null {
   const host = headers.get('host')
   if (host !== null && !isOwnHost(host, ownHost))
     return `Host ${host}: expected an address, localhost, a name without dots, or the host that was given to listen on`

@@ -9,15 +9,15 @@ import type { Fault } from '../faults/fault.ts'
 import type { CacheDiagnosis } from '../prompt-cache/cache-diagnostics.ts'
 import type { PromptTokenSplit } from '../prompt-cache/prompt.ts'
 import { applyRequestToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
-import { BETA_NAMES, type Block, isThinkingBlock, type JsonObject } from '../protocol/api.ts'
+import { BETA_NAMES, type Block, isThinkingBlock, type JsonObject } from '../protocol/messages-request.ts'
 import type { Reply, ReplyDelays } from '../scripts/script.ts'
-import { listContextEdits } from '../validation/edit-rules.ts'
+import { listContextEdits } from '../validation/context-edit-rules.ts'
 import type { RequestHeaders } from './accounts.ts'
 import { callScript, type ModelOutput } from './call-script.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-export interface ResponseInput {
+export interface ResponseContext {
   /** Id of the response. */
   readonly id: string
   readonly headers: RequestHeaders
@@ -47,7 +47,7 @@ export interface ModelResponse {
 export function applyPromptToCache(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
 ): CacheResult {
   const { prompt, key, model, deletions } = prepared
   return applyRequestToCache(state.store, {
@@ -73,7 +73,7 @@ const NO_OUTPUT: ModelOutput = {
 export function answerCacheWarming(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
 ): ModelResponse {
   const cache = applyPromptToCache(state, prepared, call)
   return finishResponse(state, prepared, call, {
@@ -91,7 +91,7 @@ export function answerCacheWarming(
 export async function answerMessage(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
   before: { readonly compactions: readonly ModelCallTokens[]; readonly front: readonly Block[] } = NO_SUMMARY,
 ): Promise<ModelResponse> {
   const cache = applyPromptToCache(state, prepared, call)
@@ -115,7 +115,7 @@ interface GeneratedResponse {
 function finishResponse(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
   finished: GeneratedResponse,
 ): ModelResponse {
   const { reply, output, cache, compactions, front } = finished
@@ -142,7 +142,7 @@ function finishResponse(
 function signNewThinking(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
   blocks: readonly Block[],
 ): readonly Block[] {
   if (!blocks.some(isThinkingBlock)) return blocks
@@ -193,7 +193,7 @@ interface ReplyInput
 /** Creates the response message. Its delays and its fault come from the script's reply. */
 export function createModelResponse(
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
   scripted: Reply,
   { content, stopSequence, cutInputs, ...input }: ReplyInput,
 ): ModelResponse {

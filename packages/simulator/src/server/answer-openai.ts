@@ -4,8 +4,8 @@
  */
 import type { Fault } from '../faults/fault.ts'
 import { readCacheOptions } from '../openai/cache/breakpoint-cache.ts'
-import { RETENTION_MS } from '../openai/cache/prefix-cache.ts'
-import { createUnitPrompt, type PromptUnit, type UnitCacheResult } from '../openai/cache/prompt-units.ts'
+import { PREFIX_RETENTION_MS } from '../openai/cache/prefix-cache.ts'
+import { createUnitPrompt, type OpenaiCacheResult, type PromptUnit } from '../openai/cache/prompt-units.ts'
 import { listMessageUnits } from '../openai/chat/chat-prompt.ts'
 import { type Completion, createChatMessage, createChatUsage } from '../openai/chat/completion.ts'
 import type { JsonFields } from '../openai/openai-shape.ts'
@@ -18,26 +18,26 @@ import {
   createFinishedResponse,
   createPendingResponse,
   createResponseUsage,
-  type ResponseInfo,
+  type ResponseBodyInput,
   readServiceTier,
 } from '../openai/responses/response-body.ts'
 import { buildResponsePrompt } from '../openai/responses/response-prompt.ts'
-import type { PlacedItem } from '../openai/validation/responses-rules.ts'
-import { isObject, isThinkingBlock, type MessagesBody, readTextField } from '../protocol/api.ts'
+import type { ItemWithPath } from '../openai/validation/responses-rules.ts'
+import { isObject, isThinkingBlock, type MessagesBody, readTextField } from '../protocol/messages-request.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 import type { ReplyDelays, ScriptRequest } from '../scripts/script.ts'
 import type { RequestHeaders } from './accounts.ts'
-import { limitModelOutput, type ModelOutput } from './call-script.ts'
 import {
   formatCacheScope,
   type PreparedChat,
   type PreparedOpenai,
   type PreparedResponses,
-} from './openai-admission.ts'
+} from './admit-openai.ts'
+import { limitModelOutput, type ModelOutput } from './call-script.ts'
 import { extractSummary, PROVIDER_SUMMARY_PROMPT } from './provider-compaction.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-export interface OpenaiCall {
+export interface OpenaiCallContext {
   readonly id: string
   readonly number: number
   readonly now: number
@@ -46,7 +46,7 @@ export interface OpenaiCall {
 
 /** What a script generated, and the result of the prompt cache. */
 interface GeneratedAnswer {
-  readonly cache: UnitCacheResult
+  readonly cache: OpenaiCacheResult
   readonly output: ModelOutput
   readonly delays: ReplyDelays
   readonly fault: Fault | null
@@ -58,11 +58,11 @@ interface AnswerBase extends Omit<GeneratedAnswer, 'output'> {
   /** The model's output, as units of later prompts. */
   readonly answerUnits: readonly PromptUnit[]
   /** Tokens of a summary that the provider made before the response; null if it made none. */
-  readonly summary: { readonly cache: UnitCacheResult; readonly outputTokens: number } | null
+  readonly summary: { readonly cache: OpenaiCacheResult; readonly outputTokens: number } | null
 }
 
 export interface ResponsesAnswer extends AnswerBase {
-  readonly info: ResponseInfo
+  readonly info: ResponseBodyInput
   readonly pending: JsonFields
   readonly finished: JsonFields
   readonly output: readonly JsonFields[]
@@ -78,13 +78,13 @@ function applyCache(
   prepared: PreparedOpenai,
   prompt: PreparedOpenai['prompt'],
   now: number,
-): UnitCacheResult {
+): OpenaiCacheResult {
   const { body, model, dialect } = prepared
   const scope = formatCacheScope(prepared)
   if (model.hasBreakpoints)
     return openai.breakpoints.apply({ prompt, scope, options: readCacheOptions(body), now })
   const retention = body.prompt_cache_retention === 'in_memory' ? 'in_memory' : '24h'
-  const lifetimeMs = RETENTION_MS[retention]
+  const lifetimeMs = PREFIX_RETENTION_MS[retention]
   return openai.prefixes.apply({ prompt, scope, rules: dialect.cache, lifetimeMs, now })
 }
 
@@ -92,7 +92,7 @@ function applyCache(
 async function generate(
   state: SimulatorState,
   prepared: PreparedOpenai,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
   kind: ScriptRequest['kind'] = 'message',
 ): Promise<GeneratedAnswer> {
   const { prompt, view, model, maxTokens, body } = prepared
@@ -193,7 +193,7 @@ const NO_OUTPUT: ModelOutput = {
 export async function answerResponses(
   state: SimulatorState,
   prepared: PreparedResponses,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
 ): Promise<ResponsesAnswer> {
   const { body, items } = prepared
   if (items.at(-1)?.item.type === 'compaction_trigger') return answerTrigger(state, prepared, call)
@@ -226,7 +226,7 @@ interface SummaryResult {
 async function summarize(
   state: SimulatorState,
   prepared: PreparedResponses,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
 ): Promise<SummaryResult> {
   const generated = await generate(state, prepared, call, 'compaction')
   const texts = generated.output.blocks.filter(({ type }) => type === 'text')
@@ -239,26 +239,26 @@ async function summarize(
 async function answerTrigger(
   state: SimulatorState,
   prepared: PreparedResponses,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
 ): Promise<ResponsesAnswer> {
   const { item, generated } = await summarize(state, prepared, call)
   const alone = { ...generated, output: { ...generated.output, blocks: [], thinkingTokens: 0 } }
   return finishResponses(state, prepared, call, { generated: alone, front: [item] })
 }
 
-function toPlaced(item: JsonFields): PlacedItem {
+function toPlaced(item: JsonFields): ItemWithPath {
   return { item, path: 'compaction' }
 }
 
 /** Lists the user's messages, which a compaction keeps. */
-function listUserItems(items: readonly PlacedItem[]): readonly PlacedItem[] {
+function listUserItems(items: readonly ItemWithPath[]): readonly ItemWithPath[] {
   return items.filter(({ item }) => item.role === 'user')
 }
 
 function replaceItems(
   state: SimulatorState,
   prepared: PreparedResponses,
-  items: readonly PlacedItem[],
+  items: readonly ItemWithPath[],
 ): PreparedResponses {
   const { body, account, fingerprint } = prepared
   const { organization } = account
@@ -280,7 +280,7 @@ interface ResponseParts {
 function finishResponses(
   state: SimulatorState,
   prepared: PreparedResponses,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
   { generated, summary, front = summary === undefined ? [] : [summary.item] }: ResponseParts,
 ): ResponsesAnswer {
   const { body, model, account, view, fingerprint } = prepared
@@ -325,7 +325,10 @@ function finishResponses(
   }
 }
 
-function addSplits(one: UnitCacheResult['split'], other: UnitCacheResult['split']): UnitCacheResult['split'] {
+function addSplits(
+  one: OpenaiCacheResult['split'],
+  other: OpenaiCacheResult['split'],
+): OpenaiCacheResult['split'] {
   return {
     read: one.read + other.read,
     write30m: one.write30m + other.write30m,
@@ -338,7 +341,7 @@ function addSplits(one: UnitCacheResult['split'], other: UnitCacheResult['split'
 export async function answerCompactRequest(
   state: SimulatorState,
   prepared: PreparedResponses,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
 ): Promise<ResponsesAnswer> {
   const { item, generated } = await summarize(state, prepared, call)
   const users = listUserItems(prepared.items).map(({ item: { id, content } }) => ({
@@ -367,7 +370,7 @@ export async function answerCompactRequest(
 export async function answerChat(
   state: SimulatorState,
   prepared: PreparedChat,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
 ): Promise<ChatAnswer> {
   const { body, dialect, view } = prepared
   const { cache, output, delays, fault } = await generate(state, prepared, call)

@@ -3,6 +3,7 @@
  * window.
  */
 import { countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
+import type { IdGenerator } from '../protocol/clock-and-ids.ts'
 import {
   type Block,
   groupIntoMessages,
@@ -11,9 +12,13 @@ import {
   type RequestBlock,
   readTextField,
   toBlocks,
-} from '../protocol/api.ts'
-import type { IdGenerator } from '../protocol/clock-and-ids.ts'
-import { BYTES_PER_TOKEN, countBlockTokens, countTextTokens, TOKENS_PER_CALL } from '../protocol/tokenizer.ts'
+} from '../protocol/messages-request.ts'
+import {
+  BYTES_PER_TOKEN,
+  CALL_OVERHEAD_TOKENS,
+  countBlockTokens,
+  countTextTokens,
+} from '../protocol/tokenizer.ts'
 import type { Reply, ReplyBlock, ScriptRequest, StopReason } from '../scripts/script.ts'
 import type { RequestHeaders } from './accounts.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
@@ -225,8 +230,8 @@ function takeBlockPart(block: Block, tokens: number): BlockPart | null {
     const text = takeBytes(readTextField(block, field), tokens * BYTES_PER_TOKEN)
     return text === '' ? null : { block: { ...block, [field]: text } }
   }
-  if (block.type !== 'tool_use' || tokens <= TOKENS_PER_CALL) return null
-  const input = takeBytes(JSON.stringify(block.input), (tokens - TOKENS_PER_CALL) * BYTES_PER_TOKEN)
+  if (block.type !== 'tool_use' || tokens <= CALL_OVERHEAD_TOKENS) return null
+  const input = takeBytes(JSON.stringify(block.input), (tokens - CALL_OVERHEAD_TOKENS) * BYTES_PER_TOKEN)
   return { block: { ...block, input: {} }, input }
 }
 

@@ -1,8 +1,8 @@
 /** The control API below `/_simulator`: reads the request log, schedules faults, advances the clock, clears the cache. */
 import { type Context, Hono } from 'hono'
 import { readScheduledFault, tryParseJson } from '../faults/fault-schedule.ts'
-import { isObject } from '../protocol/api.ts'
-import { findDeepNesting, formatReadProblem, readDocument } from '../protocol/json-fields.ts'
+import { isObject } from '../protocol/messages-request.ts'
+import { describeDeepNesting, formatReadProblem, readDocument } from '../protocol/value-readers.ts'
 import { MAX_KEPT_BODY_LENGTH } from '../request-log/request-log.ts'
 import { readLimitedText } from './request-body.ts'
 import type { SimulatorState } from './simulator-state.ts'
@@ -121,7 +121,7 @@ function parseFaultBody(
     return /^[[{"]/.test(text)
       ? { ok: false, message: 'the body looks like JSON and is none' }
       : { ok: true, given: text }
-  const deep = findDeepNesting(given)
+  const deep = describeDeepNesting(given)
   return deep === null ? { ok: true, given } : { ok: false, message: deep }
 }
 

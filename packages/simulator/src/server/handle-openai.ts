@@ -2,8 +2,8 @@
  * Handles one request to OpenAI's APIs, from its headers to the answer that is about to be sent, and adds its record to
  * the request log.
  */
-import { applyFault, type ErrorFormat } from '../faults/fault.ts'
-import { readRequestedFault } from '../faults/fault-schedule.ts'
+import { applyFault, type FaultErrorFormat } from '../faults/fault.ts'
+import { takeRequestFault } from '../faults/fault-schedule.ts'
 import {
   createCompletionBody,
   END_OF_CHUNKS,
@@ -12,10 +12,10 @@ import {
 } from '../openai/chat/completion.ts'
 import {
   CHAT_ERROR_FORMAT,
+  createOpenaiError,
   createOpenaiErrorAnswer,
-  invalidParameter,
+  createParameterError,
   type OpenaiError,
-  openaiError,
   RESPONSES_ERROR_FORMAT,
   toErrorFields,
 } from '../openai/openai-error.ts'
@@ -23,31 +23,31 @@ import type { JsonFields } from '../openai/openai-shape.ts'
 import { createFailedResponse, createPendingResponse } from '../openai/responses/response-body.ts'
 import {
   encodeStreamEvent,
-  listEarlyEvents,
   listResponseEvents,
+  listStreamStartEvents,
 } from '../openai/responses/response-stream.ts'
 import { listInput } from '../openai/responses/stored-responses.ts'
 import type { ResponsesEndpoint } from '../openai/validation/responses-shape.ts'
 import { type ApiError, type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
-import { isObject } from '../protocol/api.ts'
+import { isObject } from '../protocol/messages-request.ts'
 import type { ReplyDelays } from '../scripts/script.ts'
-import { authenticateAndCount } from './admit-request.ts'
-import {
-  answerChat,
-  answerCompactRequest,
-  answerResponses,
-  type ChatAnswer,
-  type OpenaiCall,
-  type ResponsesAnswer,
-} from './answer-openai.ts'
-import { type ExchangeResult, logExchange, toLoggedFaultError } from './handle-request.ts'
 import {
   type AdmissionResult,
   admitChat,
   admitResponses,
   type PreparedOpenai,
   type PreparedResponses,
-} from './openai-admission.ts'
+} from './admit-openai.ts'
+import { authenticateAndCount } from './admit-request.ts'
+import {
+  answerChat,
+  answerCompactRequest,
+  answerResponses,
+  type ChatAnswer,
+  type OpenaiCallContext,
+  type ResponsesAnswer,
+} from './answer-openai.ts'
+import { finishWithoutResponse, type PendingAnswer, toLoggedFaultError } from './handle-messages.ts'
 import { recordOpenaiAnswer } from './record-openai.ts'
 import type { LoggedRequest, RequestContext } from './record-request.ts'
 import type { SimulatorState } from './simulator-state.ts'
@@ -69,12 +69,12 @@ interface OpenaiExchange {
 export async function handleOpenaiRequest(
   state: SimulatorState,
   incoming: OpenaiIncoming,
-): Promise<ExchangeResult> {
+): Promise<PendingAnswer> {
   const { headers, endpoint, bodyError, value } = incoming
   const entry = authenticateAndCount(state, headers)
-  const wanted = readRequestedFault(headers, state.faults)
+  const wanted = takeRequestFault(headers, state.faults)
   const request: RequestContext = {
-    number: state.log.next(),
+    number: state.log.takeNumber(),
     requestId: state.ids.next('req'),
     now: state.clock.now(),
     incoming,
@@ -83,10 +83,10 @@ export async function handleOpenaiRequest(
   }
   const exchange = { state, request, endpoint }
   if (!entry.ok) return answerWithError(exchange, translateError(entry.error, headers))
-  if (!wanted.ok) return answerWithError(exchange, invalidParameter(wanted.message, null))
+  if (!wanted.ok) return answerWithError(exchange, createParameterError(wanted.message, null))
   if (request.fault?.type === 'status') {
     const answer = applyRequestFault(exchange, createJsonAnswer(200, '', responseHeaders(exchange)))
-    return logExchange(state, request, { answer, error: toLoggedFaultError(answer, request.fault) })
+    return finishWithoutResponse(state, request, { answer, error: toLoggedFaultError(answer, request.fault) })
   }
   if (bodyError !== undefined) return answerWithError(exchange, translateError(bodyError, headers))
   const asked = { value, headers, account: entry.account, now: request.now }
@@ -98,31 +98,32 @@ export async function handleOpenaiRequest(
   const { tokens } = prepared.prompt
   const text = JSON.stringify({ object: 'response.input_tokens', input_tokens: tokens })
   const answer = applyRequestFault(exchange, createJsonAnswer(200, text, responseHeaders(exchange)))
-  return logExchange(state, request, { answer, error: null, counted: tokens })
+  return finishWithoutResponse(state, request, { answer, error: null, counted: tokens })
 }
 
 /** Converts an error that both providers have to OpenAI's format. */
 function translateError({ status, message, headers }: ApiError, sent: LoggedRequest['headers']): OpenaiError {
   const more = headers === undefined ? {} : { headers }
   if (status === 401 && sent.authorization === undefined)
-    return openaiError(
+    return createOpenaiError(
       401,
       "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.",
     )
-  if (status === 401) return openaiError(401, 'Incorrect API key provided.', { code: 'invalid_api_key' })
+  if (status === 401)
+    return createOpenaiError(401, 'Incorrect API key provided.', { code: 'invalid_api_key' })
   if (status === 429)
-    return openaiError(429, 'Rate limit reached for your organization. Please try again later.', {
+    return createOpenaiError(429, 'Rate limit reached for your organization. Please try again later.', {
       type: 'requests',
       code: 'rate_limit_exceeded',
       ...more,
     })
-  return openaiError(status, message, more)
+  return createOpenaiError(status, message, more)
 }
 
-function answerWithError(exchange: OpenaiExchange, error: OpenaiError): ExchangeResult {
+function answerWithError(exchange: OpenaiExchange, error: OpenaiError): PendingAnswer {
   const { state, request } = exchange
   const answer = applyRequestFault(exchange, createOpenaiErrorAnswer(error, responseHeaders(exchange)))
-  return logExchange(state, request, { answer, error: toLoggedError(error) })
+  return finishWithoutResponse(state, request, { answer, error: toLoggedError(error) })
 }
 
 function toLoggedError({ type, code, message }: OpenaiError): {
@@ -136,7 +137,7 @@ function toLoggedError({ type, code, message }: OpenaiError): {
 function refuse(
   exchange: OpenaiExchange,
   { error, tooLong }: Extract<AdmissionResult<PreparedOpenai>, { readonly ok: false }>,
-): ExchangeResult {
+): PendingAnswer {
   const { state, request } = exchange
   const { overflow } = state.settings.openai
   if (tooLong?.api !== 'responses' || tooLong.body.stream !== true || overflow === 'status')
@@ -145,10 +146,10 @@ function refuse(
   const { body, model } = tooLong
   const id = state.ids.next('resp')
   const info = { id, createdAt: now, completedAt: now, body, model, diagnosis: null }
-  const events = listEarlyEvents(createPendingResponse(info), createLateError(overflow, info, error))
+  const events = listStreamStartEvents(createPendingResponse(info), createLateError(overflow, info, error))
   const chunks = events.map((event) => ({ bytes: encodeStreamEvent(event), delayMs: 0 }))
   const answer = applyRequestFault(exchange, createStream(exchange, chunks))
-  return logExchange(state, request, { answer, error: toLoggedError(error) })
+  return finishWithoutResponse(state, request, { answer, error: toLoggedError(error) })
 }
 
 function createLateError(
@@ -168,7 +169,7 @@ function createLateError(
 }
 
 /** Answers an accepted request. Cache, stored responses and rate limits change when the first byte of the response is sent. */
-async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai): Promise<ExchangeResult> {
+async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai): Promise<PendingAnswer> {
   const { state, request, endpoint } = exchange
   const { number, now, incoming } = request
   const id = state.ids.next(endpoint === 'chat' ? 'chatcmpl' : 'resp')
@@ -178,7 +179,7 @@ async function answerPrepared(exchange: OpenaiExchange, prepared: PreparedOpenai
   const struck = { ...exchange, request: { ...request, fault: request.fault ?? answered.fault } }
   const sent = applyRequestFault(struck, encodeAnswer(struck, answered, prepared))
   if (sent.status !== 200)
-    return logExchange(state, struck.request, {
+    return finishWithoutResponse(state, struck.request, {
       answer: sent,
       error: toLoggedFaultError(sent, struck.request.fault),
     })
@@ -202,13 +203,16 @@ const MAX_RECENT = 64
 async function respond(
   { state, endpoint }: OpenaiExchange,
   prepared: PreparedOpenai,
-  call: OpenaiCall,
+  call: OpenaiCallContext,
 ): Promise<ResponsesAnswer | ChatAnswer | OpenaiError> {
   try {
     if (prepared.api === 'chat') return await answerChat(state, prepared, call)
     return await (endpoint === 'compact' ? answerCompactRequest : answerResponses)(state, prepared, call)
   } catch (error) {
-    return openaiError(500, `The script failed: ${error instanceof Error ? error.message : String(error)}`)
+    return createOpenaiError(
+      500,
+      `The script failed: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
 }
 
@@ -309,7 +313,7 @@ function createStream(exchange: OpenaiExchange, chunks: readonly BodyChunk[]): H
 
 /** Applies the fault of a request, if it has one. */
 function applyRequestFault({ request, endpoint }: OpenaiExchange, answer: HttpAnswer): HttpAnswer {
-  const format: ErrorFormat = endpoint === 'chat' ? CHAT_ERROR_FORMAT : RESPONSES_ERROR_FORMAT
+  const format: FaultErrorFormat = endpoint === 'chat' ? CHAT_ERROR_FORMAT : RESPONSES_ERROR_FORMAT
   return request.fault === null ? answer : applyFault(answer, request.fault, request.requestId, format)
 }
 

@@ -1,11 +1,11 @@
 /** What the simulator of OpenAI's APIs stores between requests. */
 import { type BreakpointCache, createBreakpointCache } from '../openai/cache/breakpoint-cache.ts'
-import {
-  createPromptDiagnostics,
-  type PromptDiagnostics,
-  type PromptFingerprint,
-} from '../openai/cache/diagnose-prompt.ts'
 import { createPrefixCache, type PrefixCache } from '../openai/cache/prefix-cache.ts'
+import {
+  createPromptCacheDiagnostics,
+  type PromptCacheDiagnostics,
+  type PromptFingerprint,
+} from '../openai/cache/prompt-cache-diagnostics.ts'
 import { createItemSealer, type ItemSealer } from '../openai/responses/sealed-items.ts'
 import {
   createReasoningIndex,
@@ -15,7 +15,7 @@ import {
 } from '../openai/responses/stored-responses.ts'
 
 /** An earlier request, with which later ones are compared to explain a cache miss. */
-export interface RecentPrompt {
+export interface RecentOpenaiRequest {
   readonly number: number
   readonly fingerprint: PromptFingerprint
   hasBegun(): boolean
@@ -27,9 +27,9 @@ export interface OpenaiState {
   readonly reasoning: ReasoningIndex
   readonly prefixes: PrefixCache
   readonly breakpoints: BreakpointCache
-  readonly diagnostics: PromptDiagnostics
+  readonly diagnostics: PromptCacheDiagnostics
   /** The latest requests, oldest first. */
-  readonly recent: RecentPrompt[]
+  readonly recent: RecentOpenaiRequest[]
 }
 
 export function createOpenaiState(seed: string): OpenaiState {
@@ -39,7 +39,7 @@ export function createOpenaiState(seed: string): OpenaiState {
     reasoning: createReasoningIndex(),
     prefixes: createPrefixCache(),
     breakpoints: createBreakpointCache(),
-    diagnostics: createPromptDiagnostics(),
+    diagnostics: createPromptCacheDiagnostics(),
     recent: [],
   }
 }

@@ -1,6 +1,6 @@
 /** The options of a simulator and their defaults. */
 import { TidemarkError } from '@tidemark/core/errors'
-import type { BindingSettings } from '../context/thinking-binding.ts'
+import type { ThinkingBindingSettings } from '../context/thinking-binding.ts'
 import type { DialectName } from '../openai/dialects.ts'
 import { createOpenaiModelTable, type OpenaiModelTable } from '../openai/openai-models.ts'
 import { type CacheKeyRules, DEFAULT_CACHE_KEY_RULES } from '../prompt-cache/cache-key.ts'
@@ -34,7 +34,7 @@ export interface SimulatorOptions {
    */
   readonly cacheKey?: Partial<CacheKeyRules>
   /** How strictly thinking blocks are checked when a client sends them back. */
-  readonly binding?: Partial<BindingSettings>
+  readonly binding?: Partial<ThinkingBindingSettings>
   /** Validation rules that the provider's documentation does not specify. */
   readonly rules?: Partial<RuleSettings>
   /**
@@ -90,7 +90,7 @@ export interface SimulatorSettings
   readonly accounts: AccountsByKey | undefined
   readonly limits: RateLimits
   readonly cacheKey: CacheKeyRules
-  readonly binding: BindingSettings
+  readonly binding: ThinkingBindingSettings
   readonly rules: RuleSettings
   /** Seed for ids. Signatures do not depend on it, so that a restarted server accepts its earlier signatures. */
   readonly idSeed: string

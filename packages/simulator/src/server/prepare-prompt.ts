@@ -3,30 +3,35 @@
  * messages and context edits. `/v1/messages` and `/v1/messages/count_tokens` both use it.
  */
 
-import type { Steps } from '@tidemark/core/log/work-steps'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
 import { type FoundCompactionBlock, findCompactionBlock } from '../context/compaction-block.ts'
 import {
   type AppliedEdit,
   applyContextEdits,
-  type CacheDeletions,
   type ContextEditResult,
-  dropTurnScopedMessages,
-  extractCacheDeletions,
+  dropExpiredSystemMessages,
+  type ExtractedCacheEdits,
+  extractCacheEdits,
 } from '../context/context-edits.ts'
 import {
-  applyThinkingBinding,
-  type BindingResult,
   checkNewestThinking,
+  enforceThinkingBinding,
+  type ThinkingBindingResult,
   type ThinkingTransformation,
 } from '../context/thinking-binding.ts'
-import type { ThinkingPrefix } from '../context/thinking-prefix.ts'
+import type { ThinkingPrefixes } from '../context/thinking-prefix.ts'
 import { type Account, buildCacheKey, type CacheKey } from '../prompt-cache/cache-key.ts'
 import { buildPrompt, buildPromptInSteps, countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
-import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
-import { type Block, listMessageBlocks, type MessagesBody, type RequestBlock } from '../protocol/api.ts'
+import { type ApiError, type ApiResult, createInvalidRequestError, toRejection } from '../protocol/answer.ts'
 import type { CacheMarkers } from '../protocol/cache-markers.ts'
+import {
+  type Block,
+  listMessageBlocks,
+  type MessagesBody,
+  type RequestBlock,
+} from '../protocol/messages-request.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
-import { TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
+import { TURN_OVERHEAD_TOKENS } from '../protocol/tokenizer.ts'
 import { CHARACTERS_PER_BLOCK } from '../validation/rule.ts'
 import type { ApiFeatures } from '../validation/shape.ts'
 import type { SimulatorState } from './simulator-state.ts'
@@ -56,9 +61,9 @@ export interface PreparedRequest extends ValidRequest {
   readonly originalTokens: number
   readonly appliedEdits: readonly AppliedEdit[]
   readonly transformations: readonly ThinkingTransformation[]
-  readonly deletions: CacheDeletions
+  readonly deletions: ExtractedCacheEdits
   readonly compaction: FoundCompactionBlock | null
-  readonly boundPrefix: () => ThinkingPrefix
+  readonly boundPrefix: () => ThinkingPrefixes
   /**
    * Id of the last thinking block of the conversation; null if there is none. The signature of new thinking will
    * contain this id.
@@ -73,9 +78,9 @@ export interface PreparedRequest extends ValidRequest {
 export function* prepareRequest(
   state: SimulatorState,
   request: ValidRequest,
-): Steps<ApiResult<{ prepared: PreparedRequest }>> {
+): WorkInSteps<ApiResult<{ prepared: PreparedRequest }>> {
   const { body, features, model } = request
-  const deletions = extractCacheDeletions(listMessageBlocks(body.messages))
+  const deletions = extractCacheEdits(listMessageBlocks(body.messages))
   if (!deletions.ok) return deletions
   const weight = deletions.pieces.length * CHARACTERS_PER_BLOCK
   yield weight
@@ -87,14 +92,14 @@ export function* prepareRequest(
   const binding = bindThinking(state, request, { sent, found, boundPrefix })
   if (!binding.ok) return binding
   yield weight
-  const kept = dropTurnScopedMessages(dropBeforeThresholdBlock(binding.pieces, sent, found), body.messages)
+  const kept = dropExpiredSystemMessages(dropBeforeThresholdBlock(binding.pieces, sent, found), body.messages)
   const edited = editConversation(state, request, kept)
   yield weight
   const { markers } = request
   const prompt = yield* buildPromptInSteps(state.tree, { body, pieces: edited.pieces, markers })
   const tokens = countPromptTokens(prompt)
   const overflow = findOverflowError(model, tokens, body.max_tokens)
-  if (overflow !== null) return reject(overflow)
+  if (overflow !== null) return toRejection(overflow)
   const { transformations, last } = binding
   return {
     ok: true,
@@ -129,9 +134,9 @@ function createLazyPrefix(
   { body }: ValidRequest,
   sent: readonly RequestBlock[],
   found: FoundCompactionBlock | null,
-): () => ThinkingPrefix {
+): () => ThinkingPrefixes {
   const signed = found?.signature ?? null
-  let prefix: ThinkingPrefix | null = null
+  let prefix: ThinkingPrefixes | null = null
   return () => {
     prefix ??= state.tracker.track(body, sent, signed === null ? null : { signed, at: 0 })
     return prefix
@@ -148,18 +153,18 @@ function bindThinking(
   }: {
     readonly sent: readonly RequestBlock[]
     readonly found: FoundCompactionBlock | null
-    readonly boundPrefix: () => ThinkingPrefix
+    readonly boundPrefix: () => ThinkingPrefixes
   },
-): BindingResult {
+): ThinkingBindingResult {
   const signed = found?.signature ?? null
   const compactionIds = signed === null ? [null] : [null, signed.id, ...signed.replaced]
   const { organization } = scope
   const input = { body, pieces: sent, boundPrefix, model, organization, betas: features.betas, compactionIds }
   const { signer, tracker, settings } = state
   const ports = { signer, tracker, models: settings.models, settings: settings.binding }
-  const outcome = applyThinkingBinding(input, ports)
+  const outcome = enforceThinkingBinding(input, ports)
   const modified = outcome.ok ? checkNewestThinking(input, ports) : null
-  return modified === null ? outcome : reject(modified)
+  return modified === null ? outcome : toRejection(modified)
 }
 
 /**
@@ -209,7 +214,7 @@ function countConversationTokens(
   let tokens = 0
   let role: string | null = null
   for (const piece of pieces) {
-    tokens += countTokens(piece.block) + (piece.role === role ? 0 : TOKENS_PER_TURN)
+    tokens += countTokens(piece.block) + (piece.role === role ? 0 : TURN_OVERHEAD_TOKENS)
     role = piece.role
   }
   return tokens
@@ -240,9 +245,10 @@ function findOverflowError(
   maxTokens: number | undefined,
 ): ApiError | null {
   const { window } = model
-  if (tokens > window) return invalidRequest(`prompt is too long: ${tokens} tokens > ${window} maximum`)
+  if (tokens > window)
+    return createInvalidRequestError(`prompt is too long: ${tokens} tokens > ${window} maximum`)
   if (model.overflow === 'stop' || maxTokens === undefined || tokens + maxTokens <= window) return null
-  return invalidRequest(
+  return createInvalidRequestError(
     `input length and \`max_tokens\` exceed context limit: ${tokens} + ${maxTokens} > ${window}, decrease input length or \`max_tokens\` and try again`,
   )
 }

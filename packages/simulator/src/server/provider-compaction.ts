@@ -6,11 +6,11 @@
 import type { CompactionSignature } from '../context/signatures.ts'
 import { buildPrompt } from '../prompt-cache/prompt.ts'
 import type { CacheResult } from '../prompt-cache/prompt-cache.ts'
-import { type Block, isObject, type RequestBlock, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
+import { type Block, isObject, type RequestBlock, readTextField } from '../protocol/messages-request.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 import type { Reply } from '../scripts/script.ts'
-import { listContextEdits, MIN_COMPACT_TRIGGER } from '../validation/edit-rules.ts'
+import { listContextEdits, MIN_COMPACT_TRIGGER } from '../validation/context-edit-rules.ts'
 import {
   answerMessage,
   applyPromptToCache,
@@ -18,7 +18,7 @@ import {
   createModelResponse,
   type ModelCallTokens,
   type ModelResponse,
-  type ResponseInput,
+  type ResponseContext,
   subtractDeletedTokens,
 } from './answer-message.ts'
 import { callScript } from './call-script.ts'
@@ -32,7 +32,7 @@ import type { SimulatorState } from './simulator-state.ts'
 export async function compactOnDemand(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
 ): Promise<ModelResponse> {
   const summary = await runSummaryCall(state, prepared, call, prepared.body.compaction?.instructions)
   const content = summary.text === null ? [] : [createSignedBlock(state, prepared, summary.text)]
@@ -41,7 +41,7 @@ export async function compactOnDemand(
 
 function createSummaryResponse(
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
   { iteration, reply, cache, stopReason }: SummaryCallResult,
   content: readonly Block[],
 ): ModelResponse {
@@ -64,7 +64,7 @@ function findThresholdEdit({ body }: PreparedRequest): Readonly<Record<string, u
 }
 
 /** Returns false if the request has no `compact_20260112` edit. */
-export function isOverCompactThreshold(prepared: PreparedRequest): boolean {
+export function hasReachedCompactThreshold(prepared: PreparedRequest): boolean {
   const edit = findThresholdEdit(prepared)
   if (edit === undefined) return false
   const trigger = isObject(edit.trigger) ? Number(edit.trigger.value) : DEFAULT_COMPACT_TRIGGER
@@ -75,10 +75,10 @@ export function isOverCompactThreshold(prepared: PreparedRequest): boolean {
  * Handles a request that reached the compaction threshold: summarizes the conversation, then answers from the
  * summary. With `pause_after_compaction` the response contains only the summary.
  */
-export async function compactBeforeAnswer(
+export async function compactThenAnswer(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
 ): Promise<ModelResponse> {
   const edit = findThresholdEdit(prepared)
   const summary = await runSummaryCall(state, prepared, call, edit?.instructions)
@@ -135,7 +135,7 @@ interface SummaryCallResult {
 async function runSummaryCall(
   state: SimulatorState,
   prepared: PreparedRequest,
-  call: ResponseInput,
+  call: ResponseContext,
   requested: unknown,
 ): Promise<SummaryCallResult> {
   const custom = typeof requested === 'string' && requested.trim() !== '' ? requested : null

@@ -1,22 +1,22 @@
 /** Builds the record of a request to OpenAI's APIs: usage, cost, what happened in the cache, and the cause of a cache miss. */
 import { toBytes } from '../faults/fault.ts'
-import { BREAKPOINT_MINIMUM } from '../openai/cache/breakpoint-cache.ts'
-import { comparePrompts, countCommonUnits } from '../openai/cache/diagnose-prompt.ts'
-import type { UnitCacheResult } from '../openai/cache/prompt-units.ts'
+import { MIN_BREAKPOINT_TOKENS } from '../openai/cache/breakpoint-cache.ts'
+import { countCommonUnits, diagnosePromptChange } from '../openai/cache/prompt-cache-diagnostics.ts'
+import type { OpenaiCacheResult } from '../openai/cache/prompt-units.ts'
 import { readServiceTier } from '../openai/responses/response-body.ts'
 import type { HttpAnswer } from '../protocol/answer.ts'
-import { isObject, type JsonObject } from '../protocol/api.ts'
+import { isObject, type JsonObject } from '../protocol/messages-request.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 import {
   addTokenUsage,
   type CacheAnalysis,
   type CacheMiss,
-  priceResponse,
+  computeRequestCost,
   type TokenUsage,
 } from '../request-log/request-log.ts'
+import type { PreparedOpenai } from './admit-openai.ts'
 import type { ChatAnswer, ResponsesAnswer } from './answer-openai.ts'
-import type { PreparedOpenai } from './openai-admission.ts'
-import type { RecentPrompt } from './openai-state.ts'
+import type { RecentOpenaiRequest } from './openai-state.ts'
 import { addRequestRecord, type RequestContext, toRecordWithoutResponse } from './record-request.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -44,13 +44,13 @@ export function recordOpenaiAnswer(
     messageId: id,
     stopReason: answer.stopReason,
     usage: isBegun ? usage : null,
-    cost: isBegun ? priceResponse(toPricedUsage(usage, prepared), prepared.model.prices) : null,
+    cost: isBegun ? computeRequestCost(toPricedUsage(usage, prepared), prepared.model.prices) : null,
     cache: analyzeUnits(state, request, prepared, answer.cache),
     compactions,
   })
 }
 
-function toUsage({ split }: UnitCacheResult, output: number): TokenUsage {
+function toUsage({ split }: OpenaiCacheResult, output: number): TokenUsage {
   const { read, write30m, write12h, input } = split
   return { input, cacheRead: read, write5m: write30m, write1h: write12h, output }
 }
@@ -121,7 +121,7 @@ function analyzeUnits(
   state: SimulatorState,
   request: RequestContext,
   prepared: PreparedOpenai,
-  { hit, breakpoints, split }: UnitCacheResult,
+  { hit, breakpoints, split }: OpenaiCacheResult,
 ): CacheAnalysis {
   const { prompt, model, dialect } = prepared
   const formatPath = (position: number): string => prompt.units[position]?.path ?? ''
@@ -133,7 +133,7 @@ function analyzeUnits(
       tokens,
       fate,
     })),
-    minimum: model.hasBreakpoints ? BREAKPOINT_MINIMUM : dialect.cache.minimum,
+    minimum: model.hasBreakpoints ? MIN_BREAKPOINT_TOKENS : dialect.cache.minimum,
     miss: explainUnitMiss(state.openai.recent, request.now, prepared, split.read),
   }
 }
@@ -143,17 +143,17 @@ const STEP_TOLERANCE = 128
 
 /** Explains why a request read less than the most similar earlier request had left in the cache; null if it read as much. */
 function explainUnitMiss(
-  recent: readonly RecentPrompt[],
+  recent: readonly RecentOpenaiRequest[],
   now: number,
   { fingerprint, model, dialect }: PreparedOpenai,
   read: number,
 ): CacheMiss | null {
   const earlier = findMostSimilar(recent, fingerprint)
   if (earlier === undefined) return null
-  const minimum = model.hasBreakpoints ? BREAKPOINT_MINIMUM : dialect.cache.minimum
+  const minimum = model.hasBreakpoints ? MIN_BREAKPOINT_TOKENS : dialect.cache.minimum
   const left = earlier.fingerprint.prompt.tokens
   if (left < minimum || read >= left - STEP_TOLERANCE) return null
-  const compared = comparePrompts(earlier.fingerprint, fingerprint)
+  const compared = diagnosePromptChange(earlier.fingerprint, fingerprint)
   const found = { tokens: left - read, comparedWith: earlier.number }
   if (compared.type === 'cache_miss') {
     const isContent = compared.reason === 'input_changed' || compared.reason === 'context_compacted'
@@ -168,15 +168,15 @@ function explainUnitMiss(
 
 /** Returns the earlier request with the longest common prefix; of several, one with equal settings; of those, the newest. */
 function findMostSimilar(
-  recent: readonly RecentPrompt[],
+  recent: readonly RecentOpenaiRequest[],
   request: PreparedOpenai['fingerprint'],
-): RecentPrompt | undefined {
-  let best: { readonly prompt: RecentPrompt; readonly rank: number } | undefined
+): RecentOpenaiRequest | undefined {
+  let best: { readonly prompt: RecentOpenaiRequest; readonly rank: number } | undefined
   for (const prompt of recent) {
     const { fingerprint } = prompt
     if (fingerprint.organization !== request.organization) continue
     const common = countCommonUnits(fingerprint.prompt.chains, request.prompt.chains)
-    const rank = common + (comparePrompts(fingerprint, request).type === 'cache_hit' ? 0.5 : 0)
+    const rank = common + (diagnosePromptChange(fingerprint, request).type === 'cache_hit' ? 0.5 : 0)
     if (common > 0 && rank >= (best?.rank ?? 0)) best = { prompt, rank }
   }
   return best?.prompt

@@ -6,17 +6,17 @@ import {
   finishReplyBytes,
   initialByteStreamState,
 } from '@tidemark/wire/anthropic/decode-stream'
-import { FAULT_APPLIED_HEADER, type Fault, toBytes } from '../faults/fault.ts'
+import { FAULT_NOTE_HEADER, type Fault, toBytes } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { countPrefixTokens } from '../prompt-cache/prompt.ts'
 import type { HttpAnswer } from '../protocol/answer.ts'
-import { type Block, isObject, type JsonObject } from '../protocol/api.ts'
+import { type Block, isObject, type JsonObject } from '../protocol/messages-request.ts'
 import { explainCacheMiss } from '../request-log/explain-miss.ts'
 import {
   addTokenUsage,
   type CacheAnalysis,
   type ComparableRequest,
-  priceResponse,
+  computeRequestCost,
   type RequestRecord,
   type TokenUsage,
 } from '../request-log/request-log.ts'
@@ -43,7 +43,7 @@ export interface RequestContext {
   readonly fault: Fault | null
 }
 
-export interface RequestOutcome {
+export interface OutcomeWithoutResponse {
   readonly answer: HttpAnswer
   readonly error: RequestRecord['error']
   readonly counted?: number | null
@@ -56,7 +56,7 @@ export interface RequestOutcome {
 export function toRecordWithoutResponse(
   state: SimulatorState,
   { number, requestId, now, incoming, account, fault }: RequestContext,
-  { answer, error, counted = null }: RequestOutcome,
+  { answer, error, counted = null }: OutcomeWithoutResponse,
 ): RequestRecord {
   const { value, path, bodyBytes } = incoming
   const body = isObject(value) ? value : {}
@@ -76,7 +76,7 @@ export function toRecordWithoutResponse(
     status: answer.status,
     error,
     fault: fault?.type ?? null,
-    faultNote: answer.headers[FAULT_APPLIED_HEADER] ?? null,
+    faultNote: answer.headers[FAULT_NOTE_HEADER] ?? null,
     stopReason: null,
     usage: null,
     cost: null,
@@ -119,7 +119,9 @@ export function recordResponse(
     usage: isBegun
       ? [...compactions, toTokenUsage({ ...response, outputTokens })].reduce(addTokenUsage)
       : null,
-    cost: isBegun ? priceResponse(withOutputTokens(response, outputTokens), prepared.model.prices) : null,
+    cost: isBegun
+      ? computeRequestCost(withOutputTokens(response, outputTokens), prepared.model.prices)
+      : null,
     cache: analysis,
     appliedEdits: prepared.appliedEdits,
     transformations: prepared.transformations,
@@ -198,7 +200,15 @@ export function analyzeCache(
         fate: each.fate,
       })),
       minimum: model.cacheMinimum,
-      miss: explainCacheMiss({ prompt, key, scope, hit: position, earlier: log.seen, store, now }),
+      miss: explainCacheMiss({
+        prompt,
+        key,
+        scope,
+        hit: position,
+        earlier: log.comparableRequests,
+        store,
+        now,
+      }),
     },
     seen: {
       number,

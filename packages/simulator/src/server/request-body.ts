@@ -3,9 +3,9 @@
  * deeper than the simulator can handle. Nothing beyond the limit is kept in memory.
  */
 import { StringDecoder } from 'node:string_decoder'
-import type { Steps } from '@tidemark/core/log/work-steps'
-import { type ApiError, apiError, invalidRequest } from '../protocol/answer.ts'
-import { findDeepNesting } from '../protocol/json-fields.ts'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import { type ApiError, createApiError, createInvalidRequestError } from '../protocol/answer.ts'
+import { describeDeepNesting } from '../protocol/value-readers.ts'
 import { runWithPauses } from './pauses.ts'
 
 /** A request body as read. `bodyError` is the error if it is not valid; `text` is empty if it was not read at all. */
@@ -16,11 +16,15 @@ interface RequestBody {
   readonly bodyError?: ApiError
 }
 
-const BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size')
+const BODY_TOO_LARGE: ApiError = createApiError(413, 'Request exceeds the maximum size')
 
-const DECODED_BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size after decoding', {
-  error_code: 'request_body_too_large_after_decoding',
-})
+const DECODED_BODY_TOO_LARGE: ApiError = createApiError(
+  413,
+  'Request exceeds the maximum size after decoding',
+  {
+    error_code: 'request_body_too_large_after_decoding',
+  },
+)
 
 /**
  * Reads a JSON request body and decompresses it if needed. `bodyError` says if the body is not valid, nested too deeply,
@@ -59,7 +63,7 @@ export async function readRequestBody(
 const COMPRESSION_FORMATS = ['gzip', 'deflate'] as const
 
 function encodingError(kind: 'unsupported' | 'invalid', message: string): ApiError {
-  return invalidRequest(message, { error_code: `request_body_encoding_${kind}` })
+  return createInvalidRequestError(message, { error_code: `request_body_encoding_${kind}` })
 }
 
 interface BodyText {
@@ -88,7 +92,7 @@ export async function readLimitedText(
   return { pieces: [...pieces, decoder.end()], bytes }
 }
 
-function* parseBody({ pieces, bytes }: BodyText): Steps<RequestBody> {
+function* parseBody({ pieces, bytes }: BodyText): WorkInSteps<RequestBody> {
   yield bytes
   const text = pieces.join('')
   yield text.length
@@ -96,7 +100,7 @@ function* parseBody({ pieces, bytes }: BodyText): Steps<RequestBody> {
   const refuse = (why: string): RequestBody => ({
     ...read,
     value: null,
-    bodyError: invalidRequest(`The request body is not valid JSON: ${why}`),
+    bodyError: createInvalidRequestError(`The request body is not valid JSON: ${why}`),
   })
   try {
     const value: unknown = JSON.parse(text)
@@ -110,7 +114,7 @@ function* parseBody({ pieces, bytes }: BodyText): Steps<RequestBody> {
 
 /** Returns why the provider would reject a body although JavaScript has parsed it; null if it would accept it. */
 function findUnreadableValue(value: unknown, text: string): string | null {
-  return findDeepNesting(value) ?? (SURROGATE_ESCAPE.test(text) ? findLoneSurrogate(text) : null)
+  return describeDeepNesting(value) ?? (SURROGATE_ESCAPE.test(text) ? findLoneSurrogate(text) : null)
 }
 
 /**

@@ -6,19 +6,19 @@ import { type Context, Hono } from 'hono'
 import {
   type ApiError,
   type ApiResult,
-  apiError,
+  createApiError,
   createErrorAnswer,
-  invalidRequest,
-  reject,
+  createInvalidRequestError,
+  toRejection,
 } from '../protocol/answer.ts'
-import { BETA_NAMES, parseBetas } from '../protocol/api.ts'
+import { BETA_NAMES, parseBetas } from '../protocol/messages-request.ts'
 import { EFFORTS, type SimulatedModel } from '../protocol/models.ts'
-import type { Endpoint } from '../validation/validate.ts'
+import type { MessagesEndpoint } from '../validation/validate.ts'
 import { authenticateApiKey, type RequestHeaders } from './accounts.ts'
-import { findForeignCaller } from './admit-request.ts'
+import { describeForeignCaller } from './admit-request.ts'
 import { createControlRoutes } from './control-routes.ts'
+import { handleMessagesRequest, type PendingAnswer } from './handle-messages.ts'
 import { handleOpenaiRequest, type OpenaiEndpoint } from './handle-openai.ts'
-import { type ExchangeResult, handleMessagesRequest } from './handle-request.ts'
 import { readRequestBody } from './request-body.ts'
 import { BrokenConnectionError, type ClientConnection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
@@ -45,8 +45,8 @@ export type SimulatorApp = Hono<{ Bindings: RequestBindings }>
 export function createRoutes(state: SimulatorState): SimulatorApp {
   const app: SimulatorApp = new Hono()
   app.use('*', async (context, next) => {
-    const foreign = findForeignCaller(context.req.raw.headers, context.env?.host)
-    return foreign === null ? next() : sendError(state, apiError(403, foreign))
+    const foreign = describeForeignCaller(context.req.raw.headers, context.env?.host)
+    return foreign === null ? next() : sendError(state, createApiError(403, foreign))
   })
   app.post('/v1/messages', (context) => answerRequest(state, context, 'messages'))
   app.post('/v1/messages/count_tokens', (context) => answerRequest(state, context, 'count_tokens'))
@@ -66,13 +66,13 @@ export function createRoutes(state: SimulatorState): SimulatorApp {
     if (error !== null) return sendError(state, error)
     const id = context.req.param('id')
     const model = state.settings.models.find(id)
-    if (model === undefined) return sendError(state, apiError(404, `model: ${id}`))
+    if (model === undefined) return sendError(state, createApiError(404, `model: ${id}`))
     return context.json(toModelInfo(model, readBetas(context)))
   })
   app.route('/_simulator', createControlRoutes(state))
   app.onError((error) => {
     if (error instanceof BrokenConnectionError) throw error
-    return sendError(state, apiError(500, `The simulator failed: ${error.message}`))
+    return sendError(state, createApiError(500, `The simulator failed: ${error.message}`))
   })
   app.all('*', (context) =>
     // Some clients send a HEAD request first, to test the connection.
@@ -84,7 +84,7 @@ export function createRoutes(state: SimulatorState): SimulatorApp {
 async function answerRequest(
   state: SimulatorState,
   context: AppContext,
-  endpoint: Endpoint,
+  endpoint: MessagesEndpoint,
 ): Promise<Response> {
   const body = await readRequestBody(context.req.raw, state.settings.maxBodyBytes, context.env?.bodyText)
   const incoming = { endpoint, path: context.req.path, headers: readHeaders(context), ...body }
@@ -127,7 +127,7 @@ function sendStored(state: SimulatorState, context: AppContext, act: 'get' | 'de
 function sendExchange(
   state: SimulatorState,
   context: AppContext,
-  { answer, begin, abandon }: ExchangeResult,
+  { answer, begin, abandon }: PendingAnswer,
 ): Promise<Response> {
   const { connection = null, signal = context.req.raw.signal } = context.env ?? {}
   return sendAnswer(answer, { clock: state.clock, signal, begin, abandon, connection })
@@ -150,7 +150,9 @@ const POST_PATHS = new Set(['/v1/messages', '/v1/messages/count_tokens', ...Obje
 
 function routeError(context: AppContext): ApiError {
   const { method, path } = context.req
-  return POST_PATHS.has(path) ? apiError(405, `Method ${method} is not allowed`) : apiError(404, 'Not Found')
+  return POST_PATHS.has(path)
+    ? createApiError(405, `Method ${method} is not allowed`)
+    : createApiError(404, 'Not Found')
 }
 
 function sendError(state: SimulatorState, error: ApiError): Promise<Response> {
@@ -195,7 +197,7 @@ function buildModelPage(
   for (const name of ['after_id', 'before_id'] as const) {
     const id = query[name]
     if (id !== undefined && !ids.includes(id))
-      return reject(invalidRequest(`${name}: there is no model \`${id}\``))
+      return toRejection(createInvalidRequestError(`${name}: there is no model \`${id}\``))
   }
   const start = query.after_id === undefined ? 0 : ids.indexOf(query.after_id) + 1
   const end = query.before_id === undefined ? ids.length : ids.indexOf(query.before_id)

@@ -1,8 +1,8 @@
 /** Encodes a reply as an HTTP answer, and sends an HTTP answer with its delays and its ending. */
 
 import type { ReplyEvent, Reply as WireReply } from '@tidemark/core/engine/reply'
-import { toSseFrames } from '@tidemark/wire/anthropic/reply-frames'
-import { encodeResponse } from '@tidemark/wire/anthropic/response'
+import { encodeReplyEvent } from '@tidemark/wire/anthropic/reply-frames'
+import { encodeResponseBody } from '@tidemark/wire/anthropic/response-body'
 import { encodeSseFrame } from '@tidemark/wire/http/sse'
 import { createReplySplitter, replyToEvents } from '@tidemark/wire/providers/reply-events'
 import { type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
@@ -126,7 +126,7 @@ interface EncodeOptions {
 }
 
 /** Creates the answer with status 200 that contains the reply, as one JSON body or as an event stream, with its delays. */
-export function encodeReply(reply: WireReply, encoding: EncodeOptions): HttpAnswer {
+export function createReplyAnswer(reply: WireReply, encoding: EncodeOptions): HttpAnswer {
   return encoding.stream ? encodeStream(reply, encoding) : encodeJsonBody(reply, encoding)
 }
 
@@ -137,7 +137,7 @@ function encodeStream(reply: WireReply, { deltaSize, delays, headers }: EncodeOp
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache', ...headers },
     chunks: events.map((event) => ({
-      bytes: toSseFrames(event).map(encodeSseFrame).join(''),
+      bytes: encodeReplyEvent(event).map(encodeSseFrame).join(''),
       delayMs: chooseDelay(event, delays),
     })),
     ending: 'close',
@@ -167,6 +167,6 @@ function encodeJsonBody(reply: WireReply, encoding: EncodeOptions): HttpAnswer {
   const delayMs = slow
     ? encodeStream(reply, encoding).chunks.reduce((sum, chunk) => sum + chunk.delayMs, 0)
     : startMs
-  const answer = createJsonAnswer(200, encodeResponse(reply), encoding.headers)
+  const answer = createJsonAnswer(200, encodeResponseBody(reply), encoding.headers)
   return { ...answer, chunks: answer.chunks.map((chunk) => ({ ...chunk, delayMs })) }
 }

@@ -8,7 +8,6 @@ import { createFaultSchedule, type FaultSchedule } from '../faults/fault-schedul
 import { type CacheDiagnostics, createCacheDiagnostics } from '../prompt-cache/cache-diagnostics.ts'
 import { type CacheStore, createCacheStore } from '../prompt-cache/prompt-cache.ts'
 import { createPromptTree, type PromptTree, type PromptZone } from '../prompt-cache/prompt-tree.ts'
-import type { Block } from '../protocol/api.ts'
 import {
   type AdjustableClock,
   createAdjustableClock,
@@ -16,7 +15,13 @@ import {
   createSeededRandom,
   type IdGenerator,
 } from '../protocol/clock-and-ids.ts'
-import { countBlockTokens, countTextTokens, countToolTokens, TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
+import type { Block } from '../protocol/messages-request.ts'
+import {
+  countBlockTokens,
+  countTextTokens,
+  countToolDefinitionTokens,
+  TURN_OVERHEAD_TOKENS,
+} from '../protocol/tokenizer.ts'
 import { createRequestLog, type RequestLog } from '../request-log/request-log.ts'
 import { createRateLimiter, type RateLimiter } from './accounts.ts'
 import { createOpenaiState, type OpenaiState } from './openai-state.ts'
@@ -68,9 +73,10 @@ export function createSimulatorState(settings: SimulatorSettings): SimulatorStat
   }
 
   function countTokensAt(block: Block, zone: PromptZone, before: PromptZone | null): number {
-    if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return countToolTokens(block)
+    if (zone === 'tools' || (zone === 'system' && block.type !== 'text'))
+      return countToolDefinitionTokens(block)
     if (zone === 'system') return countTokens(block)
-    return countTokens(block) + (zone === before ? 0 : TOKENS_PER_TURN)
+    return countTokens(block) + (zone === before ? 0 : TURN_OVERHEAD_TOKENS)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Shapes (validation functions) for the content blocks of a request. */
-import { BETA_NAMES, hasBetaFamily } from '../protocol/api.ts'
+import { BETA_NAMES, hasBetaFamily } from '../protocol/messages-request.ts'
 import {
   type ApiFeatures,
   anyShape,
@@ -13,14 +13,14 @@ import {
   optionalField,
   requiredField,
   type ShapeField,
+  type ShapeValidator,
   stringOrShape,
   stringShape,
   type UnionMember,
   unionShape,
-  type ValueShape,
 } from './shape.ts'
 
-export const cacheControlShape: ValueShape = nullableShape(
+export const cacheControlShape: ShapeValidator = nullableShape(
   unionShape({
     ephemeral: {
       shape: objectShape({
@@ -35,7 +35,7 @@ const typeField: ShapeField = requiredField(stringShape())
 const cacheControlField: ShapeField = optionalField(cacheControlShape)
 const toolUseId = stringShape({ pattern: /^[a-zA-Z0-9_-]+$/ })
 
-export const textBlockShape: ValueShape = objectShape({
+export const textBlockShape: ShapeValidator = objectShape({
   type: typeField,
   text: requiredField(stringShape()),
   cache_control: cacheControlField,

@@ -1,5 +1,6 @@
 /** Validation rules for cache markers (number, position, order) and for images and documents (number, size). */
-import { type ApiError, invalidRequest } from '../protocol/answer.ts'
+import { type ApiError, createInvalidRequestError } from '../protocol/answer.ts'
+import { type AutomaticMarker, type CacheMarker, readCacheTtl } from '../protocol/cache-markers.ts'
 import {
   type Block,
   formatBlockPath,
@@ -8,8 +9,7 @@ import {
   type RequestBlock,
   readTextField,
   toBlocks,
-} from '../protocol/api.ts'
-import { type AutomaticMarker, type CacheMarker, readCacheTtl } from '../protocol/cache-markers.ts'
+} from '../protocol/messages-request.ts'
 import type { RequestRule } from './rule.ts'
 
 const MAX_MARKERS = 4
@@ -20,7 +20,7 @@ export const checkMarkedTextNotEmpty: RequestRule = ({ body, pieces }) => {
   const path = inSystem >= 0 ? `system.${inSystem}` : inMessages && `${formatBlockPath(inMessages)}.text`
   return path === undefined
     ? null
-    : invalidRequest(`${path}: cache_control cannot be set for empty text blocks`)
+    : createInvalidRequestError(`${path}: cache_control cannot be set for empty text blocks`)
 }
 
 function isEmptyMarkedText(block: Block): boolean {
@@ -32,10 +32,12 @@ export const checkMarkerCount: RequestRule = ({ markers }) => {
   const found = explicit.length + (automatic === null ? 0 : 1)
   return found <= MAX_MARKERS
     ? null
-    : invalidRequest(`A maximum of ${MAX_MARKERS} blocks with cache_control may be provided. Found ${found}.`)
+    : createInvalidRequestError(
+        `A maximum of ${MAX_MARKERS} blocks with cache_control may be provided. Found ${found}.`,
+      )
 }
 
-export const checkMarkerOrder: RequestRule = ({ body, markers }) => {
+export const checkMarkerTtlOrder: RequestRule = ({ body, markers }) => {
   const { explicit, automatic } = markers
   const conflict = findAutomaticTtlConflict(body, automatic)
   if (conflict !== null) return conflict
@@ -51,7 +53,7 @@ function findLateHourMarker(markers: readonly CacheMarker[]): ApiError | null {
   for (const marker of markers) {
     if (marker.ttl === '5m') short = true
     else if (short)
-      return invalidRequest(
+      return createInvalidRequestError(
         `${marker.path}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: \`tools\`, \`system\`, \`messages\`.`,
       )
   }
@@ -63,7 +65,7 @@ function findAutomaticTtlConflict(body: MessagesBody, automatic: AutomaticMarker
   const requested = readCacheTtl(body.cache_control)
   return automatic.marker.ttl === requested
     ? null
-    : invalidRequest(
+    : createInvalidRequestError(
         `cache_control: the last cacheable block already has a cache_control with ttl='${automatic.marker.ttl}', which differs from ttl='${requested}'`,
       )
 }
@@ -74,7 +76,7 @@ export const checkDeferredToolMarkers: RequestRule = ({ body }) => {
   )
   return index < 0
     ? null
-    : invalidRequest(`tools.${index}: a tool with defer_loading=true cannot have cache_control`)
+    : createInvalidRequestError(`tools.${index}: a tool with defer_loading=true cannot have cache_control`)
 }
 
 // Rules for images and documents. The size limit in bytes is checked where the body is read.
@@ -92,17 +94,17 @@ export const checkImageLimits: RequestRule = ({ model, pieces }) => {
   const pictures = [...listImages(pieces)]
   const most = model.maxImages
   if (pictures.length > most)
-    return invalidRequest(`messages: too many images and documents: ${pictures.length} > ${most}`)
+    return createInvalidRequestError(`messages: too many images and documents: ${pictures.length} > ${most}`)
   const large = pictures.find(({ side }) => side > MAX_IMAGE_SIDE)
   if (large !== undefined)
-    return invalidRequest(
+    return createInvalidRequestError(
       `${large.path}: At least one of the image dimensions exceed max allowed size: ${MAX_IMAGE_SIDE} pixels`,
     )
   const wide =
     pictures.length > MANY_IMAGES ? pictures.find(({ side }) => side > MAX_SIDE_OF_MANY_IMAGES) : undefined
   return wide === undefined
     ? null
-    : invalidRequest(
+    : createInvalidRequestError(
         `${wide.path}: At least one of the image dimensions exceed max allowed size for many-image requests: ${MAX_SIDE_OF_MANY_IMAGES} pixels`,
       )
 }

@@ -2,7 +2,7 @@
  * Validation rules for message roles: their order, the blocks each may contain, empty content, prefill, and system
  * messages.
  */
-import { type ApiError, invalidRequest } from '../protocol/answer.ts'
+import { type ApiError, createInvalidRequestError } from '../protocol/answer.ts'
 import {
   type Block,
   formatBlockPath,
@@ -12,20 +12,21 @@ import {
   type MessageParam,
   readTextField,
   toBlocks,
-} from '../protocol/api.ts'
-import { asksForCompaction, type RequestRule } from './rule.ts'
+} from '../protocol/messages-request.ts'
+import { isOnDemandCompaction, type RequestRule } from './rule.ts'
 
-export const checkMessageCount: RequestRule = ({ body }) =>
+export const checkHasMessage: RequestRule = ({ body }) =>
   findFirstMessage(body.messages) === undefined
-    ? invalidRequest('messages: at least one message is required')
+    ? createInvalidRequestError('messages: at least one message is required')
     : null
 
 export const checkFirstRole: RequestRule = ({ body, settings }) => {
   const first = findFirstMessage(body.messages)
   if (first === undefined || first.role === 'user') return null
-  if (first.role === 'system') return invalidRequest("messages.0: role 'system' may not be the first message")
+  if (first.role === 'system')
+    return createInvalidRequestError("messages.0: role 'system' may not be the first message")
   if (settings.firstRole === 'any' || toBlocks(first.content)[0]?.type === 'compaction') return null
-  return invalidRequest('messages: first message must use the "user" role')
+  return createInvalidRequestError('messages: first message must use the "user" role')
 }
 
 /** Returns the first message, except system messages without content: these only set the effort, and may be anywhere. */
@@ -43,19 +44,19 @@ export const checkContentNotEmpty: RequestRule = ({ body }) => {
   })
   return index < 0
     ? null
-    : invalidRequest(
+    : createInvalidRequestError(
         `messages.${index}: all messages must have non-empty content except for the optional final assistant message`,
       )
 }
 
 export const checkTextNotEmpty: RequestRule = ({ body }) => {
   const inSystem = findBlankText(toBlocks(body.system))
-  if (inSystem !== null && body.system !== '') return invalidRequest(`system: ${inSystem}`)
+  if (inSystem !== null && body.system !== '') return createInvalidRequestError(`system: ${inSystem}`)
   for (const message of body.messages) {
     // `checkContentNotEmpty` rejects a message whose content is an empty string.
     if (message.content === '') continue
     const found = findBlankText(toBlocks(message.content))
-    if (found !== null) return invalidRequest(`messages: ${found}`)
+    if (found !== null) return createInvalidRequestError(`messages: ${found}`)
   }
   return null
 }
@@ -89,7 +90,7 @@ function findRequiredRole(block: Block): MessageParam['role'] | undefined {
 export const checkBlockRoles: RequestRule = ({ pieces }) => {
   for (const piece of pieces) {
     const found = describeWrongRole(piece.block, piece.role)
-    if (found !== null) return invalidRequest(`${formatBlockPath(piece)}: ${found}`)
+    if (found !== null) return createInvalidRequestError(`${formatBlockPath(piece)}: ${found}`)
   }
   return null
 }
@@ -111,11 +112,11 @@ function describeWrongRole(block: Block, role: MessageParam['role']): string | n
 export const checkPrefill: RequestRule = (request) => {
   const { body, model } = request
   const last = body.messages.findLast((message) => message.role !== 'system')
-  if (last?.role !== 'assistant' || asksForCompaction(request)) return null
+  if (last?.role !== 'assistant' || isOnDemandCompaction(request)) return null
   const tail = toBlocks(last.content).at(-1)
   if (tail !== undefined && isInterruptedTurn(tail)) return null
   if (!model.prefill)
-    return invalidRequest(
+    return createInvalidRequestError(
       'This model does not support assistant message prefill. The conversation must end with a user message.',
     )
   return findTrailingWhitespace(tail)
@@ -131,7 +132,9 @@ export const checkNoFinalThinking: RequestRule = ({ body }) => {
   const last = body.messages[index]
   const tail = last?.role === 'assistant' ? toBlocks(last.content).at(-1) : undefined
   return tail !== undefined && isThinkingBlock(tail)
-    ? invalidRequest(`messages.${index}: The final block in an assistant message cannot be \`${tail.type}\`.`)
+    ? createInvalidRequestError(
+        `messages.${index}: The final block in an assistant message cannot be \`${tail.type}\`.`,
+      )
     : null
 }
 
@@ -140,7 +143,7 @@ function findTrailingWhitespace(tail: Block | undefined): ApiError | null {
   const text = readTextField(tail, 'text')
   return text === text.trimEnd()
     ? null
-    : invalidRequest('messages: final assistant content cannot end with trailing whitespace')
+    : createInvalidRequestError('messages: final assistant content cannot end with trailing whitespace')
 }
 
 // Rules for system messages in mid-conversation: their position, and the content of turn-scoped ones.
@@ -149,14 +152,16 @@ export const checkClearAtRole: RequestRule = ({ body }) => {
   const index = body.messages.findIndex(({ role, clear_at }) => role !== 'system' && clear_at != null)
   return index < 0
     ? null
-    : invalidRequest(`messages.${index}.clear_at: clear_at is only permitted on role 'system' messages`)
+    : createInvalidRequestError(
+        `messages.${index}.clear_at: clear_at is only permitted on role 'system' messages`,
+      )
 }
 
 export const checkTurnScopedMessages: RequestRule = ({ body }) => {
   for (const [index, message] of body.messages.entries()) {
     if (message.clear_at !== 'next_user_message') continue
     const found = describeTurnScopeViolation(message)
-    if (found !== null) return invalidRequest(`messages.${index}${found}`)
+    if (found !== null) return createInvalidRequestError(`messages.${index}${found}`)
   }
   return null
 }
@@ -179,7 +184,9 @@ export const checkMessageEffort: RequestRule = ({ body, model }) => {
   const index = body.messages.findIndex((message) => message.output_config != null)
   return index < 0 || model.messageEffort
     ? null
-    : invalidRequest(`messages.${index}.output_config: per-message effort is not supported for this model`)
+    : createInvalidRequestError(
+        `messages.${index}.output_config: per-message effort is not supported for this model`,
+      )
 }
 
 export const checkOutputConfigRole: RequestRule = ({ body }) => {
@@ -188,7 +195,7 @@ export const checkOutputConfigRole: RequestRule = ({ body }) => {
   )
   return index < 0
     ? null
-    : invalidRequest(
+    : createInvalidRequestError(
         `messages.${index}.output_config: output_config is only permitted on role 'system' messages`,
       )
 }
@@ -204,16 +211,20 @@ function onlySetsEffort(message: MessageParam): boolean {
   )
 }
 
-export const checkSystemPlacement: RequestRule = ({ body, model }) => {
+export const checkSystemMessages: RequestRule = ({ body, model }) => {
   for (const [index, message] of body.messages.entries()) {
     if (message.role !== 'system') continue
     if (!model.systemMessages)
-      return invalidRequest(`messages.${index}.role: role 'system' is not supported for this model`)
+      return createInvalidRequestError(
+        `messages.${index}.role: role 'system' is not supported for this model`,
+      )
     if (onlySetsEffort(message)) continue
     if (hasNoContent(message))
-      return invalidRequest(`messages.${index}: a system message must have content or output_config`)
+      return createInvalidRequestError(
+        `messages.${index}: a system message must have content or output_config`,
+      )
     const found = describeMisplacement(body.messages, index)
-    if (found !== null) return invalidRequest(`messages.${index}: ${found}`)
+    if (found !== null) return createInvalidRequestError(`messages.${index}: ${found}`)
   }
   return null
 }

@@ -3,7 +3,7 @@
  * removed.
  */
 
-import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
+import { createInvalidRequestError, createRequestErrorWithCode } from '../protocol/answer.ts'
 import {
   BETA_NAMES,
   formatBlockPath,
@@ -12,7 +12,7 @@ import {
   type MessagesBody,
   type RequestBlock,
   toBlocks,
-} from '../protocol/api.ts'
+} from '../protocol/messages-request.ts'
 import { EFFORTS } from '../protocol/models.ts'
 import type { RequestRule, RuleContext } from './rule.ts'
 
@@ -28,12 +28,13 @@ export const checkThinkingType: RequestRule = (request) => {
     leastUpTo !== undefined &&
     rankEffort(request) > EFFORTS.indexOf(leastUpTo)
   )
-    return invalidRequest(
+    return createInvalidRequestError(
       `"thinking.type.${type}" is only supported at effort "${leastUpTo}" or below for this model.`,
     )
   if (thinking.some((known) => known === type)) return null
-  if (type === 'adaptive') return invalidRequest('adaptive thinking is not supported on this model')
-  return invalidRequest(`"thinking.type.${type}" is not supported for this model. ${USE_ADAPTIVE}`)
+  if (type === 'adaptive')
+    return createInvalidRequestError('adaptive thinking is not supported on this model')
+  return createInvalidRequestError(`"thinking.type.${type}" is not supported for this model. ${USE_ADAPTIVE}`)
 }
 
 function rankEffort({ body, model }: RuleContext): number {
@@ -45,7 +46,7 @@ export const checkThinkingBudget: RequestRule = ({ body, features }) => {
   const budget = body.thinking?.budget_tokens
   if (typeof budget !== 'number' || body.max_tokens === undefined || body.max_tokens === 0) return null
   if (budget < body.max_tokens || features.betas.has(BETA_NAMES.interleavedThinking)) return null
-  return invalidRequest(
+  return createInvalidRequestError(
     '`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size',
   )
 }
@@ -54,7 +55,7 @@ export const checkThinkingTemperature: RequestRule = ({ body }) => {
   const { temperature, thinking } = body
   const thinks = thinking?.type === 'enabled' || thinking?.type === 'adaptive'
   if (!thinks || typeof temperature !== 'number' || temperature === 1) return null
-  return invalidRequest(
+  return createInvalidRequestError(
     '`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking',
   )
 }
@@ -69,7 +70,7 @@ export const checkTurnStartsWithThinking: RequestRule = ({ body }) => {
   const blocks = index === null ? [] : toBlocks(body.messages[index]?.content)
   const first = blocks.find((block) => block.type !== 'compaction')
   if (first === undefined || isThinkingBlock(first)) return null
-  return invalidRequest(
+  return createInvalidRequestError(
     `messages.${index}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking`,
   )
 }
@@ -91,10 +92,10 @@ function findOpenTurn(messages: readonly MessageParam[]): number | null {
 
 // Rules for output length, tools and sampling.
 
-export const checkOutputLength: RequestRule = ({ body, model, endpoint }) => {
+export const checkMaxTokens: RequestRule = ({ body, model, endpoint }) => {
   const requested = body.max_tokens
   if (endpoint !== 'messages' || requested === undefined || requested <= model.maxOutput) return null
-  return invalidRequest(
+  return createInvalidRequestError(
     `max_tokens: ${requested} > ${model.maxOutput}, which is the maximum allowed number of output tokens for ${body.model}`,
   )
 }
@@ -103,14 +104,14 @@ export const checkOutputLength: RequestRule = ({ body, model, endpoint }) => {
 export const checkCacheWarming: RequestRule = ({ body, endpoint }) => {
   if (endpoint !== 'messages' || body.max_tokens !== 0) return null
   const clash = findCacheWarmingClash(body)
-  return clash === null ? null : invalidRequest(`max_tokens: 0 cannot be combined with ${clash}`)
+  return clash === null ? null : createInvalidRequestError(`max_tokens: 0 cannot be combined with ${clash}`)
 }
 
 function findCacheWarmingClash(body: MessagesBody): string | null {
   if (body.stream === true) return '`stream`'
   if (body.thinking?.type === 'enabled') return '`thinking.type: "enabled"`'
   if (hasOutputFormat(body)) return '`output_config.format`'
-  return forcesToolUse(body.tool_choice) ? '`tool_choice` of type `any` or `tool`' : null
+  return isToolUseForced(body.tool_choice) ? '`tool_choice` of type `any` or `tool`' : null
 }
 
 export function hasOutputFormat({ output_config, output_format }: MessagesBody): boolean {
@@ -118,7 +119,7 @@ export function hasOutputFormat({ output_config, output_format }: MessagesBody):
 }
 
 /** Checks whether `tool_choice` requires the model to call a tool. */
-export function forcesToolUse(choice: MessagesBody['tool_choice']): boolean {
+export function isToolUseForced(choice: MessagesBody['tool_choice']): boolean {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
 
@@ -127,20 +128,24 @@ export const checkToolChoice: RequestRule = ({ body, model }) => {
   if (choice === undefined || choice === null) return null
   const tools = body.tools ?? []
   if (tools.length === 0)
-    return invalidRequest('tool_choice: tool_choice may only be specified while providing `tools`.')
-  if (!forcesToolUse(choice)) return null
+    return createInvalidRequestError(
+      'tool_choice: tool_choice may only be specified while providing `tools`.',
+    )
+  if (!isToolUseForced(choice)) return null
   if (!model.forcedToolChoice)
-    return invalidRequest(`tool_choice: type \`${choice.type}\` is not supported for this model.`)
+    return createInvalidRequestError(`tool_choice: type \`${choice.type}\` is not supported for this model.`)
   if (body.thinking?.type === 'enabled')
-    return invalidRequest('Thinking may not be enabled when tool_choice forces tool use.')
+    return createInvalidRequestError('Thinking may not be enabled when tool_choice forces tool use.')
   return choice.type === 'tool' && !tools.some((tool) => tool.name === choice.name)
-    ? invalidRequest(`Tool '${String(choice.name)}' not found in provided tools`)
+    ? createInvalidRequestError(`Tool '${String(choice.name)}' not found in provided tools`)
     : null
 }
 
-export const checkToolNames: RequestRule = ({ body }) => {
+export const checkUniqueToolNames: RequestRule = ({ body }) => {
   const names = (body.tools ?? []).map((tool) => tool.name).filter((name) => name !== undefined)
-  return new Set(names).size === names.length ? null : invalidRequest('tools: Tool names must be unique.')
+  return new Set(names).size === names.length
+    ? null
+    : createInvalidRequestError('tools: Tool names must be unique.')
 }
 
 const MAX_DEFERRED_TOOLS = 10_000
@@ -149,7 +154,7 @@ export const checkDeferredToolCount: RequestRule = ({ body }) => {
   const count = (body.tools ?? []).filter((tool) => tool.defer_loading === true).length
   return count <= MAX_DEFERRED_TOOLS
     ? null
-    : invalidRequestWithCode(
+    : createRequestErrorWithCode(
         'available_tools_limit_exceeded',
         `tools: at most ${MAX_DEFERRED_TOOLS} deferred tools may be provided. Found ${count}.`,
       )
@@ -160,7 +165,7 @@ export const checkToolsDeclared: RequestRule = ({ body, pieces }) => {
   if ((body.tools ?? []).length > 0) return null
   const used = pieces.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result')
   return used
-    ? invalidRequest('Requests which include `tool_use` or `tool_result` blocks must define tools')
+    ? createInvalidRequestError('Requests which include `tool_use` or `tool_result` blocks must define tools')
     : null
 }
 
@@ -170,12 +175,14 @@ export const checkSamplingSupport: RequestRule = ({ body, model }) => {
   const used = SAMPLING_PARAMETERS.find((name) => body[name] != null)
   return used === undefined || model.sampling
     ? null
-    : invalidRequest(`\`${used}\` is deprecated for this model.`)
+    : createInvalidRequestError(`\`${used}\` is deprecated for this model.`)
 }
 
 export const checkStopSequences: RequestRule = ({ body }) => {
   const blank = (body.stop_sequences ?? []).findIndex((sequence) => sequence.trim() === '')
-  return blank < 0 ? null : invalidRequest('stop_sequences: each stop sequence must contain non-whitespace')
+  return blank < 0
+    ? null
+    : createInvalidRequestError('stop_sequences: each stop sequence must contain non-whitespace')
 }
 
 /**
@@ -186,7 +193,7 @@ export const checkRemovedBlocks: RequestRule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null
   for (const piece of pieces) {
     const gone = findRemovedFeature(piece)
-    if (gone !== null) return invalidRequest(`${formatBlockPath(piece)}${gone}`)
+    if (gone !== null) return createInvalidRequestError(`${formatBlockPath(piece)}${gone}`)
   }
   return null
 }

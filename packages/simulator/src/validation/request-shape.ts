@@ -3,7 +3,7 @@
  * `/v1/messages/count_tokens`.
  */
 
-import { BETA_NAMES, hasBetaFamily, isObject } from '../protocol/api.ts'
+import { BETA_NAMES, hasBetaFamily, isObject } from '../protocol/messages-request.ts'
 import { EFFORTS } from '../protocol/models.ts'
 import { BLOCK_SHAPES, cacheControlShape, textBlockShape } from './block-shapes.ts'
 import {
@@ -22,12 +22,12 @@ import {
   prependPath,
   requiredField,
   type ShapeField,
+  type ShapeValidator,
   shapeError,
   stringOrShape,
   stringShape,
   type UnionMember,
   unionShape,
-  type ValueShape,
 } from './shape.ts'
 
 const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
@@ -35,7 +35,7 @@ const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 const objectType = objectShape({ type: requiredField(literalShape('object')) })
 
 /** Checks only the field `type` of a tool's input schema. Its other JSON schema fields are not checked. */
-const inputSchemaShape: ValueShape = (value, features) =>
+const inputSchemaShape: ShapeValidator = (value, features) =>
   isObject(value) ? objectType({ type: value.type }, features) : dictionaryShape(value, features)
 
 const customTool = objectShape({
@@ -119,7 +119,7 @@ const PROVIDER_TOOL_TYPES: readonly string[] = [
   'web_search_20260318',
 ]
 
-const toolDefinitionShape: ValueShape = unionShape(
+const toolDefinitionShape: ShapeValidator = unionShape(
   {
     custom: { shape: customTool },
     ...Object.fromEntries(
@@ -145,7 +145,7 @@ const messageFields = objectShape({
 })
 
 /** Checks a message. `content` may be missing only in a system message, which can set the effort instead. */
-const messageShape: ValueShape = (value, features) => {
+const messageShape: ShapeValidator = (value, features) => {
   const found = messageFields(value, features)
   if (found !== null || !isObject(value)) return found
   if (value.content === undefined && value.role !== 'system')
@@ -157,7 +157,7 @@ const messageShape: ValueShape = (value, features) => {
  * Checks `thinking.display`. The value `updates` is accepted only with a beta, and the error message does not list
  * it.
  */
-const thinkingDisplayShape: ValueShape = (value, features) =>
+const thinkingDisplayShape: ShapeValidator = (value, features) =>
   value === 'updates' && features.betas.has(BETA_NAMES.thinkingUpdates)
     ? null
     : nullableShape(literalShape('summarized', 'omitted'))(value, features)
@@ -215,7 +215,7 @@ const outputConfig = objectShape({
   task_budget: betaField([BETA_NAMES.taskBudgets], taskBudget),
 })
 
-const amountShape = (type: string, least = 0): ValueShape =>
+const amountShape = (type: string, least = 0): ShapeValidator =>
   objectShape({ type: requiredField(literalShape(type)), value: requiredField(integerShape(least)) })
 
 const edits = listShape(
@@ -256,7 +256,10 @@ const edits = listShape(
   }),
 )
 
-function keepThinkingShape(value: unknown, features: Parameters<ValueShape>[1]): ReturnType<ValueShape> {
+function keepThinkingShape(
+  value: unknown,
+  features: Parameters<ShapeValidator>[1],
+): ReturnType<ShapeValidator> {
   if (value === 'all') return null
   return unionShape({
     thinking_turns: { shape: amountShape('thinking_turns', 1) },
@@ -273,10 +276,10 @@ const thread = nullableShape(
 
 // Shapes of the request bodies.
 
-const oldVersionField = (shape: ValueShape): ShapeField =>
+const oldVersionField = (shape: ShapeValidator): ShapeField =>
   conditionalField(shape, (features) => features.version === '2023-06-01')
 
-const betaFamilyField = (family: string, shape: ValueShape): ShapeField =>
+const betaFamilyField = (family: string, shape: ShapeValidator): ShapeField =>
   conditionalField(shape, (features) => hasBetaFamily(features.betas, family))
 
 const sharedFields: Readonly<Record<string, ShapeField>> = {
@@ -309,7 +312,7 @@ const sharedFields: Readonly<Record<string, ShapeField>> = {
   mcp_servers: betaFamilyField('mcp-client-', listShape(dictionaryShape)),
 }
 
-export const messagesBodyShape: ValueShape = objectShape({
+export const messagesBodyShape: ShapeValidator = objectShape({
   ...sharedFields,
   max_tokens: requiredField(integerShape(0)),
   stream: optionalField(nullableShape(booleanShape)),
@@ -331,4 +334,4 @@ export const messagesBodyShape: ValueShape = objectShape({
   top_k: oldVersionField(nullableShape(integerShape(0))),
 })
 
-export const countTokensBodyShape: ValueShape = objectShape(sharedFields)
+export const countTokensBodyShape: ShapeValidator = objectShape(sharedFields)

@@ -4,8 +4,13 @@
  */
 
 import type { ApiError } from '../protocol/answer.ts'
-import { type MessageParam, type MessagesBody, type RequestBlock, toBlocks } from '../protocol/api.ts'
 import type { CacheMarkers } from '../protocol/cache-markers.ts'
+import {
+  type MessageParam,
+  type MessagesBody,
+  type RequestBlock,
+  toBlocks,
+} from '../protocol/messages-request.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
 import type { ApiFeatures } from './shape.ts'
 
@@ -59,6 +64,6 @@ export function groupTurns(messages: readonly MessageParam[]): readonly Conversa
   return turns
 }
 
-export function asksForCompaction({ body }: RuleContext): boolean {
+export function isOnDemandCompaction({ body }: RuleContext): boolean {
   return body.compaction != null
 }

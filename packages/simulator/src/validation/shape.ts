@@ -3,7 +3,7 @@
  * provider's wording, or null. Error paths are built only when an error is found, so a valid body costs one pass over
  * its keys.
  */
-import { isObject } from '../protocol/api.ts'
+import { isObject } from '../protocol/messages-request.ts'
 
 /** The betas, API version and extensions of a request. They decide which fields and blocks the request may use. */
 export interface ApiFeatures {
@@ -22,10 +22,10 @@ interface ShapeError {
 }
 
 /** Validates a value. Returns the first error; null if the value has the shape. */
-export type ValueShape = (value: unknown, features: ApiFeatures) => ShapeError | null
+export type ShapeValidator = (value: unknown, features: ApiFeatures) => ShapeError | null
 
 export interface ShapeField {
-  readonly shape: ValueShape
+  readonly shape: ShapeValidator
   readonly required: boolean
   /**
    * Checks whether the betas and the API version of a request allow this field. If not, the field is rejected as
@@ -46,13 +46,13 @@ export function formatShapeError(found: ShapeError): string {
   return found.path.length === 0 ? found.message : `${found.path.join('.')}: ${found.message}`
 }
 
-export const anyShape: ValueShape = () => null
+export const anyShape: ShapeValidator = () => null
 
-export function requiredField(shape: ValueShape): ShapeField {
+export function requiredField(shape: ShapeValidator): ShapeField {
   return { shape, required: true }
 }
 
-export function optionalField(shape: ValueShape): ShapeField {
+export function optionalField(shape: ShapeValidator): ShapeField {
   return { shape, required: false }
 }
 
@@ -60,20 +60,23 @@ export function optionalField(shape: ValueShape): ShapeField {
  * Creates an optional field that only some requests may use. If `open` returns false, the field is rejected as
  * unknown.
  */
-export function conditionalField(shape: ValueShape, open: (features: ApiFeatures) => boolean): ShapeField {
+export function conditionalField(
+  shape: ShapeValidator,
+  open: (features: ApiFeatures) => boolean,
+): ShapeField {
   return { shape, required: false, open }
 }
 
 /** Creates an optional field that needs one of these betas. Without such a beta the field is rejected as unknown. */
-export function betaField(betas: readonly string[], shape: ValueShape): ShapeField {
+export function betaField(betas: readonly string[], shape: ShapeValidator): ShapeField {
   return conditionalField(shape, (features) => betas.some((beta) => features.betas.has(beta)))
 }
 
-export function nullableShape(shape: ValueShape): ValueShape {
+export function nullableShape(shape: ShapeValidator): ShapeValidator {
   return (value, features) => (value === null ? null : shape(value, features))
 }
 
-export function objectShape(fields: Readonly<Record<string, ShapeField>>): ValueShape {
+export function objectShape(fields: Readonly<Record<string, ShapeField>>): ShapeValidator {
   const known = new Map(Object.entries(fields))
   const needed = [...known].filter(([, field]) => field.required).map(([name]) => name)
   return (value, features) => {
@@ -93,9 +96,9 @@ export function objectShape(fields: Readonly<Record<string, ShapeField>>): Value
 }
 
 export function listShape(
-  item: ValueShape,
+  item: ShapeValidator,
   limits: { readonly min?: number; readonly max?: number } = {},
-): ValueShape {
+): ShapeValidator {
   return (value, features) => {
     if (!Array.isArray(value)) return shapeError('Input should be a valid list')
     if (value.length < (limits.min ?? 0))
@@ -111,13 +114,13 @@ export function listShape(
 }
 
 /** Creates a shape that accepts any string, or a value that the other shape accepts. */
-export function stringOrShape(shape: ValueShape): ValueShape {
+export function stringOrShape(shape: ShapeValidator): ShapeValidator {
   return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }
 
 /** One of the shapes of a union. `open`: which requests may use it; absent if all may. */
 export interface UnionMember {
-  readonly shape: ValueShape
+  readonly shape: ShapeValidator
   readonly open?: (features: ApiFeatures) => boolean
 }
 
@@ -125,7 +128,7 @@ export interface UnionMember {
  * Creates a shape that selects one of several shapes by the value of the field `type`; `whenAbsent`: its value if the
  * field is missing. The value becomes part of the error path.
  */
-export function unionShape(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): ValueShape {
+export function unionShape(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): ShapeValidator {
   const known = new Map(Object.entries(tags))
   return (value, features) => {
     if (!isObject(value)) return shapeError('Input should be a valid dictionary')
@@ -150,7 +153,7 @@ function listExpectedTags(known: ReadonlyMap<string, UnionMember>, features: Api
 
 export function stringShape(
   limits: { readonly min?: number; readonly max?: number; readonly pattern?: RegExp } = {},
-): ValueShape {
+): ShapeValidator {
   const { min = 0, max = Number.POSITIVE_INFINITY, pattern } = limits
   return (value) => {
     if (typeof value !== 'string') return shapeError('Input should be a valid string')
@@ -164,7 +167,7 @@ export function stringShape(
   }
 }
 
-export function integerShape(least?: number): ValueShape {
+export function integerShape(least?: number): ShapeValidator {
   return (value) => {
     if (typeof value !== 'number') return shapeError('Input should be a valid integer')
     if (!Number.isInteger(value))
@@ -175,7 +178,7 @@ export function integerShape(least?: number): ValueShape {
   }
 }
 
-export function numberShape(least: number, most: number): ValueShape {
+export function numberShape(least: number, most: number): ShapeValidator {
   return (value) => {
     if (typeof value !== 'number') return shapeError('Input should be a valid number')
     if (value < least) return shapeError(`Input should be greater than or equal to ${least}`)
@@ -184,10 +187,10 @@ export function numberShape(least: number, most: number): ValueShape {
   }
 }
 
-export const booleanShape: ValueShape = (value) =>
+export const booleanShape: ShapeValidator = (value) =>
   typeof value === 'boolean' ? null : shapeError('Input should be a valid boolean')
 
-export function literalShape(...values: readonly string[]): ValueShape {
+export function literalShape(...values: readonly string[]): ShapeValidator {
   const allowed = new Set<unknown>(values)
   const quoted = values.map((value) => `'${value}'`)
   const last = quoted.at(-1) ?? ''
@@ -195,5 +198,5 @@ export function literalShape(...values: readonly string[]): ValueShape {
   return (value) => (allowed.has(value) ? null : shapeError(`Input should be ${choices}`))
 }
 
-export const dictionaryShape: ValueShape = (value) =>
+export const dictionaryShape: ShapeValidator = (value) =>
   isObject(value) ? null : shapeError('Input should be a valid dictionary')

@@ -1,6 +1,6 @@
 /** Validation rules for tool calls and tool results, of client tools and of server tools, and for tool changes. */
 
-import { type ApiError, invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
+import { type ApiError, createInvalidRequestError, createRequestErrorWithCode } from '../protocol/answer.ts'
 import {
   BETA_NAMES,
   formatBlockPath,
@@ -10,15 +10,16 @@ import {
   type MessagesBody,
   type RequestBlock,
   readTextField,
-} from '../protocol/api.ts'
-import { asksForCompaction, type ConversationTurn, type RequestRule, type RuleContext } from './rule.ts'
+} from '../protocol/messages-request.ts'
+import { type ConversationTurn, isOnDemandCompaction, type RequestRule, type RuleContext } from './rule.ts'
 
 export const checkUniqueCallIds: RequestRule = ({ pieces }) => {
   const seen = new Set<string>()
   for (const piece of pieces) {
     if (piece.block.type !== 'tool_use' && !isServerToolUse(piece.block)) continue
     const id = readTextField(piece.block, 'id')
-    if (seen.has(id)) return invalidRequest(`${formatBlockPath(piece)}: \`tool_use\` ids must be unique`)
+    if (seen.has(id))
+      return createInvalidRequestError(`${formatBlockPath(piece)}: \`tool_use\` ids must be unique`)
     seen.add(id)
   }
   return null
@@ -50,13 +51,13 @@ function findMissingResult(
   const missing = calls.filter(({ block }) => !answers.has(readTextField(block, 'id')))
   const first = missing[0]
   if (first === undefined) return null
-  if (next === undefined && asksForCompaction(request))
-    return invalidRequestWithCode(
+  if (next === undefined && isOnDemandCompaction(request))
+    return createRequestErrorWithCode(
       'compaction_incomplete_turn',
       'The last `assistant` turn ends in a tool call with no result. Send the tool results, then compact.',
     )
   const ids = missing.map(({ block }) => readTextField(block, 'id')).join(', ')
-  return invalidRequest(
+  return createInvalidRequestError(
     `messages.${first.message}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
   )
 }
@@ -75,11 +76,11 @@ function findUnexpectedResult(turn: ConversationTurn, before: ConversationTurn |
     if (piece.block.type !== 'tool_result') continue
     const id = readTextField(piece.block, 'tool_use_id')
     if (!callIds.has(id))
-      return invalidRequest(
+      return createInvalidRequestError(
         `${formatBlockPath(piece)}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
       )
     if (resultIds.has(id))
-      return invalidRequest(
+      return createInvalidRequestError(
         `${formatBlockPath(piece)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${id}`,
       )
     resultIds.add(id)
@@ -98,7 +99,7 @@ export const checkServerToolResults: RequestRule = ({ pieces }) => {
     const id = readTextField(block, 'tool_use_id')
     if (callIds.delete(id)) continue
     const call = block.type === 'mcp_tool_result' ? 'mcp_tool_use' : 'server_tool_use'
-    return invalidRequest(
+    return createInvalidRequestError(
       `${formatBlockPath(piece)}: unexpected \`tool_use_id\` found in \`${block.type}\` blocks: ${id}. Each \`${block.type}\` block must have a corresponding \`${call}\` block before it.`,
     )
   }
@@ -112,14 +113,14 @@ export const checkServerToolCalls: RequestRule = ({ body, turns: all }) => {
       if (hasServerResult(turn, call)) continue
       const state = serverCallState(turns, index, call)
       if (state === 'broken')
-        return invalidRequest(`messages.${call.message}: ${describeMissingServerResult(call)}`)
+        return createInvalidRequestError(`messages.${call.message}: ${describeMissingServerResult(call)}`)
       if (state === 'waiting' && body.compaction != null)
-        return invalidRequestWithCode(
+        return createRequestErrorWithCode(
           'compaction_incomplete_turn',
           'The last `assistant` turn waits for a server tool. Let it finish, then compact.',
         )
       if (state === 'waiting' && !hasMcpServers(body) && !hasServerTool(body.tools ?? [], call))
-        return invalidRequest(
+        return createInvalidRequestError(
           `messages.${call.message}: ${describeMissingServerResult(call)}, but no \`${readTextField(call.block, 'name')}\` tool was provided`,
         )
     }
@@ -210,19 +211,19 @@ function findToolChangeError(
   const path = formatBlockPath(piece)
   const { tool, type } = piece.block
   if (!model.toolChanges)
-    return invalidRequest(`${path}: \`${type}\` blocks are not supported for this model`)
-  if (paused) return invalidRequest(`${path}: \`${type}\` blocks may not follow a paused turn`)
+    return createInvalidRequestError(`${path}: \`${type}\` blocks are not supported for this model`)
+  if (paused) return createInvalidRequestError(`${path}: \`${type}\` blocks may not follow a paused turn`)
   if (!isObject(tool)) return null
   if (tool.type === 'tool_definition') {
     if (!features.betas.has(BETA_NAMES.inlineTools) || type === 'tool_removal')
-      return invalidRequest(
+      return createInvalidRequestError(
         `${path}.${type}.tool: Input tag 'tool_definition' found using 'type' does not match any of the expected tags`,
       )
     if (isObject(tool.definition)) defined.add(tool.definition.name)
     return null
   }
   return tool.type === 'tool_reference' && !defined.has(tool.name)
-    ? invalidRequestWithCode(
+    ? createRequestErrorWithCode(
         'tool_reference_unresolved',
         `${path}: tool \`${String(tool.name)}\` is not defined at this point`,
       )

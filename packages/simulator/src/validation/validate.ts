@@ -4,45 +4,51 @@
  * can be tested against it.
  */
 
-import type { Steps } from '@tidemark/core/log/work-steps'
-import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
-import { BETA_NAMES, isObject, listMessageBlocks, type MessagesBody } from '../protocol/api.ts'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import {
+  type ApiError,
+  type ApiResult,
+  createApiError,
+  createInvalidRequestError,
+  toRejection,
+} from '../protocol/answer.ts'
 import { type CacheMarkers, findCacheMarkers } from '../protocol/cache-markers.ts'
+import { BETA_NAMES, isObject, listMessageBlocks, type MessagesBody } from '../protocol/messages-request.ts'
 import type { ModelTable, SimulatedModel } from '../protocol/models.ts'
 import {
   checkCompactionContent,
   checkCompactionParameters,
   checkCompactionSupport,
   checkCompactTrigger,
-  checkEditOrder,
   checkEditSupport,
-  checkThinkingEdit,
-} from './edit-rules.ts'
+  checkThinkingEditFirst,
+  checkThinkingEditNeedsThinking,
+} from './context-edit-rules.ts'
 import {
   checkDeferredToolMarkers,
   checkImageLimits,
   checkMarkedTextNotEmpty,
   checkMarkerCount,
-  checkMarkerOrder,
+  checkMarkerTtlOrder,
 } from './marker-and-image-rules.ts'
 import {
   checkBlockRoles,
   checkClearAtRole,
   checkContentNotEmpty,
   checkFirstRole,
-  checkMessageCount,
+  checkHasMessage,
   checkMessageEffort,
   checkNoFinalThinking,
   checkOutputConfigRole,
   checkPrefill,
-  checkSystemPlacement,
+  checkSystemMessages,
   checkTextNotEmpty,
   checkTurnScopedMessages,
 } from './message-rules.ts'
 import {
   checkCacheWarming,
   checkDeferredToolCount,
-  checkOutputLength,
+  checkMaxTokens,
   checkRemovedBlocks,
   checkSamplingSupport,
   checkStopSequences,
@@ -50,9 +56,9 @@ import {
   checkThinkingTemperature,
   checkThinkingType,
   checkToolChoice,
-  checkToolNames,
   checkToolsDeclared,
   checkTurnStartsWithThinking,
+  checkUniqueToolNames,
 } from './parameter-rules.ts'
 import { countTokensBodyShape, messagesBodyShape } from './request-shape.ts'
 import { CHARACTERS_PER_BLOCK, groupTurns, type RequestRule, type RuleContext } from './rule.ts'
@@ -66,30 +72,30 @@ import {
 } from './tool-rules.ts'
 
 const RULES_IN_ORDER: readonly RequestRule[] = [
-  checkOutputLength,
+  checkMaxTokens,
   checkSamplingSupport,
   checkCacheWarming,
   checkThinkingType,
   checkThinkingBudget,
   checkThinkingTemperature,
-  checkToolNames,
+  checkUniqueToolNames,
   checkDeferredToolCount,
   checkToolChoice,
   checkStopSequences,
-  checkEditOrder,
-  checkThinkingEdit,
+  checkThinkingEditFirst,
+  checkThinkingEditNeedsThinking,
   checkEditSupport,
   checkCompactTrigger,
   checkCompactionSupport,
   checkCompactionParameters,
   checkCompactionContent,
-  checkMessageCount,
+  checkHasMessage,
   checkFirstRole,
   checkClearAtRole,
   checkOutputConfigRole,
   checkMessageEffort,
   checkTurnScopedMessages,
-  checkSystemPlacement,
+  checkSystemMessages,
   checkContentNotEmpty,
   checkMarkedTextNotEmpty,
   checkTextNotEmpty,
@@ -98,7 +104,7 @@ const RULES_IN_ORDER: readonly RequestRule[] = [
   checkRemovedBlocks,
   checkDeferredToolMarkers,
   checkMarkerCount,
-  checkMarkerOrder,
+  checkMarkerTtlOrder,
   checkUniqueCallIds,
   checkToolPairing,
   checkServerToolResults,
@@ -110,23 +116,25 @@ const RULES_IN_ORDER: readonly RequestRule[] = [
   checkImageLimits,
 ]
 
-export type Endpoint = RuleContext['endpoint']
+export type MessagesEndpoint = RuleContext['endpoint']
 
 /** Checks that the body has the shape of a request to this endpoint and names a known model. */
 export function checkRequestShape(
   value: unknown,
   features: ApiFeatures,
-  endpoint: Endpoint,
+  endpoint: MessagesEndpoint,
   models: ModelTable,
 ): ApiResult<{ body: MessagesBody; model: SimulatedModel }> {
   const gated = findMissingBeta(value, features)
-  if (gated !== null) return reject(gated)
+  if (gated !== null) return toRejection(gated)
   const found = (endpoint === 'messages' ? messagesBodyShape : countTokensBodyShape)(value, features)
-  if (found !== null) return reject(invalidRequest(formatShapeError(found)))
+  if (found !== null) return toRejection(createInvalidRequestError(formatShapeError(found)))
   // The cast is safe because the shape has just been checked.
   const body = value as MessagesBody
   const model = models.find(body.model)
-  return model === undefined ? reject(apiError(404, `model: ${body.model}`)) : { ok: true, body, model }
+  return model === undefined
+    ? toRejection(createApiError(404, `model: ${body.model}`))
+    : { ok: true, body, model }
 }
 
 /** Returns an error if `compaction` or `thread` is used without its beta. Both have their own error text. */
@@ -137,7 +145,7 @@ function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null
     ['thread', BETA_NAMES.threads],
   ] as const)
     if (name in value && value[name] !== null && !features.betas.has(beta))
-      return invalidRequest(`${name}: this parameter requires anthropic-beta: ${beta}`)
+      return createInvalidRequestError(`${name}: this parameter requires anthropic-beta: ${beta}`)
   return null
 }
 
@@ -147,7 +155,7 @@ function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null
  */
 export function* checkRequestRules(
   input: Omit<RuleContext, 'turns' | 'pieces' | 'markers'>,
-): Steps<ApiResult<{ markers: CacheMarkers }>> {
+): WorkInSteps<ApiResult<{ markers: CacheMarkers }>> {
   const { messages } = input.body
   const markers = findCacheMarkers(input.body)
   const pieces = listMessageBlocks(messages)
@@ -157,7 +165,7 @@ export function* checkRequestRules(
   for (const rule of RULES_IN_ORDER) {
     yield weight
     const found = rule(request)
-    if (found !== null) return reject(found)
+    if (found !== null) return toRejection(found)
   }
   return { ok: true, markers }
 }

@@ -6,8 +6,8 @@ import type { SessionReport } from 'tidemark/logs'
 import {
   formatCount,
   formatInteger,
-  formatLimit,
   formatPercent,
+  formatTokenLimit,
   formatTokens,
 } from '../render/format-numbers.ts'
 import { renderBar, renderHeading } from '../render/layout.ts'
@@ -19,7 +19,7 @@ import {
   cutTextStart,
   formatProjectPath,
   measureTextWidth,
-  sanitizeText,
+  toSafeLine,
 } from '../render/text.ts'
 
 type ContextCurve = SessionReport['context']
@@ -35,7 +35,7 @@ export function renderContextCurve(report: SessionReport, screen: Screen): reado
 function formatLegend({ context, compactions, clearings }: SessionReport, { symbols }: Screen): string {
   const scale = createScale(context)
   const line = (value: number, name: string, symbol: string): string =>
-    `${plotRow(value, scale) === null ? '' : `${symbol} `}${name} ${formatLimit(value)}`
+    `${plotRow(value, scale) === null ? '' : `${symbol} `}${name} ${formatTokenLimit(value)}`
   return [
     context.window === null ? 'window not known' : line(context.window, 'window', symbols.edge),
     ...(context.autoCompact === null ? [] : [line(context.autoCompact, 'auto-compact', symbols.rule)]),
@@ -91,7 +91,7 @@ function renderRows(
     const row = scale.rows - 1 - index
     const rule = row === autoCompact ? screen.symbols.rule : row === window ? screen.symbols.edge : ' '
     const value = plotLabel(row, scale)
-    const label = `${alignRight(value === null ? '' : formatLimit(value), LABEL_WIDTH)} ${screen.symbols.axis}`
+    const label = `${alignRight(value === null ? '' : formatTokenLimit(value), LABEL_WIDTH)} ${screen.symbols.axis}`
     return `${screen.colors.dim(label)} ${renderArea(heights, { row, scale, rule }, screen)}`.trimEnd()
   })
 }
@@ -272,7 +272,7 @@ export function renderToolUsage({ byTool }: SessionReport, screen: Screen): read
   const columns = alignRight('calls', 9) + alignRight('requests', 9) + alignRight('results', 9)
   const rows = shownTools.map(({ tool, calls, requestTokens, resultTokens }) => {
     const drawn = alignLeft(renderBar((requestTokens + resultTokens) / most, width, screen.symbols), width)
-    const name = alignLeft(cutTextEnd(sanitizeText(tool), NAME_WIDTH - 1, screen.symbols.more), NAME_WIDTH)
+    const name = alignLeft(cutTextEnd(toSafeLine(tool), NAME_WIDTH - 1, screen.symbols.more), NAME_WIDTH)
     const figures =
       alignRight(formatInteger(calls), 9) +
       alignRight(formatTokens(requestTokens), 9) +
@@ -293,7 +293,7 @@ export function renderLargestItems(report: SessionReport, screen: Screen): reado
   if (items.length === 0) return []
   const rows = items.map((item) => {
     const name = alignLeft(
-      cutTextEnd(sanitizeText(itemName(item)), NAME_WIDTH - 1, screen.symbols.more),
+      cutTextEnd(toSafeLine(itemName(item)), NAME_WIDTH - 1, screen.symbols.more),
       NAME_WIDTH,
     )
     const room = screen.columns - 10 - NAME_WIDTH
@@ -311,7 +311,7 @@ function itemText({ what }: LargeBlock, project: string | null, room: number, { 
   const isPath = /^[~./\\]|^[A-Za-z]:\\/.test(what) && !what.includes(' ')
   return isPath
     ? cutTextStart(formatProjectPath(what, project), room, symbols.more)
-    : cutTextEnd(sanitizeText(what), room, symbols.more)
+    : cutTextEnd(toSafeLine(what), room, symbols.more)
 }
 
 const MAX_READS = 6

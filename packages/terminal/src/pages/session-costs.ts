@@ -10,14 +10,7 @@ import {
 } from '../render/format-numbers.ts'
 import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import {
-  alignLeft,
-  alignRight,
-  cutTextEnd,
-  measureTextWidth,
-  sanitizeText,
-  wrapText,
-} from '../render/text.ts'
+import { alignLeft, alignRight, cutTextEnd, measureTextWidth, toSafeLine, wrapText } from '../render/text.ts'
 
 type CostReport = SessionReport['money']
 type LoggedCacheBreak = SessionReport['cacheBreaks'][number]
@@ -111,7 +104,7 @@ function describeOwnRewrites({ money, clearingCosts }: SessionReport): readonly 
       ? [`spent on summaries: ${formatCost(spentOnCompaction, 0)}`]
       : []),
     ...(spentOnClearings === null || spentOnClearings > 0
-      ? [`spent on re-caching after clearings: ${formatLosses(clearingCosts)}`]
+      ? [`spent on re-caching after clearings: ${formatTotalCost(clearingCosts)}`]
       : []),
   ]
 }
@@ -131,8 +124,8 @@ function describeCosts(report: SessionReport): readonly string[] {
       : []),
     ...describeOwnRewrites(report),
     ...describeUnlogged(money),
-    ...money.missing.map((what) => `not known: ${sanitizeText(what)}`),
-    ...money.assumed.map(sanitizeText),
+    ...money.missing.map((what) => `not known: ${toSafeLine(what)}`),
+    ...money.assumed.map(toSafeLine),
   ]
 }
 
@@ -178,11 +171,11 @@ function formatBreakTotals({ cacheBreaks, money }: SessionReport): string {
   if (cacheBreaks.length === 0) return 'none'
   const { shareLostToBreaks } = money
   const part = shareLostToBreaks === null ? '' : `, ${formatPercent(shareLostToBreaks)} of the cost`
-  return `${formatInteger(cacheBreaks.length)}, ${formatLosses(cacheBreaks)} lost${part}`
+  return `${formatInteger(cacheBreaks.length)}, ${formatTotalCost(cacheBreaks)} lost${part}`
 }
 
 /** Adds up costs, as of cache breaks or clearings, and formats the sum: `>$0.42` or `?` if one of them is unknown (null). */
-export function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): string {
+export function formatTotalCost(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): string {
   const known = costs.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
   return formatCost(costs.some(({ costUsd }) => costUsd === null) ? null : known, known)
 }
@@ -200,7 +193,7 @@ function renderCauses(
     .toSorted(([, one], [, other]) => sum(other) - sum(one) || other.length - one.length)
     .map(
       ([cause, group]) =>
-        `${formatCause(cause)} ${formatInteger(group.length)}${symbols.times} ${formatLosses(group)}`,
+        `${formatCause(cause)} ${formatInteger(group.length)}${symbols.times} ${formatTotalCost(group)}`,
     )
   return wrapText(totals.join(', '), columns, '  ').map(colors.dim)
 }
@@ -216,12 +209,12 @@ function renderBreak(found: LoggedCacheBreak, screen: Screen): readonly string[]
   const when = Number.isNaN(Date.parse(at)) ? '?' : time.full(at)
   const paid = costUsd === null ? '?' : formatDollars(costUsd)
   const figures = `  ${alignLeft(when, TIME_WIDTH)}${alignRight(formatTokens(tokensRewritten), FIGURE_WIDTH)}  ${alignRight(paid, FIGURE_WIDTH)}  `
-  const beside = source === undefined ? '' : ` (${sanitizeText(source)})`
-  const who = agent === undefined ? beside : ` (agent ${sanitizeText(agent)})`
+  const beside = source === undefined ? '' : ` (${toSafeLine(source)})`
+  const who = agent === undefined ? beside : ` (agent ${toSafeLine(agent)})`
   const why = cutTextEnd(`${formatCause(cause)}${who}`, columns - measureTextWidth(figures), symbols.more)
   return [
     `${figures}${colors.bold(why)}`,
-    ...wrapText(sanitizeText(evidence), columns, '      ').map(colors.dim),
+    ...wrapText(toSafeLine(evidence), columns, '      ').map(colors.dim),
   ]
 }
 
@@ -247,7 +240,7 @@ function renderClearingCosts(
   const rewritten = costs.reduce((sum, { tokensRewritten }) => sum + tokensRewritten, 0)
   const calls = costs.map(({ breakEvenCalls }) => breakEvenCalls).filter((number) => number !== null)
   const back = calls.length === 0 ? '' : `; each pays for itself after ${formatCallRange(calls)}`
-  const text = `not breaks: ${formatClearings(costs)}, ${formatTokens(rewritten)} tokens re-cached for ${formatLosses(costs)}${back}`
+  const text = `not breaks: ${formatClearings(costs)}, ${formatTokens(rewritten)} tokens re-cached for ${formatTotalCost(costs)}${back}`
   return wrapText(text, columns, `  ${symbols.cleared} `).map(colors.dim)
 }
 
@@ -271,12 +264,12 @@ export function renderSpentSince(
   if (!sessions.some(({ spending }) => spending.some((part) => isBefore(part.day)))) return []
   const [what, where] =
     sessions.length === 1 ? ['This is the whole session', ''] : ['These are whole sessions', ', and below']
-  const sum = formatSpending(sumSessions(sessions, day))
+  const sum = formatSessionTotals(sumSessions(sessions, day))
   return wrapText(`${what}, earlier days included. Since ${day}${where}: ${sum}.`, columns).map(colors.yellow)
 }
 
 /** Formats totals of sessions: `41 calls, $5.20, 93.1% cache hits`. */
-export function formatSpending({
+export function formatSessionTotals({
   apiCalls,
   costUsd,
   pricedUsd,
@@ -310,7 +303,7 @@ function compareTime(one: string | null, other: string | null): number {
 }
 
 function renderCompaction(act: LoggedCompaction, screen: Screen): string {
-  const how = act.trigger === null ? 'compacted' : `compacted (${sanitizeText(act.trigger)})`
+  const how = act.trigger === null ? 'compacted' : `compacted (${toSafeLine(act.trigger)})`
   const sizes = `${formatSize(act.preTokens)} ${screen.symbols.arrow} ${formatSize(act.postTokens)}`
   return renderRewrite(act, { mark: screen.symbols.compacted, how, sizes }, screen)
 }

@@ -6,8 +6,8 @@ import {
   formatCount,
   formatDuration,
   formatInteger,
-  formatLimit,
   formatPercent,
+  formatTokenLimit,
   formatTokens,
   formatWholePercent,
 } from '../render/format-numbers.ts'
@@ -18,10 +18,10 @@ import {
   alignRight,
   cutTextEnd,
   cutTextStart,
-  findProjectName,
   formatPath,
+  formatProjectName,
   measureTextWidth,
-  sanitizeText,
+  toSafeLine,
   wrapText,
 } from '../render/text.ts'
 import {
@@ -71,8 +71,8 @@ function renderHeader(report: SessionReport, screen: Screen): readonly string[] 
   const { format } = report
   const file = cutTextStart(formatPath(basename(report.file)), columns - format.length - 2, symbols.more)
   const facts = [
-    report.project === null ? '' : sanitizeText(findProjectName(report.project)),
-    report.models.map(sanitizeText).join(', '),
+    report.project === null ? '' : toSafeLine(formatProjectName(report.project)),
+    report.models.map(toSafeLine).join(', '),
     formatTimeSpan(report, screen),
   ].filter((fact) => fact !== '')
   return [
@@ -97,7 +97,7 @@ function formatTimeSpan(
  */
 function renderTruncationWarning({ brokenOff }: SessionReport, screen: Screen): readonly string[] {
   if (brokenOff === null) return []
-  const text = `${sanitizeText(brokenOff)}. All figures cover only the part before it`
+  const text = `${toSafeLine(brokenOff)}. All figures cover only the part before it`
   return wrapText(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
@@ -120,7 +120,7 @@ function renderFirstPrompt(
   { columns, symbols, colors }: Screen,
 ): readonly string[] {
   if (firstPrompt === null) return []
-  return [colors.italic(`"${cutTextEnd(sanitizeText(firstPrompt), columns - 2, symbols.more)}"`)]
+  return [colors.italic(`"${cutTextEnd(toSafeLine(firstPrompt), columns - 2, symbols.more)}"`)]
 }
 
 interface KeyFigure {
@@ -159,8 +159,8 @@ function formatPeak({ peakContextTokens, context: { window } }: SessionReport): 
   const used = formatTokens(peakContextTokens)
   if (window === null) return used
   // A peak above the window was reached while the session had another window.
-  if (peakContextTokens > window) return `${used} (window now ${formatLimit(window)})`
-  return `${used} of ${formatLimit(window)} (${formatWholePercent(peakContextTokens / window)})`
+  if (peakContextTokens > window) return `${used} (window now ${formatTokenLimit(window)})`
+  return `${used} of ${formatTokenLimit(window)} (${formatWholePercent(peakContextTokens / window)})`
 }
 
 // Subagents, and warnings about the log.
@@ -176,7 +176,7 @@ function renderAgents(report: SessionReport, screen: Screen): readonly string[] 
     .slice(0, MAX_AGENTS)
   const rows = dearest.map((agent) => {
     const room = Math.min(40, screen.columns - 26)
-    const name = alignLeft(cutTextEnd(sanitizeText(agent.id), room, screen.symbols.more), room)
+    const name = alignLeft(cutTextEnd(toSafeLine(agent.id), room, screen.symbols.more), room)
     return `  ${name}${alignRight(formatCount(agent.apiCalls, 'call'), 12)}${alignRight(formatCost(agent.costUsd, 0), 10)}`
   })
   return [
@@ -217,7 +217,7 @@ function formatDamage(places: SessionReport['damaged']): string {
   const isNamed = first.line === 0 || first.why.startsWith('lines ')
   const place = isNamed ? file : `${file}line ${formatInteger(first.line)}: `
   const others = places.length - 1
-  return `${place}${sanitizeText(first.why)}${others > 0 ? ` (and ${formatInteger(others)} more like it)` : ''}`
+  return `${place}${toSafeLine(first.why)}${others > 0 ? ` (and ${formatInteger(others)} more like it)` : ''}`
 }
 
 function describeUncounted(report: SessionReport): readonly string[] {

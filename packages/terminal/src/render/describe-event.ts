@@ -4,7 +4,7 @@
  */
 import type { EventOf, SessionEvent } from 'tidemark'
 import { formatCount, formatTokens } from './format-numbers.ts'
-import { sanitizeText } from './text.ts'
+import { toSafeLine } from './text.ts'
 
 /** The text of an event. `good`: a compaction; `quiet`: for information; `warning`: a failure, or more cost than expected. */
 interface EventText {
@@ -15,7 +15,7 @@ interface EventText {
 /** Returns the text of an event for the user, safe for a terminal; null for an event that is not shown. */
 export function describeEvent(event: SessionEvent): EventText | null {
   const [tone, text] = chooseWords(event)
-  return text === null ? null : { tone, text: sanitizeText(text) }
+  return text === null ? null : { tone, text: toSafeLine(text) }
 }
 
 type Words = readonly [EventText['tone'], string | null]
@@ -103,17 +103,17 @@ const LARGER_WINDOW =
   'Give it a larger window: with Ollama, `num_ctx` in a Modelfile or OLLAMA_CONTEXT_LENGTH for the server, since its /v1 addresses ignore `num_ctx` in a request.'
 
 /** The name under which the engine reports the hook that asks the user for permission. */
-export const PERMISSION_HOOK = 'permission'
+export const PERMISSION_HOOK_NAME = 'permission'
 
 function describeHookFailure({ hook, message }: EventOf<'hook-failed'>): string | null {
   // A permission question that the user aborted is not a failure, and users do not see it as a hook.
-  if (hook === PERMISSION_HOOK && message.endsWith(' was aborted.')) return null
+  if (hook === PERMISSION_HOOK_NAME && message.endsWith(' was aborted.')) return null
   return message.startsWith(`The hook ${hook} `) ? message : `The hook ${hook} failed: ${message}`
 }
 
 /** Returns `The model is now NAME.` */
 export function formatModelSwitch(model: string): string {
-  return `The model is now ${sanitizeText(model)}.`
+  return `The model is now ${toSafeLine(model)}.`
 }
 
 const UNDONE_NAMES = { compact: 'compaction', clear: 'clearing' } as const
@@ -126,7 +126,7 @@ export function formatUndo(kind: keyof typeof UNDONE_NAMES): string {
 type Summarizer = EventOf<'compact'>['compaction']['summarizer']
 
 /** What stands in place of the compacted records, by who wrote it; continues `Compacted, with …`. */
-export const SUMMARY_NAMES: Readonly<Record<Summarizer, string>> = {
+export const SUMMARY_LABELS: Readonly<Record<Summarizer, string>> = {
   notes: 'the notes of this session',
   model: 'a summary by the model',
   block: 'a summary by the provider',
@@ -151,7 +151,7 @@ export function formatCompaction({
 }: CompactionFigures): string {
   const what = cause === 'prepared' ? 'Swapped in a prepared summary' : 'Compacted'
   const after = tokensAfter === undefined ? '?' : formatTokens(tokensAfter)
-  return `${what}: ${formatTokens(tokensBefore)} → ${after} tokens, with ${SUMMARY_NAMES[summarizer]}`
+  return `${what}: ${formatTokens(tokensBefore)} → ${after} tokens, with ${SUMMARY_LABELS[summarizer]}`
 }
 
 /** What a clearing removed from the context, with the names in its record. */

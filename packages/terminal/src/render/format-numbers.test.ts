@@ -5,7 +5,7 @@ import {
   formatCount,
   formatDollars,
   formatDuration,
-  formatLimit,
+  formatTokenLimit,
   formatTokens,
   formatWholePercent,
 } from './format-numbers.ts'
@@ -36,7 +36,7 @@ describe('figures', () => {
     [258_400, '258k'],
     [2_500, '2.5k'],
   ])('a limit of %d is %s', (amount, expected) => {
-    expect(formatLimit(amount)).toBe(expected)
+    expect(formatTokenLimit(amount)).toBe(expected)
   })
 
   it.each([

@@ -11,7 +11,7 @@ export function formatTokens(count: number): string {
 }
 
 /** Formats a token limit without trailing zeros: 1M instead of 1.00M, but 1.27M. */
-export function formatLimit(count: number): string {
+export function formatTokenLimit(count: number): string {
   return formatTokens(count).replace(/\.0+(?=[kMG]$)/, '')
 }
 

@@ -1,10 +1,10 @@
 /** Prints errors of commands, each on one line of standard error. Every function returns the exit code of the command. */
 import type { TidemarkError } from 'tidemark'
 import { EXIT_CODES, type Terminal } from '../terminal.ts'
-import { sanitizeText } from './text.ts'
+import { toSafeLine } from './text.ts'
 
 export function printError(message: string, terminal: Terminal): number {
-  terminal.warn(`tidemark: ${sanitizeText(message)}\n`)
+  terminal.warn(`tidemark: ${toSafeLine(message)}\n`)
   return EXIT_CODES.failed
 }
 

@@ -5,7 +5,7 @@ import {
   alignRight,
   cutTextEnd,
   cutTextStart,
-  findProjectName,
+  formatProjectName,
   measureTextWidth,
   toOneLinePreview,
   wrapMarkdownLine,
@@ -113,4 +113,4 @@ it.each([
   ['/home/user/tides', 'tides'],
   ['D:\\tides', 'tides'],
   ['/', '/'],
-])('the project %s is called %s', (folder, name) => expect(findProjectName(folder)).toBe(name))
+])('the project %s is called %s', (folder, name) => expect(formatProjectName(folder)).toBe(name))

@@ -150,7 +150,7 @@ export function toOneLinePreview(text: string, width: number, more = '…'): str
 }
 
 /** Makes text from a log safe to print: on one line, with secrets and control characters removed. */
-export function sanitizeText(text: string): string {
+export function toSafeLine(text: string): string {
   return (
     redact(text)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
@@ -163,7 +163,7 @@ export function sanitizeText(text: string): string {
 }
 
 /** Removes control sequences and characters from a text of several lines, except tabs and line ends. Secrets stay in it. */
-export function sanitizeLines(text: string): string {
+export function removeControlCharacters(text: string): string {
   return (
     stripVTControlCharacters(text.replaceAll('\r\n', '\n'))
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
@@ -183,16 +183,16 @@ const HIDDEN_CHARACTER =
 /**
  * Shows a whole text on one line, for a user who must approve it: hidden characters become codes, long runs of spaces a count.
  */
-export function formatExactly(text: string): string {
+export function escapeForApproval(text: string): string {
   return showSpaces(showCodes(text), 9).replaceAll('\n', '\\n')
 }
 
-/** Shows whole lines, for a user who must approve them, as `formatExactly` does. A tab becomes four spaces. */
-export function formatExactLines(text: string): string {
+/** Shows whole lines, for a user who must approve them, as `escapeForApproval` does. A tab becomes four spaces. */
+export function escapeLinesForApproval(text: string): string {
   return showSpaces(showCodes(text.replaceAll('\t', '    ')), 40)
 }
 
-/** Returns true if `formatExactLines` writes a character of the text as a code. */
+/** Returns true if `escapeLinesForApproval` writes a character of the text as a code. */
 export function hasHiddenCharacter(text: string): boolean {
   return text.replaceAll('\t', '').search(HIDDEN_CHARACTER) >= 0
 }
@@ -211,13 +211,13 @@ function showSpaces(text: string, least: number): string {
 
 /** Formats a path for display, with `~` for the user's home folder. */
 export function formatPath(path: string, home: string = homedir()): string {
-  const text = sanitizeText(path)
+  const text = toSafeLine(path)
   const inside = relativePath(text, home)
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
 }
 
 /** Returns the name of a working directory; for a worktree below a repository, that of the repository. Does not read the disk. */
-export function findProjectName(folder: string): string {
+export function formatProjectName(folder: string): string {
   const repository = findRepository(folder)
   const name = /^[A-Za-z]:\\/.test(repository) ? win32.basename(repository) : basename(repository)
   return name || repository
@@ -225,7 +225,7 @@ export function findProjectName(folder: string): string {
 
 /** Formats a path relative to the session's project folder; a path outside the project is formatted by `formatPath`. */
 export function formatProjectPath(path: string, project: string | null): string {
-  const inside = project === null ? null : relativePath(sanitizeText(path), sanitizeText(project))
+  const inside = project === null ? null : relativePath(toSafeLine(path), toSafeLine(project))
   return inside === null || inside === '' ? formatPath(path) : inside
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FAILURE, PROMPTS, type WorkingLine, writeWorkingSession } from '../../test/working-session.ts'

@@ -11,14 +11,18 @@ import {
   withProviderClearings,
 } from '@tidemark/core/context/context-entry'
 import { findUndoTarget } from '@tidemark/core/context/context-view'
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import { findCurrentRates } from '@tidemark/core/engine/host'
 import { measureContext, withPlanningState } from '@tidemark/core/engine/measure-context'
 import { countPrefixTokens } from '@tidemark/core/engine/next-request'
 import { isCompactBoundary, isKnownRecord } from '@tidemark/core/log/record'
-import { type ContextTokens, countContextTokens, readCalibrationScale } from '@tidemark/core/tokens/usage'
+import {
+  type ContextTokens,
+  computeCalibrationScale,
+  readReportedContextTokens,
+} from '@tidemark/core/tokens/usage'
 import type { LogContents } from '../logs/read-log.ts'
 import {
   type CompactionPreview,
@@ -28,10 +32,10 @@ import {
   type CompactLogRefusal,
   type CompactLogResult,
   createTraceCollector,
+  type LogCopy,
   type PlannedCompaction,
   priceCompaction,
   type RecordsAndTokens,
-  type WrittenLog,
 } from './compact-report.ts'
 import { findLogModel, type LogModel } from './log-model.ts'
 import {
@@ -103,7 +107,7 @@ function withLoggedSize(plan: CompactionPlan, before: ContextTokens): Compaction
  * sizes before and after it, and the target, leave it out.
  */
 function measureLoggedContext(session: LoggedSession, scale = readScale(session)): ContextTokens {
-  const size = measureContext(session.state, session.host, session.room)
+  const size = measureContext(session.state, session.host, session.services)
   if (size.source === 'estimated' || session.state.prefix.current !== null) return size
   const expected = Math.min(size.expected, countShownTokens(session, scale))
   return { ...size, expected, high: Math.max(size.high - (size.expected - expected), expected) }
@@ -173,7 +177,7 @@ export interface UndoReport extends UndoPreview {
 }
 
 type UndoLogResult =
-  | { readonly ok: true; readonly report: UndoReport; readonly written: WrittenLog }
+  | { readonly ok: true; readonly report: UndoReport; readonly written: LogCopy }
   | CompactLogRefusal
 
 /**
@@ -304,7 +308,7 @@ function describePlan(
     stays: measure([...span.kept, ...span.pinned]),
     unanswered: measure(span.unanswered),
   }
-  const counted = measureContext(session.state, session.host, session.room)
+  const counted = measureContext(session.state, session.host, session.services)
   const isInLog = counted.source === 'estimated' || session.state.prefix.current !== null
   const estimated = plan.before.expected + estimatePrefix(session)
   return {
@@ -321,8 +325,8 @@ function describePlan(
 }
 
 /** Returns the factor by which the responses in the log have corrected the estimates. */
-function readScale({ state, room }: LoggedSession): number {
-  return readCalibrationScale(withPlanningState(state, room).context.meter.calibration)
+function readScale({ state, services: room }: LoggedSession): number {
+  return computeCalibrationScale(withPlanningState(state, room).context.meter.calibration)
 }
 
 /** Counts the entries that the model can see, and their estimated tokens. */
@@ -331,7 +335,7 @@ function measurePortion(
   entries: readonly ContextEntry[],
   scale = readScale(session),
 ): RecordsAndTokens {
-  const { room } = session
+  const { services: room } = session
   const shown = entries.filter(isVisibleToModel)
   return { records: shown.length, tokens: Math.round(scale * addUp(shown.map(room.estimator.entry))) }
 }
@@ -359,7 +363,7 @@ function listBranchEntries({ state }: LoggedSession): readonly ContextEntry[] {
  * content without a record of it, the others also include messages.
  */
 function estimatePrefix(session: LoggedSession): number {
-  const { state, host, room } = session
+  const { state, host, services: room } = session
   if (state.prefix.current !== null) return 0
   const size = measureContext(state, host, room)
   const rest = size.expected - countShownTokens(session)
@@ -374,12 +378,12 @@ function estimateFirstPrefix(session: LoggedSession): number {
   let least = Number.POSITIVE_INFINITY
   for (const entry of listBranchEntries(session)) {
     if (isCompactBoundary(entry.record)) [said, isFirst] = [0, true]
-    const context = entry.record.type === 'assistant' ? countContextTokens(entry.record.usage) : 0
+    const context = entry.record.type === 'assistant' ? readReportedContextTokens(entry.record.usage) : 0
     if (isFirst && context > 0) {
       least = Math.min(least, context - said)
       isFirst = false
     }
-    if (isFirst && isVisibleToModel(entry)) said += session.room.estimator.entry(entry)
+    if (isFirst && isVisibleToModel(entry)) said += session.services.estimator.entry(entry)
   }
   return Number.isFinite(least) ? Math.max(0, Math.round(least)) : 0
 }
@@ -398,7 +402,7 @@ function listHeldEntries({ state, host }: LoggedSession): readonly ContextEntry[
 }
 
 function priceDraft(
-  { host, room, state }: LoggedSession,
+  { host, services: room, state }: LoggedSession,
   { plan, after, usage }: CompactionDraft,
 ): CompactionPrice | null {
   const before = plan.before.expected

@@ -5,10 +5,10 @@
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import type { TokenRates } from '@tidemark/core/cost/prices'
-import type { ContextPart, RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
+import type { IrreduciblePart, RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
 import type { Clock, IdGenerator, Journal } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
-import { priceNewContext } from '@tidemark/core/planner/plan-input'
+import { priceRewrittenContext } from '@tidemark/core/planner/plan-input'
 import type { SkippedAttachment } from '@tidemark/core/sources/context-source'
 import type { SummaryAttemptStep } from '@tidemark/core/summary/attempt-types'
 import type { Receipt } from '@tidemark/core/summary/receipt'
@@ -71,11 +71,11 @@ export type CompactLogResult =
       readonly ok: true
       readonly report: CompactionReport
       /** The compacted log: the records that were read, and the lines that were appended. */
-      readonly written: WrittenLog
+      readonly written: LogCopy
     }
   | CompactLogRefusal
 
-export interface WrittenLog {
+export interface LogCopy {
   /** Path of the log that was read. */
   readonly path: string
   readonly sessionId: string
@@ -95,7 +95,7 @@ export interface CompactLogRefusal {
    */
   readonly reason: RefusedRewrite['reason'] | 'bad-record' | 'declined'
   readonly message: string
-  readonly floor?: readonly ContextPart[]
+  readonly floor?: readonly IrreduciblePart[]
 }
 
 // The JSON that `tidemark compact --json` prints.
@@ -206,7 +206,7 @@ export function priceCompaction(
   { input, output, cacheRead, cacheWritten }: CompactionDraft['usage'],
   rates: TokenRates,
 ): CompactionPrice | null {
-  const price = priceNewContext({ before, after, unchanged, rates, write: 'writeShort', isWarm: true })
+  const price = priceRewrittenContext({ before, after, unchanged, rates, write: 'writeShort', isWarm: true })
   if (price === null || rates.input === null || rates.output === null) return null
   const paid =
     input * rates.input +

@@ -9,7 +9,7 @@ import {
 } from '@tidemark/core/cost/session-cost'
 import { createLogLineReader } from '@tidemark/core/log/decode-log'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { lookUpModel, modelCatalogue, pricesAtDate } from '@tidemark/wire/catalogue/catalogue'
 import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
 import { beforeEach, expect, it } from 'vitest'
@@ -67,7 +67,7 @@ function readSpent(path: string): { readonly total: number | null; readonly pric
     const found = lookUpModel(modelCatalogue, name)
     return found.found ? pricesAtDate(found.model, at) : null
   }
-  const costs = runAtOnce(updateSessionCost(emptySessionCost(), AppendList.of(records), findPrices))
+  const costs = runStepsAtOnce(updateSessionCost(emptySessionCost(), AppendList.of(records), findPrices))
   const { total, priced } = sumSessionCost(costs).spent
   return { total, priced }
 }

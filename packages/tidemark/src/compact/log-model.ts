@@ -14,7 +14,7 @@ import { createPriceFinder, lookUpModel, modelCatalogue } from '@tidemark/wire/c
 import { withModels } from '@tidemark/wire/catalogue/custom-models'
 import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import { createProviderProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
-import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
+import { detectContextWindow, readContextHistory } from '../inspect/context-curve.ts'
 import { listConversationCalls } from '../inspect/logged-calls.ts'
 import type { LogContents } from '../logs/read-log.ts'
 
@@ -99,7 +99,7 @@ function findWindowInLog(
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
   const model = looked.found ? looked : null
   const format = calls.at(-1)?.copiedFrom ?? log.format
-  return detectWindow({ format, logged: log.meta.contextWindow, model, compactions, peak }).window
+  return detectContextWindow({ format, logged: log.meta.contextWindow, model, compactions, peak }).window
 }
 
 function listModelNotes(id: string, isListed: boolean, window: number | null): readonly string[] {

@@ -1,7 +1,7 @@
 /** Opens a logged session for compaction or undo with the same engine functions that live sessions use. */
 import { dirname, resolve } from 'node:path'
 import { createToolResultRules } from '@tidemark/core/clearing/tool-result-index'
-import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import { type CompactionResult, commitReviewedDraft } from '@tidemark/core/compaction/commit-draft'
 import { planWithLogNotes } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import {
@@ -9,7 +9,7 @@ import {
   type CompactionPlan,
   planCompaction,
 } from '@tidemark/core/compaction/plan-compaction'
-import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
 import {
   type CompactionServices,
@@ -25,7 +25,7 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord, SnapshotSection } from '@tidemark/core/log/record'
-import { createBranchNotes } from '@tidemark/core/notes/render-notes'
+import { createBranchNotesKeeper } from '@tidemark/core/notes/render-notes'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
@@ -34,7 +34,7 @@ import { createEstimator } from '@tidemark/core/tokens/estimator'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
 import type { LogContents } from '../logs/read-log.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { withNeutralReports } from '../platform/checked-ports.ts'
+import { withNeutralReplies } from '../platform/checked-ports.ts'
 import { createDeadlines, pauseForEvents, systemClock, systemIds } from '../platform/node-ports.ts'
 import { drainEvents } from '../session/events.ts'
 import { createLogSources } from '../sources/log-sources.ts'
@@ -47,7 +47,7 @@ export interface LoggedSession {
   /** The current state of the logged session. `commit` and `undo` replace it with a new state. */
   readonly state: SessionState
   readonly host: TurnHost
-  readonly room: CompactionServices
+  readonly services: CompactionServices
   plan(asked: CompactionOptions): CompactionPlan | RefusedRewrite
   /** Plans a compaction with notes from the log. Null if the session has a model for summaries, or notes cannot be used. */
   planWithNotes(asked: CompactionOptions): Promise<CompactionPlan | null>
@@ -105,7 +105,7 @@ export async function openLoggedSession(
       return run.state
     },
     host,
-    room,
+    services: room,
     plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
     planWithNotes: async (asked) =>
       choice === null
@@ -113,11 +113,11 @@ export async function openLoggedSession(
             run,
             room,
             asked,
-            createBranchNotes({ ...cwd, tools: readPolicyToolNames(policy) }),
+            createBranchNotesKeeper({ ...cwd, tools: readPolicyToolNames(policy) }),
           )
         : null,
-    prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
-    commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),
+    prepare: (plan) => drainEvents({ events: prepareDraftForReview(run, room, plan), onEvent }),
+    commit: (draft) => drainEvents({ events: commitReviewedDraft(run, room, draft), onEvent }),
     undo: (asked) => drainEvents({ events: undoRewrite(run, room, asked), onEvent }),
   }
 }
@@ -129,7 +129,7 @@ function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): S
   const { id, profile, window, maxOutput } = choice
   const scaled = scalePolicy(policy, { window, maxOutput })
   const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
-  const port = withNeutralReports(choice.connect({ clock, network: policy.turn.network }))
+  const port = withNeutralReplies(choice.connect({ clock, network: policy.turn.network }))
   return { model: port, summariser: { model: id, profile, window, outputTokens } }
 }
 

@@ -1,9 +1,9 @@
 /** Selects the records of a log to compact, and builds the engine's compaction request from the options of `compactLog`. */
 import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
-import { findCutPointAtOrBefore } from '@tidemark/core/context/flatten'
+import { findCutPointAtOrBefore } from '@tidemark/core/context/flatten-context'
 import { isKnownRecord, type KnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 
@@ -166,7 +166,7 @@ export function listRecordsInLineOrder({ path, records, agents }: LogContents): 
     .flatMap((agent) => agent.records)
     .map(({ record, line }) => ({ record: { ...record, isSidechain: true }, line }))
   if (beside.length === 0) return records.map(({ record }) => record)
-  const byLine = (one: LogRecord, other: LogRecord): number => one.line - other.line
+  const byLine = (one: RecordWithLine, other: RecordWithLine): number => one.line - other.line
   return [...records, ...beside].toSorted(byLine).map(({ record }) => record)
 }
 

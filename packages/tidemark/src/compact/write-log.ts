@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { createLogHeader } from '@tidemark/core/log/decode-log'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
 import type { SessionRecord } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
-import { createLogOrigin } from '@tidemark/wire/readers/log-reader'
+import { createCopyOrigin } from '@tidemark/wire/readers/log-reader'
 import { toStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { createModelEstimators } from '../inspect/context-contents.ts'
 import { isAnsweredCall, listConversationCalls, toResponseKey } from '../inspect/logged-calls.ts'
@@ -18,7 +18,7 @@ import { type BlobCopyReport, copyLogBlobs, listBlobIds } from '../logs/log-blob
 import type { LogContents } from '../logs/read-log.ts'
 import { createDraftFile, type DraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
-import type { WrittenLog } from './compact-report.ts'
+import type { LogCopy } from './compact-report.ts'
 
 interface WriteSessionOptions {
   /** Replaces the output file if it exists. */
@@ -62,7 +62,7 @@ type WriteSessionResult =
 /** Writes a session to `out`, and the blobs that it refers to beside it. Not ok if `out` exists and `force` is not given. */
 export async function writeLogAndBlobs(
   out: string,
-  log: WrittenLog,
+  log: LogCopy,
   { force = false, at = new Date(), files = nodeFileSystem, home }: WriteSessionOptions = {},
 ): Promise<WriteSessionResult> {
   // The blobs are copied before the log appears, so that a log never lacks blobs that it could have.
@@ -88,8 +88,8 @@ export function createLogCopy(
   sessionId: string,
   records: readonly SessionRecord[],
   added: string,
-): WrittenLog {
-  const copiedFrom = createLogOrigin(log.format, log.meta)
+): LogCopy {
+  const copiedFrom = createCopyOrigin(log.format, log.meta)
   return { path: log.path, sessionId, records: withBilledUsage(log, records), added, copiedFrom }
 }
 
@@ -125,7 +125,7 @@ const CHARACTERS_PER_WRITE = 4_000_000
 
 async function writeLines(
   file: DraftFile,
-  { sessionId, records, added, copiedFrom }: WrittenLog,
+  { sessionId, records, added, copiedFrom }: LogCopy,
   at: Date,
 ): Promise<void> {
   let text = `${JSON.stringify({ ...createLogHeader(sessionId, at.toISOString()), copiedFrom })}\n`

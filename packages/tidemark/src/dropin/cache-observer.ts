@@ -5,10 +5,10 @@
 import {
   type CacheForecast,
   forecastLoggedCacheRead,
-  updateCacheFromResponse,
+  updateCacheModelFromResponse,
 } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
-import { createCacheMonitor, recordSentRequest } from '@tidemark/core/cache/cache-monitor'
+import { createCacheMonitor, withSentRequest } from '@tidemark/core/cache/cache-monitor'
 import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
 import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
 import { type CutCall, toCacheLossRecords } from '@tidemark/core/engine/call-model'
@@ -62,7 +62,7 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
       const { state } = session
       const prefix = { system, tools: tools ?? [] }
       pending = { request: { markers, ttl }, state, forecast, isMonitored: true, prefix }
-      monitor = recordSentRequest(monitor, sent, forecast, settings.policy.cache.breaks)
+      monitor = withSentRequest(monitor, sent, forecast, settings.policy.cache.breaks)
     },
     async noteResponse({ message, usage = null }) {
       const { profile, priceList } = session.model.choice
@@ -74,7 +74,7 @@ export function createCacheObserver(session: OpenSession): CacheObserver {
       const rules = { policy: settings.policy.cache.breaks, profile, prices, redact }
       const checked = judgeCacheRead(monitor, { source, usage }, rules)
       monitor = checked.monitor
-      if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, checked.isEdited)
+      if (usage !== null) model = updateCacheModelFromResponse(model, forecast, usage, checked.isEdited)
       pending = null
       const { outcome } = checked
       if (outcome.kind !== 'broke') return

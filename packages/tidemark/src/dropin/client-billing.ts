@@ -8,11 +8,11 @@ import {
   createBilledCallRecords,
   estimateBilledUsage,
   estimateCutUsage,
-  withCosts,
+  withSessionCosts,
 } from '@tidemark/core/engine/call-model'
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
 import type { AssistantMessage } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { appendOtherRecords } from '../session/append.ts'
 import type { EventOf } from '../session/events.ts'
@@ -40,7 +40,7 @@ export async function logReplyCost(open: OpenSession, reply: Reply | null, isEmi
 }
 
 /** Records and emits the cost of a request of the conversation whose response broke off. `reply`: null if nothing arrived. */
-export async function logCutCallCost(
+export async function logInterruptedCallCost(
   open: OpenSession,
   request: CutCall,
   reply: Reply | null,
@@ -70,7 +70,7 @@ export function emitCallCost(
   source: string | null,
 ): void {
   const { clock, pricesOf } = createTurnContext(open).host
-  open.state = withCosts(open.state, pricesOf)
+  open.state = withSessionCosts(open.state, pricesOf)
   const totals = sumSessionCost(open.state.costs ?? emptySessionCost())
   const at = new Date(clock.now()).toISOString()
   const call = priceCall({ id, model, usage, at, source }, pricesOf)

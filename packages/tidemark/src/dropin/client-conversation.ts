@@ -5,8 +5,8 @@
 import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import {
   createTruncatedEvent,
+  estimatePromptSize,
   findTruncatedCount,
-  measurePrompt,
 } from '@tidemark/core/engine/truncated-prompt'
 import { describeThrown } from '@tidemark/core/errors'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
@@ -15,14 +15,14 @@ import { appendClientReply } from '../session/append.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import { type CacheObserver, createCacheObserver } from './cache-observer.ts'
-import { appendCallUsage, logCutCallCost, logReplyCost } from './client-billing.ts'
+import { appendCallUsage, logInterruptedCallCost, logReplyCost } from './client-billing.ts'
 import {
   type RequestNotTaken,
   recordObservedRequest,
   recordThenCompact,
   type TakenRequest,
   takeClientRequest,
-} from './take.ts'
+} from './take-request.ts'
 
 export interface ClientConversation {
   readonly open: OpenSession
@@ -62,9 +62,9 @@ export interface ClientConversation {
   /** Records the response to the request in flight. */
   record(reply: Reply, codec: ProviderCodec): Promise<void>
   /** Counts what the request in flight cost after its response broke off. `reply`: what arrived of it; null if nothing did. */
-  recordCut(reply: Reply | null, cause: ModelFailure): Promise<void>
+  recordInterrupted(reply: Reply | null, cause: ModelFailure): Promise<void>
   /** Counts what a reply cost that is no part of the conversation; nothing for null. `isEmitted`: its cost was emitted before. */
-  count(reply: Reply | null, isEmitted?: boolean): Promise<void>
+  countCost(reply: Reply | null, isEmitted?: boolean): Promise<void>
 }
 
 /** An open session with the operation that closes it. */
@@ -119,13 +119,13 @@ export function createClientConversation({ open, close }: ClosableSession): Clie
       own.release()
       await own.recording
     },
-    async recordCut(reply, cause) {
+    async recordInterrupted(reply, cause) {
       const request = open.awaited.request ?? observer.takePending()
       own.abandon()
-      if (request === null) return own.count(reply)
-      await keepRecording(own, logCutCallCost(open, request, reply, cause))
+      if (request === null) return own.countCost(reply)
+      await keepRecording(own, logInterruptedCallCost(open, request, reply, cause))
     },
-    count: (reply, isEmitted) => keepRecording(own, logReplyCost(open, reply, isEmitted)),
+    countCost: (reply, isEmitted) => keepRecording(own, logReplyCost(open, reply, isEmitted)),
   }
   return own
 }
@@ -143,7 +143,7 @@ async function keepRecording(own: OwnConversation, counting: Promise<void>): Pro
  * any of them. An error here is ignored: the next append reports it.
  */
 async function leaveToOthers({ settings, id, withLock }: OpenSession): Promise<void> {
-  if (!settings.locks) await withLock(() => settings.journal.release(id)).catch(() => {})
+  if (!settings.locksSessions) await withLock(() => settings.journal.release(id)).catch(() => {})
 }
 
 /** Takes a request. An error becomes a reason to pass the request on. Throws only if the client has aborted it. */
@@ -181,7 +181,7 @@ async function recordReply(open: OpenSession, reply: Reply, observer: CacheObser
 function emitTruncation(open: OpenSession, { usage }: Reply, { isSamePrefix }: CacheObserver): boolean {
   const turn = createTurnContext(open)
   const isRewritten = open.state.view.rewrites.length > 0
-  const size = isRewritten ? null : measurePrompt(open.state, turn.host, isSamePrefix)
+  const size = isRewritten ? null : estimatePromptSize(open.state, turn.host, isSamePrefix)
   const counted = size === null ? null : findTruncatedCount(size, usage)
   if (size === null || counted === null) return false
   open.listeners.emit(createTruncatedEvent(size, counted, 'The model did not see it.'))

@@ -7,10 +7,10 @@ import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { findRecordIndex } from '@tidemark/core/log/session-log'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { sliceText } from '@tidemark/core/text/truncate-text'
+import { sliceWholeCharacters } from '@tidemark/core/text/truncate-text'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
-import { createWriteQueue } from '../platform/node-ports.ts'
+import { createWriteLock } from '../platform/node-ports.ts'
 import { copySession } from '../session/branches.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { isSessionId } from '../storage/home-paths.ts'
@@ -34,7 +34,7 @@ interface ReadRequest extends RequestIdentity {
 }
 
 /** The session of a request: an id, or a function that returns the id. It returns null for a request to pass on unchanged. */
-export type SessionChoice = string | ((request: RequestIdentity) => string | null)
+export type SessionSelector = string | ((request: RequestIdentity) => string | null)
 
 export interface SessionSource {
   /** Returns the session with this id. Opens the session if it is not open. */
@@ -66,7 +66,7 @@ export interface ClientConversations {
 }
 
 export function createClientConversations(
-  choice: ClosableSession | SessionChoice | undefined,
+  choice: ClosableSession | SessionSelector | undefined,
   source: SessionSource,
   idleMs: number | null,
 ): ClientConversations {
@@ -318,7 +318,7 @@ async function openStored(key: string, source: SessionSource): Promise<Conversat
   const stored = key === '' ? [] : await listNumbered(key, source)
   const list = await Promise.all(stored.map(({ id }) => openConversation(id, source)))
   const count = Math.max(0, ...stored.map(({ number }) => number))
-  return { list, count, inOrder: createWriteQueue(), waiting: [] }
+  return { list, count, inOrder: createWriteLock(), waiting: [] }
 }
 
 /** Lists the stored sessions of an id `key`: `key` is the first one, `key.2` the second. */
@@ -366,7 +366,9 @@ function listLastTexts({ messages, continues }: ClientRequest): readonly string[
   const blocks = responses.flatMap(({ content }) => [...toBlocks(content)])
   const calls = blocks.flatMap((block) => (isToolUse(block) ? [JSON.stringify(block.id)] : []))
   if (calls.length > 0) return calls
-  const texts = blocks.flatMap((block) => (isTextBlock(block) ? [sliceText(block.text.trim(), 0, 200)] : []))
+  const texts = blocks.flatMap((block) =>
+    isTextBlock(block) ? [sliceWholeCharacters(block.text.trim(), 0, 200)] : [],
+  )
   return texts.filter((text) => text !== '').map((text) => JSON.stringify(text).slice(1, -1))
 }
 
@@ -430,7 +432,7 @@ function rankMatch(
 }
 
 /** Returns the id that a request gives its conversation: empty if it gives none, null if the request is to be passed on. */
-function readConversationKey(choice: SessionChoice | undefined, call: ReadRequest): string | null {
+function readConversationKey(choice: SessionSelector | undefined, call: ReadRequest): string | null {
   if (typeof choice === 'string') return choice
   if (choice !== undefined) {
     const chosen: unknown = choice(call)

@@ -8,20 +8,20 @@ import type { ModelFailure, Reply } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { toModelCallInput } from '@tidemark/core/request/build-request'
-import type { ClientList, ClientRequest } from '@tidemark/wire/providers/client-request'
+import type { ClientRequest, SplitClientList } from '@tidemark/wire/providers/client-request'
 import type { EncodedRequest, ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { classifyClientError } from '../models/client-error.ts'
 import { pauseIfLarge, runWithPauses } from '../platform/node-ports.ts'
 import type { OpenSession } from '../session/open-session.ts'
-import { forgetRefusedRequest, handleRefusal } from '../session/refused.ts'
-import { withOwnUsageAsked, withoutAddedUsage } from './added-usage.ts'
+import { forgetRefusedRequest, recoverRefusedRequest } from '../session/refused-request.ts'
 import { passAndCount } from './client-billing.ts'
 import type { ClientConversation } from './client-conversation.ts'
-import { refuseAtLimit, refuseForLimit } from './client-limits.ts'
+import { refuseForLimit, refuseIfAtLimit } from './client-limits.ts'
 import { CLIENT_ABORTED, readWhilePassing, withBodyText } from './client-response.ts'
 import { createOverflowFailure, detectCutAnswer, readRefusalInStream } from './cut-answers.ts'
 import { mustHideThinking } from './hidden-thinking.ts'
-import type { RequestNotTaken, TakenRequest } from './take.ts'
+import { withEngineUsageRequested, withoutAddedUsage } from './stream-usage.ts'
+import type { RequestNotTaken, TakenRequest } from './take-request.ts'
 
 export type Fetch = typeof globalThis.fetch
 
@@ -71,7 +71,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       ? await readRefusalInStream(answer, call.codec)
       : { response: answer, refusal: null }
     if (refusal !== null && changes < MAX_CHANGES) {
-      const made = await handleRefusal(conversation.open, refusal)
+      const made = await recoverRefusedRequest(conversation.open, refusal)
       if (made.ok && made.act === 'changed') {
         await response.body?.cancel()
         continue
@@ -92,7 +92,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
       conversation.withdraw()
       continue
     }
-    const refused = await handleRefusal(conversation.open, failure)
+    const refused = await recoverRefusedRequest(conversation.open, failure)
     if (refused.ok && refused.act === 'changed' && changes < MAX_CHANGES) continue
     const isRepeatable = canPass(call) && !isOwn()
     if (!isRepeatable) return abandon(conversation, response, text)
@@ -102,7 +102,7 @@ export async function exchangeManaged(conversation: ClientConversation, call: Cl
 
 /** True if a server refused the request because it does not know the field that asks for the usage of a stream. */
 function isAboutUsage({ message }: ModelFailure, { request, codec }: ClientCall): boolean {
-  return message.includes('stream_options') && withOwnUsageAsked(request, codec) !== request
+  return message.includes('stream_options') && withEngineUsageRequested(request, codec) !== request
 }
 
 /** True if the client's own request can be sent. The provider does not know the items of Tidemark's compactions. */
@@ -118,7 +118,7 @@ export function refuseCompacted(
 ): Response {
   conversation?.abandon()
   const message = `The request continues a compaction that Tidemark made in the session ${compacted?.session}, and cannot be sent without it: ${reason} Send the messages themselves instead, or begin anew.`
-  return Response.json(codec.client.refuse(400, message), { status: 400 })
+  return Response.json(codec.client.createErrorBody(400, message), { status: 400 })
 }
 
 /**
@@ -162,9 +162,9 @@ const NOT_RECORDED: ReadonlySet<string> = new Set<RequestNotTaken['reason'] | 'b
 
 /** Reduces the context after the window has cut a response. If it can, counts the response's cost and returns true. */
 async function makeRoomForAnswer(conversation: ClientConversation, cut: Reply): Promise<boolean> {
-  const outcome = await handleRefusal(conversation.open, createOverflowFailure(cut))
+  const outcome = await recoverRefusedRequest(conversation.open, createOverflowFailure(cut))
   if (!outcome.ok || outcome.act !== 'changed') return false
-  await conversation.count(cut)
+  await conversation.countCost(cut)
   return true
 }
 
@@ -179,7 +179,7 @@ export async function exchangeObserved(
   const recording = conversation.observe(request, codec)
   const [[sent], isRecorded] = await Promise.all([Promise.allSettled([answer]), recording])
   if (sent.status === 'rejected') {
-    if (isRecorded && signal?.aborted === true) await conversation.recordCut(null, CLIENT_ABORTED)
+    if (isRecorded && signal?.aborted === true) await conversation.recordInterrupted(null, CLIENT_ABORTED)
     throw sent.reason
   }
   const response = sent.value
@@ -194,7 +194,7 @@ function countPassing(
   { codec }: ClientCall,
   response: Response,
 ): Promise<Response> {
-  return passAndCount(response, codec, (reply) => conversation.count(reply))
+  return passAndCount(response, codec, (reply) => conversation.countCost(reply))
 }
 
 /**
@@ -226,7 +226,7 @@ async function sendRequest(
   const sent = new Headers(headers)
   for (const name of ['content-length', 'content-encoding']) sent.delete(name)
   const encoded = await encodeReadyRequest(conversation.open, pending, list)
-  const asking = conversation.refusesUsage ? request : withOwnUsageAsked(request, codec)
+  const asking = conversation.refusesUsage ? request : withEngineUsageRequested(request, codec)
   const { text, headers: changed } = codec.client.writeRequest(encoded, asking)
   for (const [name, value] of Object.entries(changed))
     if (value === null) sent.delete(name)
@@ -253,7 +253,7 @@ async function sendRequest(
 async function encodeReadyRequest(
   { encodeBody }: OpenSession,
   { request }: PendingModelCall,
-  list: ClientList | undefined,
+  list: SplitClientList | undefined,
 ): Promise<EncodedRequest> {
   return runWithPauses(encodeBody(toModelCallInput(request), list))
 }
@@ -271,7 +271,7 @@ async function sendCounted(
     return await send()
   } catch (thrown) {
     // The provider works on what it was sent, and bills it, although the client no longer waits.
-    if (isSent && signal?.aborted === true) await conversation.recordCut(null, CLIENT_ABORTED)
+    if (isSent && signal?.aborted === true) await conversation.recordInterrupted(null, CLIENT_ABORTED)
     else conversation.abandon()
     throw thrown
   }
@@ -310,7 +310,7 @@ async function retryUnchanged(
   { kind, message }: ModelFailure,
   refused: Response,
 ): Promise<Response> {
-  const refusal = await refuseAtLimit(conversation.open, call)
+  const refusal = await refuseIfAtLimit(conversation.open, call)
   if (refusal !== null) {
     conversation.abandon()
     return refusal
@@ -377,6 +377,6 @@ function recordResponse(
     hidesThinking: conversation.isManaged && mustHideThinking(conversation.open),
     onReply: (reply) => conversation.record(reply, codec),
     // What came of it is in the log once the client sends it back; what it cost is, now.
-    onCut: (reply, cause) => conversation.recordCut(reply, cause),
+    onCut: (reply, cause) => conversation.recordInterrupted(reply, cause),
   })
 }

@@ -2,13 +2,13 @@
  * Implements `tidemark.fetch`: a `fetch` for clients that send their whole conversation with every request. In the mode
  * `manage`, each request of a conversation is replaced by one of its session; everything else goes through unchanged.
  */
-import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten'
+import { listUnansweredCalls, toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { Reply } from '@tidemark/core/engine/reply'
 import { describeThrown } from '@tidemark/core/errors'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
-import { clientConnections } from '../models/client-connection.ts'
+import { currentClientConnection } from '../models/client-connection.ts'
 import { type ClientRoute, findCodec, findRouteByPath, PROVIDERS } from '../models/providers.ts'
 import { NO_REDIRECTS } from '../models/redirects.ts'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -20,7 +20,7 @@ import type { ClientConversation, ClosableSession } from './client-conversation.
 import {
   type ClientConversations,
   createClientConversations,
-  type SessionChoice,
+  type SessionSelector,
   type SessionSource,
 } from './client-conversations.ts'
 import {
@@ -32,13 +32,13 @@ import {
   refuseCompacted,
 } from './client-exchange.ts'
 import { matchRequest } from './client-history.ts'
-import { refuseAtLimit, refuseUncounted } from './client-limits.ts'
+import { refuseIfAtLimit, refuseUncounted } from './client-limits.ts'
 import { withPings } from './client-response.ts'
 
 /** Options of `tidemark.fetch`. `session` is here the open session, where the public option has the `Session` object. */
 export interface ClientFetchOptions {
   /** See `FetchOptions`. */
-  readonly session?: ClosableSession | SessionChoice
+  readonly session?: ClosableSession | SessionSelector
   /** `manage`: the session's requests are sent. `observe`: the client's are sent unchanged, and recorded. `off`: only sent. */
   readonly mode?: 'manage' | 'observe' | 'off'
   /** Sends the requests. Default: the global `fetch`. */
@@ -104,8 +104,8 @@ export function createClientFetch(options: ClientFetchOptions, services: FetchSe
     if (route.kind === 'count') return countForClient(conversations, call)
     if (route.kind === 'compact' && mode === 'observe') return upstream(input, init)
     const { codec, url, headers } = call
-    const connection = clientConnections.getStore() ?? { codec, url, headers, send: upstream }
-    const answer = clientConnections.run(connection, () =>
+    const connection = currentClientConnection.getStore() ?? { codec, url, headers, send: upstream }
+    const answer = currentClientConnection.run(connection, () =>
       answerClient(conversations, call, { kind: route.kind, mode, announceChain }, services),
     )
     return call.request.isStream && mode === 'manage'
@@ -252,7 +252,7 @@ async function answerClient(
   const free = (): void => conversation.release()
   call.signal?.addEventListener('abort', free, { once: true })
   try {
-    const refusal = conversation.open.limits.isInForce ? await refuseAtLimit(conversation.open, call) : null
+    const refusal = conversation.open.limits.isInForce ? await refuseIfAtLimit(conversation.open, call) : null
     if (refusal !== null) {
       free()
       return refusal
@@ -272,7 +272,7 @@ async function refuseForOwner(
   call: ClientCall,
 ): Promise<Response | null> {
   const owner = await conversations.findOwner(call).catch(() => null)
-  return owner === null ? null : refuseAtLimit(owner.open, call)
+  return owner === null ? null : refuseIfAtLimit(owner.open, call)
 }
 
 /** Counts the reply to a request outside all conversations: in the session that the request names, else in separate totals. */
@@ -283,10 +283,10 @@ async function countPassed(
   { onPassedReply }: FetchServices,
 ): Promise<void> {
   if (reply === null) return
-  const countLater = (begun: ClientConversation): void => void begun.count(reply, true)
+  const countLater = (begun: ClientConversation): void => void begun.countCost(reply, true)
   const owner = await conversations.findOwner(call, countLater).catch(() => null)
   if (owner === null) onPassedReply(reply)
-  else await owner.count(reply)
+  else await owner.countCost(reply)
 }
 
 /** Returns the conversation of a request. Null, with an event, if there is none; a refusal if its cost could not be counted. */

@@ -2,16 +2,16 @@
  * Compares a client's message list, which has the whole conversation, with the conversation in the log: which messages
  * are new, and where the client changed its history. Reads only the log, so a restart does not change the outcome.
  */
-import { isMissingPrompt } from '@tidemark/core/context/flatten'
+import { isMissingPromptPlaceholder } from '@tidemark/core/context/flatten-context'
 import type { PendingModelCall } from '@tidemark/core/engine/call-model'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import {
   type Block,
-  isBlankText,
+  isBlankTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
-  PROVIDER_ITEM,
+  PROVIDER_ITEM_TYPE,
   readBlockOrigin,
   type ToolResultBlock,
   toBlocks,
@@ -20,25 +20,26 @@ import { findJsonMember, isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, isSyntheticError, type KnownRecord } from '@tidemark/core/log/record'
 import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import type {
-  ClientList,
   ClientMessage,
   ClientRequest,
   CompactedPlace,
+  SplitClientList,
 } from '@tidemark/wire/providers/client-request'
 import {
   alignParts,
+  type ConversationPart,
   isSameJsonValue,
   isSamePart,
   isSameResult,
-  listGivenParts,
+  listInputParts,
   listLoggedParts,
-  type Part,
-  readResponse,
+  readLoggedResponse,
+  sortResults,
   toPartKey,
 } from '../session/conversation-parts.ts'
 import type { HistoryChange } from '../session/events.ts'
-import type { KnownHistory, OpenSession } from '../session/open-session.ts'
-import { leavesOutThinking, listHiddenThinking, type ThinkingSession } from './hidden-thinking.ts'
+import type { LoggedClientList, OpenSession } from '../session/open-session.ts'
+import { leavesOutThinking, listHiddenThinkingIds, type SessionStateAndModel } from './hidden-thinking.ts'
 import { listShortenedTexts } from './removed-texts.ts'
 
 export interface HistoryMatch {
@@ -68,7 +69,7 @@ export interface HistoryMatch {
   /** True if the log has no message yet. */
   readonly isEmpty: boolean
   /** The earlier list that this one begins with, if only the messages after it were compared; else null. */
-  readonly follows: KnownHistory | null
+  readonly follows: LoggedClientList | null
 }
 
 /** The last result for each state of a conversation, because several steps of one request need the same comparison. */
@@ -94,8 +95,8 @@ interface ThinkingRules {
 interface MatchRules extends ThinkingRules, Pick<ClientRequest, 'findExactBlock'> {}
 
 /** The parts of an open session that are compared. `history`: an earlier list of the client, which only saves time. */
-interface ComparedSession extends ThinkingSession {
-  readonly client: { readonly history: KnownHistory | null } | null
+interface ComparedSession extends SessionStateAndModel {
+  readonly client: { readonly history: LoggedClientList | null } | null
 }
 
 /** Compares a request with the log of a session. Null if the response or compaction that it continues is not on the branch. */
@@ -123,7 +124,7 @@ function matchCompacted(
   const known = new Set(before.length === 0 ? [] : listLoggedParts(branch.slice(0, end + 1)).map(toPartKey))
   const isNew = (message: ClientMessage): boolean =>
     message.role === 'user' &&
-    listGivenParts([message]).some((part) => !isToolResult(part.block) && !known.has(toPartKey(part)))
+    listInputParts([message]).some((part) => !isToolResult(part.block) && !known.has(toPartKey(part)))
   return matchMessagesAfter(state, [...before.filter(isNew), ...messages], record)
 }
 
@@ -154,7 +155,7 @@ export function isOtherConversation({ state }: ComparedSession, { messages }: Cl
     const [first] = isSkipped ? [] : sortResults(listLoggedParts([record]))
     if (first === undefined) continue
     // The first message is usually equal in both, and then the rest need not be listed.
-    if (isSamePart(first, listGivenParts(messages.slice(0, 1))[0])) return false
+    if (isSamePart(first, listInputParts(messages.slice(0, 1))[0])) return false
     const given = readGivenParts(messages)
     if (isSamePart(first, given[0])) return false
     return !given.some(({ block }) => isToolUse(block) && callRecords.get(block.id) !== undefined)
@@ -163,14 +164,14 @@ export function isOtherConversation({ state }: ComparedSession, { messages }: Cl
 }
 
 function readMatchRules(
-  { state, model }: ThinkingSession,
+  { state, model }: SessionStateAndModel,
   { messages, parameters, findExactBlock }: ClientRequest,
 ): MatchRules {
   const { profile } = model.choice
   const { firstInModes, whenAbsent } = profile.thinking
   const { thinking } = parameters
   const mode = isObject(thinking) ? thinking.type : whenAbsent
-  const hidden = listHiddenThinking(state, profile)
+  const hidden = listHiddenThinkingIds(state, profile)
   const isLeftOut = hidden.size > 0 && leavesOutThinking(state.session, readGivenParts(messages), hidden)
   return {
     hidden: isLeftOut ? new Set() : hidden,
@@ -194,11 +195,11 @@ export function matchMessagesAfter(
 
 /**
  * Returns the uuid of the last record of a response on the branch; undefined if the branch does not have it. A response
- * whose tool results changed is recorded again with another id (`readResponse`), and is found by its calls.
+ * whose tool results changed is recorded again with another id (`readLoggedResponse`), and is found by its calls.
  */
 export function findResponseEnd(session: SessionLog, id: string): string | undefined {
   const calls = new Set(
-    toBlocks(readResponse(session, id)?.message.content ?? [])
+    toBlocks(readLoggedResponse(session, id)?.message.content ?? [])
       .filter(isToolUse)
       .map((call) => call.id),
   )
@@ -210,15 +211,15 @@ export function findResponseEnd(session: SessionLog, id: string): string | undef
 }
 
 /** Returns the client's list, for the comparison with its next one, after the new messages are in the log. */
-export function toKnownHistory(
+export function toLoggedClientList(
   { session }: ComparedState,
   messages: readonly ClientMessage[],
   { shared, sharesCalls, news, follows }: HistoryMatch,
-): KnownHistory {
+): LoggedClientList {
   // Texts of the known list are shared with the log. Keeping the newest list instead would hold equal texts twice.
   const before = follows?.messages ?? []
   const all = before.length === 0 ? messages : [...before, ...messages.slice(before.length)]
-  const added = listGivenParts(news)
+  const added = listInputParts(news)
   const hasCalls = sharesCalls || added.some(({ block }) => isToolUse(block))
   return { messages: all, branch: session.branch, shared: shared + added.length, sharesCalls: hasCalls }
 }
@@ -236,7 +237,7 @@ export function copyJson<T>(value: T): T {
 function matchContinuation(
   state: ComparedState,
   messages: readonly ClientMessage[],
-  known: KnownHistory,
+  known: LoggedClientList,
   rules: MatchRules,
 ): HistoryMatch | null {
   const { branch, records } = state.session
@@ -244,7 +245,7 @@ function matchContinuation(
   if (!known.messages.every((message, index) => isSameJsonValue(message, messages[index]))) return null
   const added = messages.slice(known.messages.length)
   // A new prompt ends the turn, so missing thinking of that turn no longer matters, and everything is compared again.
-  if (rules.isRequired && listGivenParts(added).some(isPromptPart)) return null
+  if (rules.isRequired && listInputParts(added).some(isPromptPart)) return null
   const later = branch.toArray(known.branch.length).flatMap((index) => {
     const record = records.at(index)
     return record !== undefined && isKnownRecord(record) ? [record] : []
@@ -284,7 +285,7 @@ function matchRecords(
   const findAmendment = (from: number, to: number, shift: number): HistoryMatch | null => {
     const isOther = createAmendmentTest(given, rules, lists.readShown)
     for (let index = from; index < to; index += 1) {
-      const [old, now] = [known[index] as Part, given[index + shift] as Part]
+      const [old, now] = [known[index] as ConversationPart, given[index + shift] as ConversationPart]
       if (index !== respelled && !isOther(old, now, findRecord(index))) continue
       const isNewest = known.slice(index).every(({ message }) => message === old.message)
       const amends = isShown(index) ? (isNewest ? 'newest' : 'earlier') : 'hidden'
@@ -319,11 +320,11 @@ function matchRecords(
 
 /** The blocks of the log and of the client's list, side by side. */
 interface ComparedLists {
-  readonly known: readonly Part[]
-  readonly given: readonly Part[]
+  readonly known: readonly ConversationPart[]
+  readonly given: readonly ConversationPart[]
   /** Number of equal blocks from the start. */
   readonly shared: number
-  readonly isSame: (old: Part | undefined, now: Part | undefined) => boolean
+  readonly isSame: (old: ConversationPart | undefined, now: ConversationPart | undefined) => boolean
   /** Returns the record of a block of the log. */
   readonly findRecord: (index: number) => KnownRecord
   /** True if the model is shown a block of the log. */
@@ -332,10 +333,10 @@ interface ComparedLists {
 }
 
 /** The parsed blocks of each request, because a request is compared with several conversations. */
-const givenParts = new WeakMap<readonly ClientMessage[], readonly Part[]>()
+const givenParts = new WeakMap<readonly ClientMessage[], readonly ConversationPart[]>()
 
-function readGivenParts(messages: readonly ClientMessage[]): readonly Part[] {
-  const given = givenParts.get(messages) ?? sortResults(listGivenParts(messages))
+function readGivenParts(messages: readonly ClientMessage[]): readonly ConversationPart[] {
+  const given = givenParts.get(messages) ?? sortResults(listInputParts(messages))
   givenParts.set(messages, given)
   return given
 }
@@ -350,7 +351,7 @@ function compareLists(
   const given = readGivenParts(messages)
   const readShown = createShownReader(state)
   const findRecord = (index: number): KnownRecord => records[known[index]?.from.index ?? 0] as KnownRecord
-  const isSame = (old: Part | undefined, now: Part | undefined): boolean => {
+  const isSame = (old: ConversationPart | undefined, now: ConversationPart | undefined): boolean => {
     if (old === undefined || now === undefined || !isSamePart(old, now)) return false
     if (!isToolResult(old.block) || !isToolResult(now.block) || isSameResult(old.block, now.block))
       return true
@@ -384,7 +385,7 @@ function createShownReader({ view }: ComparedState): () => ReadonlyMap<string, S
   }
 }
 
-function isPromptPart({ role, block }: Part): boolean {
+function isPromptPart({ role, block }: ConversationPart): boolean {
   return role === 'user' && !isToolResult(block)
 }
 
@@ -394,10 +395,10 @@ function isPromptPart({ role, block }: Part): boolean {
  * thinking, if the provider requires it in the current turn, or if the context no longer shows the record or its thinking.
  */
 function createAmendmentTest(
-  given: readonly Part[],
+  given: readonly ConversationPart[],
   { hidden, isRequired }: ThinkingRules,
   readShown: () => ReadonlyMap<string, ShownEntry>,
-): (old: Part, now: Part, record: KnownRecord) => boolean {
+): (old: ConversationPart, now: ConversationPart, record: KnownRecord) => boolean {
   const prompt = given.findLast(isPromptPart)?.message ?? -1
   return (old, now, { uuid, spilled }) => {
     const { block } = old
@@ -414,7 +415,7 @@ function createAmendmentTest(
 }
 
 /** Compares two versions of the same block by value, whatever the order of their keys: inputs, results, and fields. */
-function hasSameValue(one: Part, other: Part): boolean {
+function hasSameValue(one: ConversationPart, other: ConversationPart): boolean {
   const [a, b] = [one.block, other.block]
   const isSameInput = !isToolUse(a) || !isToolUse(b) || isSameJsonValue(a.input, b.input)
   const isSameContent = !isToolResult(a) || !isToolResult(b) || isSameResult(a, b)
@@ -438,17 +439,6 @@ function findRespelled(
     const exact = findExactBlock(given[index]?.block ?? old.block)
     if (logged === undefined || exact === undefined) return logged !== exact
     return findJsonMember(logged, 'input') !== findJsonMember(exact, 'input')
-  })
-}
-
-/** Orders the results at the start of each user message by their call: clients differ in the order of parallel results. */
-function sortResults(parts: readonly Part[]): readonly Part[] {
-  const toKey = ({ block }: Part): string => (isToolResult(block) ? block.tool_use_id : '')
-  return parts.toSorted((one, other) => {
-    if (one.message !== other.message) return one.message - other.message
-    const [left, right] = [isToolResult(one.block), isToolResult(other.block)]
-    if (left !== right) return left ? -1 : 1
-    return left && toKey(one) !== toKey(other) ? (toKey(one) < toKey(other) ? -1 : 1) : 0
   })
 }
 
@@ -482,8 +472,8 @@ function findTail(lists: ComparedLists): { readonly start: number; readonly end:
 }
 
 function nameChange(
-  known: readonly Part[],
-  given: readonly Part[],
+  known: readonly ConversationPart[],
+  given: readonly ConversationPart[],
   shared: number,
   isKnown: boolean,
 ): HistoryChange {
@@ -494,13 +484,16 @@ function nameChange(
 }
 
 /** Returns the messages that the parts come from. Of a message whose beginning is not among the parts, only the given blocks. */
-function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): readonly ClientMessage[] {
+function listNews(
+  messages: readonly ClientMessage[],
+  parts: readonly ConversationPart[],
+): readonly ClientMessage[] {
   const first = parts.reduce((least, { from }) => Math.min(least, from.index), messages.length)
   const news = messages.slice(first)
   const head = news[0]
   if (head === undefined || head.role === 'system' || typeof head.content === 'string') return news
   const taken = new Set(parts.flatMap(({ from }) => (from.index === first ? [from.block] : [])))
-  const isWhole = !listGivenParts([head]).some(({ from }) => !taken.has(from.block))
+  const isWhole = !listInputParts([head]).some(({ from }) => !taken.has(from.block))
   if (isWhole) return news
   const content = head.content.filter((_, index) => taken.has(index))
   return [{ ...head, content }, ...news.slice(1)]
@@ -512,7 +505,7 @@ function listNews(messages: readonly ClientMessage[], parts: readonly Part[]): r
  * Returns the request with references replaced by the items of the log, so that the conversation is compared,
  * summarized and searched as if the client had sent them. Items that the log lacks stay references.
  */
-export function withStoredItems(log: SessionLog, request: ClientRequest): ClientRequest {
+export function inlineStoredItems(log: SessionLog, request: ClientRequest): ClientRequest {
   const { messages, findExactBlock } = request
   const { items, exactTexts } = readStoredItems(log)
   return {
@@ -527,7 +520,7 @@ export function withStoredItems(log: SessionLog, request: ClientRequest): Client
 
 /** Returns the id that a block names; null for all other blocks. */
 function readReference(block: Block): string | null {
-  return block.type === PROVIDER_ITEM ? (readBlockOrigin(block)?.refersTo ?? null) : null
+  return block.type === PROVIDER_ITEM_TYPE ? (readBlockOrigin(block)?.refersTo ?? null) : null
 }
 
 interface StoredItems {
@@ -560,11 +553,11 @@ function readStoredItems(log: SessionLog): StoredItems {
  * Returns those parts of the client's list (system prompt, messages) that say what the engine would send, as the client wrote
  * them, with fields that the engine does not record; null for a part that differs, as messages do after a rewrite.
  */
-export function keepClientList(
+export function findUnchangedClientList(
   { state }: OpenSession,
   { list, system, messages }: ClientRequest,
   { request: { front, messages: sent } }: PendingModelCall,
-): { readonly list?: ClientList } {
+): { readonly list?: SplitClientList } {
   if (list === undefined || system === null) return {}
   const texts = front.system.map(({ block }) => block.text)
   const hasSystem = isSameJsonValue(
@@ -588,7 +581,9 @@ function listShape(messages: readonly Pick<ClientMessage, 'role' | 'content'>[])
   for (const { role, content } of messages) {
     const side = role === 'assistant' ? 'answered' : 'asked'
     const types = toBlocks(content).flatMap((block) =>
-      isBlankText(block) || isMissingPrompt(block) || isThinkingBlock(block) ? [] : [`${side} ${block.type}`],
+      isBlankTextBlock(block) || isMissingPromptPlaceholder(block) || isThinkingBlock(block)
+        ? []
+        : [`${side} ${block.type}`],
     )
     if (side === 'asked') asked.push(...types)
     else if (types.length > 0) {

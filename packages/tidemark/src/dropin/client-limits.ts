@@ -13,7 +13,7 @@ const UNCOUNTED_STATUS = 400
  * Returns a refusal if the session has reached a limit, or if it limits dollars and the price of the request's model is
  * unknown. Then neither the client's request nor the engine's is sent. Null if it may be sent.
  */
-export async function refuseAtLimit(
+export async function refuseIfAtLimit(
   open: OpenSession,
   { codec, request }: { readonly codec: ProviderCodec; readonly request: Pick<ClientRequest, 'model'> },
 ): Promise<Response | null> {

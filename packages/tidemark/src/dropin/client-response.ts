@@ -22,7 +22,7 @@ export const CLIENT_ABORTED = createFailure('aborted', 'The client no longer wai
 /** Returns the response for the client. `reader` gets the reply, decoded while the client reads the stream. */
 export async function readWhilePassing(response: Response, reader: ResponseReader): Promise<Response> {
   if (isEventStream(response) && response.body !== null)
-    return new Response(createReadStream(response.body, reader), copyHead(response))
+    return new Response(createReadStream(response.body, reader), copyResponseHead(response))
   const text = await response.text().catch(async (thrown: unknown) => {
     // The connection broke, but the provider has answered.
     await reader.onCut(null, createFailure('network', 'The connection broke within the answer'))
@@ -40,11 +40,11 @@ export function isEventStream({ headers }: Response): boolean {
 
 /** Returns a response that was read, with a text as its body, unless its status allows none. */
 export function withBodyText(response: Response, text: string): Response {
-  return new Response(response.body === null ? null : text, copyHead(response))
+  return new Response(response.body === null ? null : text, copyResponseHead(response))
 }
 
 /** Returns status and headers for a copy of a response with another body: without length and encoding of the old one. */
-export function copyHead({ status, statusText, headers }: Response): ResponseInit {
+export function copyResponseHead({ status, statusText, headers }: Response): ResponseInit {
   const kept = new Headers(headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
   return { status, statusText, headers: kept }

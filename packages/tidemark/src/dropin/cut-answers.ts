@@ -4,15 +4,15 @@
  */
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
-import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens, readReportedOutputTokens } from '@tidemark/core/tokens/usage'
 import { hasFilledWindow, WINDOW_FULL_MESSAGE } from '@tidemark/core/turn/recover-refusal'
 import type { ProviderCodec, ReplyDecoder } from '@tidemark/wire/providers/provider-codec'
 import { findCodec } from '../models/providers.ts'
 import type { OpenSession } from '../session/open-session.ts'
 import { createTurnHost } from '../session/turn-host.ts'
-import { copyHead, isEventStream, withBodyText } from './client-response.ts'
+import { copyResponseHead, isEventStream, withBodyText } from './client-response.ts'
 
 interface HeldResponse {
   /** The response to pass on, complete even if part of it was already read. */
@@ -68,7 +68,7 @@ export async function readRefusalInStream(
   } catch (thrown) {
     fault = { thrown }
   }
-  return { response: new Response(replay(chunks, reader, fault), copyHead(response)), refusal }
+  return { response: new Response(replay(chunks, reader, fault), copyResponseHead(response)), refusal }
 }
 
 /** Tokens of the window, of the prompt (an upper estimate), and of the longest response so far. */
@@ -87,7 +87,7 @@ function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const { high } = measureContext(session.state, host, compaction)
   if (maxOutput !== null && high + maxOutput <= profile.window) return null
   const outputs = listBranchRecords(session.state.session).map((record) =>
-    record.type === 'assistant' ? countOutputTokens(record.usage) : 0,
+    record.type === 'assistant' ? readReportedOutputTokens(record.usage) : 0,
   )
   return {
     window: profile.window,
@@ -124,14 +124,14 @@ async function holdStream(
         // Some providers report usage only at the end. The estimate of the prompt is then used, so that their streams
         // are not always held back.
         if (mustWait === null && (usage !== null || event.type === 'reply-started'))
-          mustWait = (usage === null ? prompt : countContextTokens(usage)) + longest > window
+          mustWait = (usage === null ? prompt : readReportedContextTokens(usage)) + longest > window
         if (event.type === 'reply-ended' && isCut(session, event.reply)) cut = event.reply
       }
     }
   } catch (thrown) {
     fault = { thrown }
   }
-  return { response: new Response(replay(chunks, reader, fault), copyHead(response)), cut }
+  return { response: new Response(replay(chunks, reader, fault), copyResponseHead(response)), cut }
 }
 
 /** Returns the prompt usage at the start of a reply; null for other events. */
@@ -162,9 +162,9 @@ function replay(
 
 /** Creates the failure for a response that the window cut: the prompt was too long to leave room for it. */
 export function createOverflowFailure({ usage }: Reply): ModelFailure {
-  const actual = countContextTokens(usage)
+  const actual = readReportedContextTokens(usage)
   // The next prompt must be shorter by what this response took, so that a response twice as long fits.
-  const limit = actual - countOutputTokens(usage)
+  const limit = actual - readReportedOutputTokens(usage)
   return {
     kind: 'overflow',
     retryable: false,

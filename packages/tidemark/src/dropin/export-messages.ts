@@ -8,7 +8,7 @@ import { type Block, isThinkingBlock, toBlocks } from '@tidemark/core/log/block'
 import { isSyntheticError } from '@tidemark/core/log/record'
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import type { OpenSession } from '../session/open-session.ts'
-import { findFirstDifferencePosition } from './hidden-thinking.ts'
+import { findInvalidThinkingStart } from './hidden-thinking.ts'
 
 interface OpenMessage {
   readonly role: ApiMessage['role']
@@ -25,7 +25,7 @@ export async function listOriginalMessages({
   model,
 }: OpenSession): Promise<readonly ApiMessage[]> {
   // A provider may accept thinking only after the messages it was generated from. After a rewrite it is left out.
-  const rewritten = findFirstDifferencePosition(state, model.choice.profile)
+  const rewritten = findInvalidThinkingStart(state, model.choice.profile)
   const messages: OpenMessage[] = []
   for (const [index, record] of listBranchRecords(state.session).entries()) {
     if (record.type !== 'user' && record.type !== 'assistant') continue

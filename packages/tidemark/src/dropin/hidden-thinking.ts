@@ -8,25 +8,25 @@ import { isObject } from '@tidemark/core/log/json'
 import { isCompactBoundary, isKnownRecord, isMicrocompactBoundary } from '@tidemark/core/log/record'
 import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-log'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import { type Part, readResponse } from '../session/conversation-parts.ts'
+import { type ConversationPart, readLoggedResponse } from '../session/conversation-parts.ts'
 
 /** The state and the model of an open session. */
-export interface ThinkingSession {
+export interface SessionStateAndModel {
   readonly state: SessionState
   readonly model: { readonly choice: { readonly profile: ProviderProfile } }
 }
 
 /** True if thinking must be removed from the next response: the provider would refuse it after the client's own messages. */
-export function mustHideThinking({ state, model }: ThinkingSession): boolean {
-  return findFirstDifferencePosition(state, model.choice.profile) !== Number.POSITIVE_INFINITY
+export function mustHideThinking({ state, model }: SessionStateAndModel): boolean {
+  return findInvalidThinkingStart(state, model.choice.profile) !== Number.POSITIVE_INFINITY
 }
 
 /** Returns the ids of the responses whose thinking the client was not given. */
-export function listHiddenThinking(
+export function listHiddenThinkingIds(
   state: Pick<SessionState, 'session'>,
   profile: ProviderProfile,
 ): ReadonlySet<string> {
-  const start = findFirstDifferencePosition(state, profile)
+  const start = findInvalidThinkingStart(state, profile)
   const later = start === Number.POSITIVE_INFINITY ? [] : listBranchRecords(state.session).slice(start)
   return new Set(later.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : [])))
 }
@@ -36,7 +36,7 @@ export function listHiddenThinking(
  * summary, a placeholder, an announcement, or a system prompt or tools that changed after a response. Infinity if there
  * is none, or if the model accepts thinking anywhere. Read from the log, so a restart does not change it.
  */
-export function findFirstDifferencePosition(
+export function findInvalidThinkingStart(
   { session }: Pick<SessionState, 'session'>,
   { thinking }: ProviderProfile,
 ): number {
@@ -63,7 +63,7 @@ export function findFirstDifferencePosition(
  */
 export function leavesOutThinking(
   session: SessionLog,
-  given: readonly Part[],
+  given: readonly ConversationPart[],
   hidden: ReadonlySet<string>,
 ): boolean {
   const later = listBranchRecords(session).flatMap((record) =>
@@ -87,14 +87,14 @@ function wasThinkingLeftOut(session: SessionLog, call: string): boolean | null {
   const start = session.callRecords.get(call) ?? records.length
   const first = records.at(start)
   if (first === undefined || !isKnownRecord(first) || first.type !== 'assistant') return null
-  const given = readResponse(session, first.message.id)
+  const given = readLoggedResponse(session, first.message.id)
   if (given?.message.content.some(isThinkingBlock) !== true) return null
   for (let index = start + 1; index < records.length; index += 1) {
     const next = records.at(index)
     if (next === undefined || !isKnownRecord(next)) continue
     if (next.type === 'user') return false
     if (next.type !== 'assistant' || next.message.id === first.message.id) continue
-    const blocks = readResponse(session, next.message.id)?.message.content ?? []
+    const blocks = readLoggedResponse(session, next.message.id)?.message.content ?? []
     return blocks.some((block) => isToolUse(block) && block.id === call) && !blocks.some(isThinkingBlock)
   }
   return false

@@ -2,12 +2,12 @@
 
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import { describe, expect, it } from 'vitest'
-import { listGivenParts } from '../session/conversation-parts.ts'
+import { listInputParts } from '../session/conversation-parts.ts'
 import { createTextRemover, listShortenedTexts } from './removed-texts.ts'
 
 /** Returns a summary as it is after the client has changed its messages. */
 function change(before: readonly ClientMessage[], after: readonly ClientMessage[], summary: string): string {
-  const changes = listShortenedTexts(listGivenParts(before), listGivenParts(after))
+  const changes = listShortenedTexts(listInputParts(before), listInputParts(after))
   const changeText = createTextRemover(changes, summary, after)
   return changeText === null ? summary : changeText(summary)
 }

@@ -7,10 +7,10 @@ import { type Block, isTextBlock, isToolResult, isToolUse } from '@tidemark/core
 import { isObject } from '@tidemark/core/log/json'
 import {
   alignParts,
+  type ConversationPart,
   findCommonEnds,
   isSameJsonValue,
-  type Part,
-  toResultText,
+  toToolResultText,
 } from '../session/conversation-parts.ts'
 
 /** A text of the log, and the client's version of it. */
@@ -45,8 +45,8 @@ const encoder = new TextEncoder()
  * the index in the given list of each known block.
  */
 export function listShortenedTexts(
-  known: readonly Part[],
-  given: readonly Part[],
+  known: readonly ConversationPart[],
+  given: readonly ConversationPart[],
   places: readonly (number | null)[] = alignParts(known, given),
 ): readonly TextChange[] {
   const changes = known.flatMap((old, index) => {
@@ -127,7 +127,7 @@ function compareBlocks(old: Block, now: Block): readonly TextChange[] {
 /** Lists the texts of a block, each with its path in the block. */
 function listTexts(block: Block): readonly (readonly [path: string, text: string])[] {
   if (isTextBlock(block)) return [['', block.text]]
-  if (isToolResult(block)) return [['', toResultText(block)]]
+  if (isToolResult(block)) return [['', toToolResultText(block)]]
   return listLeaves(isToolUse(block) ? block.input : block, '')
 }
 
@@ -137,7 +137,10 @@ function listLeaves(value: unknown, path: string): readonly (readonly [string, s
   return Object.entries(value).flatMap(([name, item]) => listLeaves(item, `${path}/${name}`))
 }
 
-function listDeletions(known: readonly Part[], places: readonly (number | null)[]): readonly TextChange[] {
+function listDeletions(
+  known: readonly ConversationPart[],
+  places: readonly (number | null)[],
+): readonly TextChange[] {
   const last = places.findLastIndex((place) => place !== null)
   const deletions: TextChange[] = []
   for (let index = places.findIndex((place) => place !== null) + 1; index < last; index += 1) {

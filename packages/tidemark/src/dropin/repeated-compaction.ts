@@ -7,7 +7,12 @@ import { isCompactBoundary, isSyntheticError, type KnownRecord } from '@tidemark
 import { listBranchRecords } from '@tidemark/core/log/session-log'
 import { repeatCompaction } from '@tidemark/core/turn/switch-branch'
 import type { ClientRequest } from '@tidemark/wire/providers/client-request'
-import { alignParts, listGivenParts, listLoggedParts, type Part } from '../session/conversation-parts.ts'
+import {
+  alignParts,
+  type ConversationPart,
+  listInputParts,
+  listLoggedParts,
+} from '../session/conversation-parts.ts'
 import { type OpenSession, runOperation } from '../session/open-session.ts'
 import { createTurnContext } from '../session/turn-host.ts'
 import type { HistoryMatch } from './client-history.ts'
@@ -38,7 +43,7 @@ export function findCompactionToRepeat(
   const rewrites = divergesAt === null || continues !== null ? [] : listRewrites(state)
   if (rewrites[0] === undefined) return null
   const branch = listBranchRecords(state.session).filter((record) => !isSyntheticError(record))
-  const [known, given] = [listLoggedParts(branch), listGivenParts(messages)]
+  const [known, given] = [listLoggedParts(branch), listInputParts(messages)]
   const places = alignParts(known, given)
   const moved = new Map<number, number>()
   for (const [index, place] of places.entries()) {
@@ -64,7 +69,7 @@ export function findCompactionToRepeat(
 }
 
 /** Repeats the compaction on the client's branch, unless one is in effect there or `canStay` is false. */
-export async function repeatOnBranch(
+export async function repeatCompactionOnBranch(
   session: OpenSession,
   { rewrites, canStay, preserved, shown, last, changeText }: CompactionToRepeat,
 ): Promise<void> {
@@ -104,7 +109,7 @@ function readOwnTexts(record: KnownRecord): unknown {
 /** Returns the message number of each record of the conversation. `parts`: the parts of these records. */
 function numberMessages(
   records: readonly KnownRecord[],
-  parts: readonly Part[],
+  parts: readonly ConversationPart[],
 ): ReadonlyMap<string, number> {
   const numbers = new Map<string, number>()
   const responses = new Map<string, number>()

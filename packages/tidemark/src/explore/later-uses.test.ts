@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createLaterUses, type ModelCall } from './later-uses.ts'
+import { createLaterUseIndex, type IndexedResponse } from './later-uses.ts'
 
-function call(request: number, ...content: readonly object[]): ModelCall {
+function call(request: number, ...content: readonly object[]): IndexedResponse {
   const message = { id: `m${request}`, role: 'assistant', model: 'any', content }
   return { request, record: { type: 'assistant', uuid: `u${request}`, message } as never }
 }
 
-const uses = createLaterUses([
+const uses = createLaterUseIndex([
   call(0, { type: 'text', text: 'handleRequest is called by loadUserTwice.' }),
   call(1, { type: 'tool_use', id: 'a', name: 'Read', input: { file_path: 'C:\\work\\my notes.md' } }),
   call(2, { type: 'text', text: 'See (/home/user/Makefile), then loadUser.' }),

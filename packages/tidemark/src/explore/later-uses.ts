@@ -6,23 +6,23 @@ import { collectJsonStrings, describeToolCall } from '@tidemark/core/facts/tool-
 import { isTextBlock, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import type { KnownRecord } from '@tidemark/core/log/record'
 import { findNamesInText } from '@tidemark/core/text/code-in-text'
-import { listEditAnchors } from '../replay/edit-anchors.ts'
+import { listReplacedLines } from '../replay/replaced-lines.ts'
 
 /** A response of the model, with the index of its request. */
-export interface ModelCall {
+export interface IndexedResponse {
   readonly request: number
   readonly record: KnownRecord & { readonly type: 'assistant' }
 }
 
 /** Each function returns the first request from `from` on; null if there is none. */
-export interface LaterUses {
+export interface LaterUseIndex {
   findNamed(text: string, from: number): number | null
   findRead(path: string, from: number): number | null
   /** `source` says what showed the line: where that is a file of the log, only edits of the same file count. */
   findEdited(line: string, from: number, source: string): number | null
 }
 
-export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
+export function createLaterUseIndex(calls: readonly IndexedResponse[]): LaterUseIndex {
   const [named, read, edited] = [new RequestIndex(), new RequestIndex(), new RequestIndex()]
   const files = new Set<string>()
   for (const { request, record } of calls) {
@@ -39,7 +39,7 @@ export function createLaterUses(calls: readonly ModelCall[]): LaterUses {
         }
       if (kind === 'read' && path !== null) read.add(path, request)
     }
-    for (const { path, lines } of listEditAnchors(blocks))
+    for (const { path, lines } of listReplacedLines(blocks))
       for (const line of lines) {
         edited.add(line, request)
         if (path !== null) edited.add(toLineKey(path, line), request)

@@ -35,17 +35,17 @@ export interface SessionList {
 }
 
 /** The report of one session, as `inspect --json` prints it. */
-export interface SessionPage {
+export interface SessionPageData {
   readonly id: string
   readonly report: SessionReport
   readonly isLive: boolean
   /** Null if the page cannot undo anything. */
-  readonly undo: UndoState | null
+  readonly undo: UndoAvailability | null
   readonly owner?: SessionOwner
 }
 
 /** Whether the newest compaction or clearing can be undone on the page, and if not, why. */
-export interface UndoState {
+export interface UndoAvailability {
   /** The compaction or clearing; null if there is none in effect, or if the session is not one of Tidemark's own. */
   readonly target: { readonly id: string; readonly kind: 'compact' | 'clear' } | null
   /** Why the button is off, as one sentence; null if it is on. */
@@ -79,8 +79,8 @@ export interface RequestContents {
   readonly response: readonly ShownBlock[]
 }
 
-export type PageReport = SessionReport
-export type PageRequest = LoggedRequest
+export type PageSessionReport = SessionReport
+export type PageModelRequest = LoggedRequest
 export type PageBreakCause = BreakCause
 
 /** A fact that the context after a compaction no longer mentions. */
@@ -93,7 +93,7 @@ export interface LostFact {
 }
 
 /** A block that left the context. Its text is loaded when it is opened. */
-export interface DepartedBlock extends Omit<ShownBlock, 'text'> {
+export interface RemovedBlock extends Omit<ShownBlock, 'text'> {
   readonly key: string
   /** Index of the first later request whose response needed it, with the reason in `how`; null if none did. */
   readonly neededAt: number | null
@@ -101,7 +101,7 @@ export interface DepartedBlock extends Omit<ShownBlock, 'text'> {
 }
 
 /** A compaction or clearing that was in effect, and what the model was no longer shown. */
-export interface Departure {
+export interface ContextRemoval {
   /** The uuid of its record. */
   readonly id: string
   readonly kind: 'compaction' | 'clearing'
@@ -122,10 +122,10 @@ export interface Departure {
     /** Facts that were too large for the summary. */
     readonly unfit: number
   } | null
-  readonly gone: readonly DepartedBlock[]
+  readonly gone: readonly RemovedBlock[]
 }
 
-export interface DepartedMatch {
+export interface RemovedBlockMatch {
   /** The uuid of the compaction or clearing. */
   readonly id: string
   readonly key: string
@@ -133,7 +133,7 @@ export interface DepartedMatch {
 }
 
 /** What the session would have cost under one policy, by a replay. */
-export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
+export interface PagePolicyReplay extends Omit<PolicyReplay, 'points'> {
   readonly points: readonly ReplayPoint[]
   /**
    * Dollars of recorded cache breaks that a replay does not repeat. They are subtracted from the recording before the
@@ -143,7 +143,7 @@ export interface PolicyResult extends Omit<PolicyReplay, 'points'> {
 }
 
 /** The outcome of an undo on the page, as one sentence. */
-export interface UndoOutcome {
+export interface PageUndoOutcome {
   readonly ok: boolean
   readonly message: string
 }
@@ -170,7 +170,7 @@ export interface SpendingRow {
 }
 
 /** A key with what `tidemark gateway keys list` says about it, and its calls in the days that are shown. */
-export interface TeamKey extends SpendingRow {
+export interface TeamKeySpending extends SpendingRow {
   readonly key: string
   readonly hint: string
   readonly team: string | null
@@ -184,7 +184,7 @@ export interface TeamKey extends SpendingRow {
 }
 
 /** What cache breaks with one cause have cost a team. */
-export interface TeamLoss {
+export interface TeamCacheLoss {
   readonly cause: BreakCause
   readonly breaks: number
   readonly usd: number
@@ -199,12 +199,12 @@ export interface TeamFigures {
   /** Dollars that are reserved for calls in progress. */
   readonly runningUsd: number
   /** The most expensive first, as in `teams`, `models` and `losses`. */
-  readonly keys: readonly TeamKey[]
+  readonly keys: readonly TeamKeySpending[]
   readonly teams: readonly SpendingRow[]
   readonly models: readonly SpendingRow[]
   /** In order. Days without a call are missing. */
   readonly days: readonly SpendingRow[]
-  readonly losses: readonly TeamLoss[]
+  readonly losses: readonly TeamCacheLoss[]
   /** Sessions used in these days, and how many of them still have losses to be read. */
   readonly sessions: number
   readonly unread: number

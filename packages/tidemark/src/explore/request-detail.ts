@@ -2,13 +2,13 @@
  * Rebuilds one request of a log: every block that the model was shown, in order, and its response. Texts are complete,
  * with secrets removed. Takes about as long as an inspection of the log up to that request.
  */
-import { listTracedMessages } from '@tidemark/core/context/flatten'
-import { formatBlock } from '@tidemark/core/history/find-record'
+import { listTracedMessages } from '@tidemark/core/context/flatten-context'
+import { formatBlock } from '@tidemark/core/history/history-items'
 import type { Block } from '@tidemark/core/log/block'
 import { isTextBlock, isThinkingBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord, type KnownRecord } from '@tidemark/core/log/record'
 import { redact } from '@tidemark/core/text/redact'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { createModelEstimators, describeBlock, type ToolCallsById } from '../inspect/context-contents.ts'
 import { findMainModel, listLogCalls } from '../inspect/logged-calls.ts'
@@ -22,7 +22,7 @@ export function readRequestDetail(log: LogContents, index: number): RequestConte
   let before: ReplayedRequest | null = null
   let count = -1
   for (const request of replayRequests(log.records, calls)) {
-    if (countContextTokens(request.call.usage) === 0) continue
+    if (readReportedContextTokens(request.call.usage) === 0) continue
     count += 1
     if (count === index) return describeRequest(log, { request, before, index }, findMainModel(calls))
     before = request
@@ -46,7 +46,11 @@ function describeRequest(
   const blocks = listTracedMessages(request.flat).flatMap(({ message, origins }) =>
     toBlocks(message.content).map((block, place): RequestBlock => {
       const uuid = origins[place] ?? ''
-      return { ...describe(block, message.role, uuid), text: readBlockText(block), isNew: !known.has(uuid) }
+      return {
+        ...describe(block, message.role, uuid),
+        text: readRedactedBlockText(block),
+        isNew: !known.has(uuid),
+      }
     }),
   )
   const clean = ({ name, text }: { readonly name: string; readonly text: string }) => ({
@@ -63,7 +67,7 @@ function describeRequest(
     blocks,
     response: request.call.blocks.map((block) => ({
       ...describe(block, 'assistant', request.record.uuid ?? ''),
-      text: readBlockText(block),
+      text: readRedactedBlockText(block),
     })),
   }
 }
@@ -93,7 +97,7 @@ export function createBlockDescriber(
 }
 
 /** Returns the text of a block with secrets removed, without its role, which the page shows beside it. */
-export function readBlockText(block: Block): string {
+export function readRedactedBlockText(block: Block): string {
   return redact(formatShownText(block))
 }
 

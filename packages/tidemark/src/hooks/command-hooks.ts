@@ -6,7 +6,7 @@ import { HOOK_POINTS, type Hook, type SessionHooks } from '@tidemark/core/engine
 import { isObject } from '@tidemark/core/log/json'
 import { truncateEnd } from '@tidemark/core/text/truncate-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { EVENT_SHAPES, type EventShape, type HookAnswer, readHookCommandEnd } from './hook-events.ts'
+import { HOOK_EVENT_FORMATS, type HookAnswer, type HookEventFormat, readHookAnswer } from './hook-events.ts'
 import {
   findHooksProblem,
   type HookCommand,
@@ -80,7 +80,7 @@ export function joinCommandHooks(
     const hooks = listed.map((command, place) =>
       createCommandHook(
         { command, name: names[place] ?? event, event, commands, session },
-        EVENT_SHAPES[point],
+        HOOK_EVENT_FORMATS[point],
       ),
     )
     const all = [...hooks, ...((functions[point] ?? []) as readonly Hook<never, unknown>[])]
@@ -112,7 +112,7 @@ interface CommandHookInput {
 
 function createCommandHook(
   { command, name, event, commands, session }: CommandHookInput,
-  shape: EventShape<never>,
+  shape: HookEventFormat<never>,
 ): Hook<{ readonly sessionId: string }, HookAnswer> {
   const { cwd, log } = session
   const { env = session.env, permissionMode } = commands
@@ -144,7 +144,7 @@ function createCommandHook(
         }),
         ...(signal instanceof AbortSignal ? { signal } : {}),
       }).finally(() => confined?.leave())
-      return readHookCommandEnd(event, shape, end)
+      return readHookAnswer(event, shape, end)
     },
   }
 }

@@ -24,7 +24,7 @@ export interface HookAnswer {
 }
 
 /** How one event is presented to commands, and what their answers may do. */
-export interface EventShape<Input> {
+export interface HookEventFormat<Input> {
   /** The text that a matcher is compared with. Without it, the event has no matcher. */
   readonly subject?: (input: Input) => string
   /** Returns the fields of standard input that this event adds to those of all events. */
@@ -55,7 +55,9 @@ const agentFields = ({ agentId, agentType }: HookInputs['subagentStart']) => ({
 })
 const agentType = (input: HookInputs['subagentStart']): string => input.agentType
 
-export const EVENT_SHAPES: { readonly [Point in keyof HookInputs]: EventShape<HookInputs[Point]> } = {
+export const HOOK_EVENT_FORMATS: {
+  readonly [Point in keyof HookInputs]: HookEventFormat<HookInputs[Point]>
+} = {
   userPromptSubmit: {
     fields: ({ prompt }) => ({ prompt: toText(prompt) }),
     blocks: 'block',
@@ -151,9 +153,9 @@ function toText(content: MessageContent): string {
  * Reads how a command ended. Exit code 0: its output counts. 2: it blocks, with standard error as the reason. Throws if
  * the command failed, which changes nothing and is shown to the user.
  */
-export function readHookCommandEnd(
+export function readHookAnswer(
   event: string,
-  shape: EventShape<never>,
+  shape: HookEventFormat<never>,
   end: HookProcessEnd,
 ): HookAnswer | undefined {
   const errors = end.errors.trim()
@@ -181,7 +183,7 @@ function parseAnswer(text: string, isCut: boolean): AnswerObject {
   }
 }
 
-function readJsonAnswer(event: string, shape: EventShape<never>, answer: AnswerObject): HookAnswer {
+function readJsonAnswer(event: string, shape: HookEventFormat<never>, answer: AnswerObject): HookAnswer {
   const own = isObject(answer.hookSpecificOutput) ? answer.hookSpecificOutput : {}
   const named = own.hookEventName
   if (named !== undefined && named !== event)

@@ -3,7 +3,7 @@
  * not always enough. Other signs in the log are considered as well, such as a restart, a command or a notice.
  */
 
-import type { CacheBreak, CacheBreakReason } from '@tidemark/core/cache/cache-break'
+import type { CacheBreak, CacheBreakReason } from '@tidemark/core/cache/cache-break-types'
 import { formatCount, formatDuration } from '@tidemark/core/cost/prices'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import {
@@ -12,7 +12,7 @@ import {
   findMemoryWrite,
   findRestart,
   findSettingCommand,
-  findToolLoad,
+  findToolChange,
 } from './break-signs.ts'
 import {
   type CacheTtl,
@@ -50,7 +50,7 @@ export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
     findUnstreamedRetry(miss) ??
     findSettingCommand(since, hasSameEffort(miss)) ??
     findChangeNotice(since) ??
-    findToolLoad(since) ??
+    findToolChange(since) ??
     toObservedCause(reason) ??
     findMemoryWrite(since) ??
     findFolderChange(since) ??
@@ -247,7 +247,7 @@ function seenEvidence(reason: CacheBreakReason): string | null {
 /**
  * Checks whether `now` is the first call that a forked session made itself, after the history copied from the original session.
  */
-export function isFirstForkCall(
+export function isFirstCallAfterCopy(
   begun: SessionRecord | undefined,
   before: ReplayedRequest,
   now: ReplayedRequest,

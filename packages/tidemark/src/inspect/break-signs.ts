@@ -7,13 +7,13 @@ import { describeToolCall } from '@tidemark/core/facts/tool-calls'
 import { isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
-import { listToolChanges } from '@tidemark/core/request/prefix-snapshot'
+import { listChangedToolNames } from '@tidemark/core/request/prefix-snapshot'
 import { isClaudeCodeRestart } from '@tidemark/wire/readers/claude-code-reader'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import type { BreakCause, ExplainedCause } from './report.ts'
 
 /** Searches the records since the previous request for one kind of cause. Returns null if there is no sign of it. */
-type CauseFinder = (since: readonly LogRecord[]) => ExplainedCause | null
+type CauseFinder = (since: readonly RecordWithLine[]) => ExplainedCause | null
 
 /** Finds a restart of the host. A restart can change tools, system prompt and settings. */
 export const findRestart: CauseFinder = (since) => {
@@ -50,7 +50,7 @@ const CHANGED_NOTHING =
 
 /** Finds a command that changed a setting. `isSameEffort`: the log shows that the effort has not changed. */
 export function findSettingCommand(
-  since: readonly LogRecord[],
+  since: readonly RecordWithLine[],
   isSameEffort: boolean,
 ): ExplainedCause | null {
   return findFirst(since, (record, index) => {
@@ -88,9 +88,9 @@ function announcesNothing(attachment: { readonly [field: string]: unknown }): bo
  * Finds tools that were loaded in the middle of the conversation: a tool search whose result names them, blocks that
  * add or remove tools, and updates of the tools in a Tidemark log.
  */
-export const findToolLoad: CauseFinder = (since) =>
+export const findToolChange: CauseFinder = (since) =>
   findFirst(since, (record) => {
-    const names = isKnownRecord(record) ? listToolChanges(record) : []
+    const names = isKnownRecord(record) ? listChangedToolNames(record) : []
     return names.length === 0 ? null : { cause: 'tools-changed', evidence: `loaded ${names.join(', ')}` }
   })
 
@@ -123,7 +123,7 @@ export const findFolderChange: CauseFinder = (since) => {
 }
 
 function findFirst(
-  since: readonly LogRecord[],
+  since: readonly RecordWithLine[],
   look: (record: SessionRecord, index: number) => ExplainedCause | null,
 ): ExplainedCause | null {
   for (const [index, { record, line }] of since.entries()) {

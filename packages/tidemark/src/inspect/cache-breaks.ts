@@ -2,16 +2,16 @@
  * Finds the cache breaks of a logged session. The logged calls are replayed in order through the cache monitor of live
  * sessions, which detects lost cache reads. `break-causes.ts` then finds the most likely cause of each break.
  */
-import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break'
-import { forecastLoggedCacheRead, updateCacheFromResponse } from '@tidemark/core/cache/cache-forecast'
+import type { RewriteAnnouncement } from '@tidemark/core/cache/cache-break-types'
+import { forecastLoggedCacheRead, updateCacheModelFromResponse } from '@tidemark/core/cache/cache-forecast'
 import { EMPTY_CACHE_MODEL } from '@tidemark/core/cache/cache-model'
 import {
-  announceRewrite,
   type CacheBreakRules,
   type CacheCheckOutcome,
   type CacheMonitor,
   createCacheMonitor,
-  recordSentRequest,
+  withAnnouncedRewrite,
+  withSentRequest,
 } from '@tidemark/core/cache/cache-monitor'
 import { judgeCacheRead } from '@tidemark/core/cache/detect-break'
 import { readReportedEdits } from '@tidemark/core/clearing/provider-clearing'
@@ -19,7 +19,6 @@ import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { readModelCallRecord } from '@tidemark/core/cost/session-cost'
 import { toBlocks } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
 import {
   type CacheLoss,
   isCompactBoundary,
@@ -28,17 +27,18 @@ import {
   type MicrocompactBoundary,
   type SessionRecord,
 } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { addCallGap, computeLongTtlSavings, EMPTY_GAP_TALLY } from '@tidemark/core/request/cache-ttl'
 import { redact } from '@tidemark/core/text/redact'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { type Catalogue, lookUpModel, pricesAtDate } from '@tidemark/wire/catalogue/catalogue'
 import type { ModelEntry } from '@tidemark/wire/catalogue/model-entry'
 import { createProviderProfile, strictProfile } from '@tidemark/wire/profiles/provider-profile'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
-import { findBreakCause, isFirstForkCall, toBreakCause } from './break-causes.ts'
+import { findBreakCause, isFirstCallAfterCopy, toBreakCause } from './break-causes.ts'
 import { findClearingActor } from './context-curve.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
@@ -52,7 +52,7 @@ import {
   toSentRequest,
 } from './logged-requests.ts'
 import type { CacheReport, ClearingActor, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
-import { addAmounts, roundDollars } from './spending.ts'
+import { addDollars, roundDollars } from './spending.ts'
 
 /**
  * Returns cache breaks and clearing costs in order of time. `calls`: all API calls of the main conversation and of
@@ -109,7 +109,7 @@ interface ReplayOptions extends ReplayWatcher {
 
 /** Finds the cache breaks and clearing costs of one conversation. */
 function replayConversation(
-  records: readonly LogRecord[],
+  records: readonly RecordWithLine[],
   calls: readonly LoggedCall[],
   findRules: RulesFinder,
   { isForked, onRequest, onEnd }: ReplayOptions,
@@ -132,17 +132,17 @@ function replayConversation(
       before?.lifetime ?? null,
     )
     const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: lacksCallTimes(last, now) }
-    if (isForked && last !== null && isFirstForkCall(records[0]?.record, last, now))
-      watch = announceRewrite(watch, nameCallSource(now.call), { kind: 'restart' })
+    if (isForked && last !== null && isFirstCallAfterCopy(records[0]?.record, last, now))
+      watch = withAnnouncedRewrite(watch, nameCallSource(now.call), { kind: 'restart' })
     const sent = toSentRequest({ ...now, lifetime }, rules.profile)
     const forecast = forecastLoggedCacheRead(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
-    const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
+    const recorded = withSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
     const edits = readReportedEdits({ context_management: now.call.contextManagement }, rules.profile)
     const answer = { source: sent.source, usage, edits }
     const { outcome, monitor, isEdited } = judgeCacheRead(recorded, answer, rules)
     watch = monitor
-    if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, isEdited)
+    if (usage !== null) model = updateCacheModelFromResponse(model, forecast, usage, isEdited)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act')
@@ -213,8 +213,8 @@ function announceActs(
   const announcements = joinClearings(records.flatMap((record) => toAnnouncement(record) ?? []))
   // Going back to an earlier message also takes a rewrite out of the context.
   if (announcements.length === 0 && before !== null && before.lastRewriteId !== now.lastRewriteId)
-    return announceRewrite(watch, source, { kind: 'undo' })
-  return announcements.reduce((next, each) => announceRewrite(next, source, each), watch)
+    return withAnnouncedRewrite(watch, source, { kind: 'undo' })
+  return announcements.reduce((next, each) => withAnnouncedRewrite(next, source, each), watch)
 }
 
 /** Joins successive clearings before one call to one announcement, because the call pays for all of them together. */
@@ -331,9 +331,9 @@ function oneHourSaves(
   const isShort = ttl === '5m' && cache.ttls.some(({ name }) => name === '1h')
   if (!isShort || now.call.isCopy) return undefined
   if (prices === null) return null
-  const prompt = countContextTokens(now.call.usage)
+  const prompt = readReportedContextTokens(now.call.usage)
   const isAnew = before === null || now.recordsSincePrevious.some(({ record }) => isCompactBoundary(record))
-  const prefix = isAnew ? 0 : Math.min(prompt, countContextTokens(before.call.usage))
+  const prefix = isAnew ? 0 : Math.min(prompt, readReportedContextTokens(before.call.usage))
   const gapMs = before === null || before.at === 0 ? null : now.at - before.at
   const saved = computeLongTtlSavings(
     addCallGap(EMPTY_GAP_TALLY, { gapMs, prefix, added: prompt - prefix, tail: 0, isFirst: isAnew }, cache),
@@ -345,7 +345,7 @@ function oneHourSaves(
 /** Adds savings in dollars. Returns null if the list is empty or one of the savings is unknown. */
 function addSavings(each: readonly (number | null | undefined)[]): number | null {
   const known = each.filter((saved) => saved !== undefined)
-  return known.length === 0 ? null : roundDollars(known.reduce<number | null>(addAmounts, 0))
+  return known.length === 0 ? null : roundDollars(known.reduce<number | null>(addDollars, 0))
 }
 
 // Reads the losses of cached tokens that the engine recorded in the log right after the call in which they happened.
@@ -358,7 +358,7 @@ interface RecordedLoss {
 }
 
 /** Returns the losses of cached tokens that the engine recorded, keyed by the call in which they happened. */
-function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
+function readLosses(records: readonly RecordWithLine[]): ReadonlyMap<string, RecordedLoss> {
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
   for (const { record, line } of records) {
@@ -429,7 +429,7 @@ function toRecordedClearing(
 const STREAMED_SHARE = 0.9
 const FEWEST_RESPONSES = 10
 
-function hasStreamedResponses(records: readonly LogRecord[]): boolean {
+function hasStreamedResponses(records: readonly RecordWithLine[]): boolean {
   const counts = records.map(({ record }) => countBlocks(record)).filter((count) => count > 0)
   const single = counts.filter((count) => count === 1).length
   return counts.length >= FEWEST_RESPONSES && single >= counts.length * STREAMED_SHARE

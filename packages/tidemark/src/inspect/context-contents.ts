@@ -2,7 +2,7 @@
  * Measures what filled the context of the main conversation: tokens by kind of content and by tool, repeated reads, and
  * the largest blocks. Each block counts once, however often it was sent.
  */
-import { toMessageParts } from '@tidemark/core/context/context-entry'
+import { toTracedBlocks } from '@tidemark/core/context/context-entry'
 import {
   type Block,
   isTextBlock,
@@ -15,7 +15,7 @@ import {
 import { isObject } from '@tidemark/core/log/json'
 import { isKnownRecord, type KnownRecord, SYNTHETIC_MODEL } from '@tidemark/core/log/record'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { redactBeginning } from '@tidemark/core/text/redact'
+import { toRedactedPreview } from '@tidemark/core/text/redact'
 import {
   createBreakdownBuilder,
   findDuplicateReads,
@@ -26,27 +26,27 @@ import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
 import { createEstimatorWeights } from '@tidemark/wire/catalogue/estimator-weights'
 import type { TokenizerFamily } from '@tidemark/wire/catalogue/model-entry'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter } from '../logs/read-log.ts'
 import type { LoggedCall } from './logged-calls.ts'
 import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
 
 /** Names of the file-reading tools in the supported hosts. */
-export const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
+export const READ_TOOL_NAMES: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
 /**
  * Returns the content fields of a report. `read`: the records of the main conversation. `estimate`: returns the
  * estimated tokens of a block.
  */
 export function measureContents(
-  read: readonly LogRecord[],
+  read: readonly RecordWithLine[],
   estimate: (block: Block) => number,
 ): Pick<SessionReport, 'tokensByClass' | 'byTool' | 'duplicateReads' | 'largest'> {
   const lines = createDuplicateFilter()
   const known = read.flatMap(({ record, line }) =>
     isKnownRecord(record) && !lines.isDuplicate(record) ? [{ record, line }] : [],
   )
-  const account = createBreakdownBuilder({ estimate, readTools: READ_TOOLS })
+  const account = createBreakdownBuilder({ estimate, readTools: READ_TOOL_NAMES })
   for (const { record } of known) account.add(record)
   const { breakdown } = account
   const repeated = findDuplicateReads(breakdown)
@@ -140,7 +140,7 @@ function findLargestBlocks(
  */
 function listBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
-    return record.isScreenOnly === true ? [] : toMessageParts({ record, index: 0 }).map(({ block }) => block)
+    return record.isScreenOnly === true ? [] : toTracedBlocks({ record, index: 0 }).map(({ block }) => block)
   if (record.type !== 'user' && record.type !== 'assistant') return []
   const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
   return isSynthetic ? [] : toBlocks(record.message.content)
@@ -201,7 +201,7 @@ function previewInput(input: unknown): string {
  * to this length.
  */
 function preview(text: string): string {
-  return redactBeginning(text, 300)
+  return toRedactedPreview(text, 300)
 }
 
 interface ModelEstimators {

@@ -1,6 +1,6 @@
 import { type FoundModel, lookUpModel, modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { expect, it } from 'vitest'
-import { detectWindow, type WindowEvidence } from './context-curve.ts'
+import { detectContextWindow, type WindowEvidence } from './context-curve.ts'
 import type { LoggedCompaction } from './report.ts'
 
 function model(id: string): FoundModel {
@@ -25,7 +25,7 @@ function createCompaction(trigger: string, preTokens: number | null): LoggedComp
 const nothing: WindowEvidence = { format: 'claude-code', logged: null, model: null, compactions: [], peak: 0 }
 const opus = { ...nothing, model: model('claude-opus-4-6') }
 
-it.each<[string, WindowEvidence, ReturnType<typeof detectWindow>]>([
+it.each<[string, WindowEvidence, ReturnType<typeof detectContextWindow>]>([
   ['nothing is known', nothing, { window: null, windowFrom: null, autoCompact: null }],
   ['the catalogue has the model', opus, { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 }],
   [
@@ -88,5 +88,5 @@ it.each<[string, WindowEvidence, ReturnType<typeof detectWindow>]>([
     { window: 12, windowFrom: 'log', autoCompact: null },
   ],
 ])('%s', (_what, clues, expected) => {
-  expect(detectWindow(clues)).toEqual(expected)
+  expect(detectContextWindow(clues)).toEqual(expected)
 })

@@ -15,7 +15,7 @@ import {
 } from '@tidemark/core/log/record'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { scalePolicy } from '@tidemark/core/policy/scale-policy'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import type { FoundModel } from '@tidemark/wire/catalogue/catalogue'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import type { LogContents } from '../logs/read-log.ts'
@@ -49,14 +49,14 @@ export function measureLogContext(
   // The program that sent the newest request; in a copy, that may be another one than the program that wrote the log.
   const newest = calls.findLast(({ agent, source }) => agent === null && source === null)
   const evidence = { format: newest?.copiedFrom ?? format, logged: meta.contextWindow, compactions }
-  const ofMain = detectWindow({
+  const ofMain = detectContextWindow({
     ...evidence,
     model: lookUp(mainModel),
     peak: findLargestRequest(calls.filter(({ model }) => model === mainModel)).tokens,
   })
   // A request that the main model's window cannot hold was sent to another model, whose window is then shown.
   const isHeld = largest.model === mainModel || (ofMain.window !== null && peak <= ofMain.window)
-  const window = isHeld ? ofMain : detectWindow({ ...evidence, model: lookUp(largest.model), peak })
+  const window = isHeld ? ofMain : detectContextWindow({ ...evidence, model: lookUp(largest.model), peak })
   return { peakContextTokens: peak, context: { ...window, points }, compactions, clearings }
 }
 
@@ -67,7 +67,7 @@ function findLargestRequest(calls: readonly LoggedCall[]): {
 } {
   return calls
     .filter(({ agent, source }) => agent === null && source === null)
-    .map(({ model, usage }) => ({ model, tokens: countContextTokens(usage) }))
+    .map(({ model, usage }) => ({ model, tokens: readReportedContextTokens(usage) }))
     .reduce((most, next) => (next.tokens > most.tokens ? next : most), { model: '', tokens: 0 })
 }
 
@@ -85,7 +85,7 @@ export function readContextHistory(
   records: Iterable<SessionRecord>,
   calls: readonly LoggedCall[],
 ): ContextHistory {
-  const measured = calls.filter(({ agent, usage }) => agent === null && countContextTokens(usage) > 0)
+  const measured = calls.filter(({ agent, usage }) => agent === null && readReportedContextTokens(usage) > 0)
   const waiting = new Map(measured.map((call) => [call.key, call]))
   const points: ContextPoint[] = []
   const compactions: UnfinishedRewrite<LoggedCompaction>[] = []
@@ -94,7 +94,7 @@ export function readContextHistory(
   for (const record of records) {
     const key = toResponseKey(record)
     const call = key === null ? undefined : waiting.get(key)
-    if (call !== undefined) points.push({ at: call.at, tokens: countContextTokens(call.usage) })
+    if (call !== undefined) points.push({ at: call.at, tokens: readReportedContextTokens(call.usage) })
     if (key !== null) waiting.delete(key)
     undos.take(record, points.length)
     const { uuid } = record
@@ -198,7 +198,7 @@ export interface WindowEvidence {
 }
 
 /** Returns the context window of a logged session, and the number of tokens at which automatic compaction would begin. */
-export function detectWindow(
+export function detectContextWindow(
   clues: WindowEvidence,
 ): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
   const size = detectWindowSize(clues)

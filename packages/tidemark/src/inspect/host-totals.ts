@@ -43,7 +43,7 @@ function toModelId(name: string): string {
 }
 
 /** What shows that the host made calls which it did not log. */
-export interface UnloggedCalls {
+export interface UnloggedCallEvidence {
   /** The host's own totals of the session; null if the log has none or the session begins with a copy of another. */
   readonly totals: HostTotals | null
   /** Number of compactions whose calls are not in the log. */
@@ -55,12 +55,12 @@ export interface UnloggedCalls {
  * leaves out the calls that write summaries. Compactions copied from another session do not count, nor those that
  * Tidemark made in a copy of the log.
  */
-export function findUnloggedCalls(
+export function findUnloggedCallEvidence(
   log: LogContents,
   calls: readonly LoggedCall[],
   compactions: readonly LoggedCompaction[],
   totals: HostTotals | null,
-): UnloggedCalls {
+): UnloggedCallEvidence {
   const copies = calls.filter(({ agent, isCopy, usage }) => agent === null && isCopy && usage !== null).length
   const own = compactions.slice(0, countHostCompactions(log)).filter(({ afterCall }) => afterCall >= copies)
   return { totals: copies > 0 ? null : totals, summaries: own.length }

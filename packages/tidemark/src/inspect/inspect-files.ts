@@ -7,7 +7,7 @@ import { readLog } from '../logs/read-log.ts'
 import { inspectLog } from './inspect-log.ts'
 import { addUsage, computeHitRate, NO_USAGE, sumPromptTokens } from './logged-calls.ts'
 import type { DailySpending, SessionReport, UsageTotals } from './report.ts'
-import { addAmounts, createDayFormatter, roundDollars } from './spending.ts'
+import { addDollars, createDayFormatter, roundDollars } from './spending.ts'
 
 /** A file or folder that contains no session or could not be read. */
 export interface UnreadableLog {
@@ -213,7 +213,7 @@ type DollarField =
   | 'pricedSpentOnClearings'
 
 function sumField(parts: readonly SpendingPart[], field: DollarField): number | null {
-  return roundDollars(parts.reduce<number | null>((sum, part) => addAmounts(sum, part[field]), 0))
+  return roundDollars(parts.reduce<number | null>((sum, part) => addDollars(sum, part[field]), 0))
 }
 
 function compareCost(one: SpendingTotal, other: SpendingTotal): number {

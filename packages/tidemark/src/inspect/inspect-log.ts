@@ -2,12 +2,12 @@
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { redactStrings } from '@tidemark/core/text/redact'
 import { type Catalogue, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { type LogContents, summarizeUserPrompts } from '../logs/read-log.ts'
 import { createCacheReport } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
-import { findHostTotals, findNameInTotals, findUnloggedCalls } from './host-totals.ts'
+import { findHostTotals, findNameInTotals, findUnloggedCallEvidence } from './host-totals.ts'
 import {
   computeHitRate,
   countToolCalls,
@@ -19,7 +19,7 @@ import {
 import type { ReplayedSession } from './logged-requests.ts'
 import type { LogDamage, SessionReport } from './report.ts'
 import { createRequestLister, withCompactionCosts } from './request-list.ts'
-import { type DayFormatter, reportSpending } from './spending.ts'
+import { computeSpending, type DayFormatter } from './spending.ts'
 
 export interface InspectLogOptions {
   readonly catalogue: Catalogue
@@ -76,8 +76,8 @@ export function inspectLog(
     },
   })
   const requests = lister.list()
-  const unlogged = findUnloggedCalls(log, calls, context.compactions, hostTotals)
-  const spending = reportSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
+  const unlogged = findUnloggedCallEvidence(log, calls, context.compactions, hostTotals)
+  const spending = computeSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
 
   return redactStrings({
     ...identity,
@@ -106,7 +106,7 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
   const durationMs =
     startedAt === null || endedAt === null ? Number.NaN : Date.parse(endedAt) - Date.parse(startedAt)
   // One line of the log can contain several records, so distinct lines are counted.
-  const countLines = (read: readonly LogRecord[]) => new Set(read.map(({ line }) => line)).size
+  const countLines = (read: readonly RecordWithLine[]) => new Set(read.map(({ line }) => line)).size
   const broken = agents.find((agent) => typeof agent.fault === 'string')
   return {
     file: path,

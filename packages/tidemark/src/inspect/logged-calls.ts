@@ -5,13 +5,13 @@
  */
 import { readModelCallRecord } from '@tidemark/core/cost/session-cost'
 import { type Block, isToolUse, toBlocks } from '@tidemark/core/log/block'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
 import {
   type AssistantRecord,
   isKnownRecord,
   type SessionRecord,
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { isNothingBilled } from '@tidemark/core/tokens/usage'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
 import { createDuplicateFilter, type LogContents } from '../logs/read-log.ts'

@@ -4,7 +4,7 @@
  */
 import type { SentMarker, SentRequest } from '@tidemark/core/cache/sent-request'
 import { type ContextView, emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
-import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten'
+import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten-context'
 import { readUserInputs } from '@tidemark/core/facts/user-input'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
@@ -17,7 +17,7 @@ import {
 import { appendRecordAsIs, emptySessionLog, type SessionLog } from '@tidemark/core/log/session-log'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { applyParameterChanges } from '@tidemark/core/request/prefix-snapshot'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 
 export interface ReplayedRequest {
@@ -33,7 +33,7 @@ export interface ReplayedRequest {
   /** The uuid of the last compaction or clearing in the context; null if there is none. */
   readonly lastRewriteId: string | null
   /** The records logged since the previous request: from the first record of its response up to this response. */
-  readonly recordsSincePrevious: readonly LogRecord[]
+  readonly recordsSincePrevious: readonly RecordWithLine[]
 }
 
 /** System prompt, tools and parameters of a request, as far as the log records them. */
@@ -55,7 +55,7 @@ export interface ReplayedSession {
  * are unknown. `onEnd` gets the session after all records.
  */
 export function* replayRequests(
-  records: readonly LogRecord[],
+  records: readonly RecordWithLine[],
   calls: readonly LoggedCall[],
   onEnd?: (replayed: ReplayedSession) => void,
 ): Generator<ReplayedRequest> {
@@ -66,7 +66,7 @@ export function* replayRequests(
   let view = emptyContextView()
   let flat = flattenContext(view)
   let prefix = UNKNOWN_PREFIX
-  let since: LogRecord[] = []
+  let since: RecordWithLine[] = []
   for (const read of records) {
     const key = toResponseKey(read.record)
     const call = key === null ? undefined : waiting.get(key)
@@ -100,7 +100,7 @@ export function* replayRequests(
  * Estimates when the request was sent: at the time of the newest user message or attachment before the response; if
  * there is none, at the time of the response.
  */
-function estimateSendTime(since: readonly LogRecord[], call: LoggedCall): number {
+function estimateSendTime(since: readonly RecordWithLine[], call: LoggedCall): number {
   const parseTime = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) || 0 : 0)
   const answeredAt = parseTime(call.at)
   const inputs = since.filter(({ record }) => record.type === 'user' || record.type === 'attachment')
@@ -188,7 +188,7 @@ const SKILL_TOOL = 'Skill'
  * Creates a function that takes the records in order and returns the thinking settings in force after each record.
  * Claude Code logs no settings when a skill or command starts a turn, or when a skill is loaded during a turn.
  */
-function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
+function createSettingsReader(): (read: RecordWithLine) => ThinkingSettings {
   const skillCalls = new Set<string>()
   let settings = NO_SETTINGS
   let isAfterCommand = false

@@ -62,7 +62,7 @@ export interface SessionReport extends CacheReport {
   /** The cost of the session by day and model. */
   readonly spending: readonly DailySpending[]
   /** Calls and costs of each subagent. The totals of the session include them. */
-  readonly agents: readonly AgentReport[]
+  readonly agents: readonly SubagentReport[]
   readonly damaged: readonly LogDamage[]
 }
 
@@ -264,7 +264,7 @@ export interface DailySpending {
   readonly pricedSpentOnClearings: number
 }
 
-export interface AgentReport {
+export interface SubagentReport {
   readonly id: string
   readonly apiCalls: number
   readonly usage: UsageTotals

@@ -9,13 +9,13 @@ import type { Block } from '@tidemark/core/log/block'
 import type { AppendList } from '@tidemark/core/log/persistent-collections'
 import { isCompactBoundary } from '@tidemark/core/log/record'
 import { createBreakdownBuilder, toShownRecord } from '@tidemark/core/tokens/breakdown'
-import { countContextTokens } from '@tidemark/core/tokens/usage'
+import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { createPriceFinder } from '@tidemark/wire/catalogue/catalogue'
-import { READ_TOOLS, toTokensByClass } from './context-contents.ts'
+import { READ_TOOL_NAMES, toTokensByClass } from './context-contents.ts'
 import { type LoggedCall, toUsageTotals } from './logged-calls.ts'
 import type { ReplayedRequest } from './logged-requests.ts'
 import type { LoggedCompaction, LoggedRequest, RequestContent } from './report.ts'
-import { type LogPricing, priceLogCall, roundDollars } from './spending.ts'
+import { type CallPricingOptions, priceLogCall, roundDollars } from './spending.ts'
 
 /** A request with the estimated tokens of its messages, before these are scaled to the size that was billed. */
 interface CountedRequest {
@@ -38,12 +38,15 @@ interface RequestLister {
  * Creates the lister. `estimate`: returns the estimated tokens of a block for the main model. `take` is called for each
  * rebuilt request, in order; then `list` once.
  */
-export function createRequestLister(estimate: (block: Block) => number, pricing: LogPricing): RequestLister {
+export function createRequestLister(
+  estimate: (block: Block) => number,
+  pricing: CallPricingOptions,
+): RequestLister {
   const counter = createEntryCounter(estimate)
   const counted: CountedRequest[] = []
   return {
     take({ call, line, flat, recordsSincePrevious }) {
-      const tokens = countContextTokens(call.usage)
+      const tokens = readReportedContextTokens(call.usage)
       const messages = counter.count(flat.entries)
       if (tokens === 0) return
       const isFresh =
@@ -58,7 +61,7 @@ export function createRequestLister(estimate: (block: Block) => number, pricing:
 function createEntryCounter(estimate: (block: Block) => number): {
   readonly count: (entries: AppendList<ContextEntry>) => RequestContent
 } {
-  const start = () => createBreakdownBuilder({ estimate, readTools: READ_TOOLS })
+  const start = () => createBreakdownBuilder({ estimate, readTools: READ_TOOL_NAMES })
   let builder = start()
   let before: AppendList<ContextEntry> | null = null
   return {
@@ -78,7 +81,10 @@ function withoutEmptyClasses(content: RequestContent): RequestContent {
   return Object.fromEntries(Object.entries(content).filter(([, tokens]) => tokens > 0))
 }
 
-function toLoggedRequests(counted: readonly CountedRequest[], pricing: LogPricing): readonly LoggedRequest[] {
+function toLoggedRequests(
+  counted: readonly CountedRequest[],
+  pricing: CallPricingOptions,
+): readonly LoggedRequest[] {
   const findPrices = createPriceFinder(pricing.catalogue)
   const system = estimateSystemTokens(counted)
   return counted.map(({ call, line, tokens, messages }) => {
@@ -145,7 +151,7 @@ export function withCompactionCosts<
     readonly requests: readonly LoggedRequest[]
     readonly compactions: readonly LoggedCompaction[]
   },
->(report: Report, calls: readonly LoggedCall[], pricing: LogPricing): Report {
+>(report: Report, calls: readonly LoggedCall[], pricing: CallPricingOptions): Report {
   const summaries = calls.filter(({ source, isCopy }) => source === COMPACTION_SOURCE && !isCopy)
   let from = ''
   const compactions = report.compactions.map((compaction) => {

@@ -4,7 +4,7 @@
  */
 import { addCosts, type Cost, ZERO_COST } from '@tidemark/core/cost/prices'
 import {
-  addTokensByClass,
+  addTokensByPriceClass,
   type PricedCall as Billed,
   COMPACTION_SOURCE,
   type FindModelPrices,
@@ -15,11 +15,10 @@ import type { PriceClass } from '@tidemark/core/tokens/usage'
 import { type Catalogue, createPriceFinder, lookUpModel } from '@tidemark/wire/catalogue/catalogue'
 import { createProviderProfile } from '@tidemark/wire/profiles/provider-profile'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
-import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
+import { measureUnloggedCost, type UnloggedCallEvidence, type UnloggedCost } from './host-totals.ts'
 import { addUsage, type LoggedCall, NO_USAGE, sumUsage, toUsageTotals } from './logged-calls.ts'
 import { findWriteLifetimes } from './logged-requests.ts'
 import type {
-  AgentReport,
   CacheLossCosts,
   CacheReport,
   ClearingCost,
@@ -27,6 +26,7 @@ import type {
   DailySpending,
   LoggedCacheBreak,
   SessionReport,
+  SubagentReport,
   UsageTotals,
 } from './report.ts'
 
@@ -43,7 +43,7 @@ type SpendingFields =
  * Returns the cost fields of a report. `calls`: the API calls of the main conversation and of subagents. `cacheReport`:
  * the cache breaks and clearing costs of the same log.
  */
-export function reportSpending(
+export function computeSpending(
   calls: readonly LoggedCall[],
   cacheReport: CacheReport,
   pricing: SessionPricing,
@@ -101,7 +101,7 @@ function findWriteSeconds(
   return others.length === 0 ? seconds : null
 }
 
-export interface LogPricing {
+export interface CallPricingOptions {
   readonly catalogue: Catalogue
   readonly format: LogFormat
   /** Returns the estimated tokens of the content blocks of a call's response. */
@@ -110,8 +110,8 @@ export interface LogPricing {
   readonly priced?: Map<LoggedCall, PricedLogCall>
 }
 
-interface SessionPricing extends LogPricing {
-  readonly unlogged: UnloggedCalls
+interface SessionPricing extends CallPricingOptions {
+  readonly unlogged: UnloggedCallEvidence
 }
 
 /** Adds what the host spent on calls that are not in the log. Its totals also price calls whose price is unknown here. */
@@ -139,7 +139,7 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
  */
 export function priceLogCall(
   call: LoggedCall,
-  { catalogue, format, estimate, priced }: LogPricing,
+  { catalogue, format, estimate, priced }: CallPricingOptions,
   findPrices: FindModelPrices = createPriceFinder(catalogue),
 ): PricedLogCall {
   const known = priced?.get(call)
@@ -164,8 +164,8 @@ const REPORTED_NAMES: ReadonlyMap<string, string> = new Map([
 
 export function summarizeCosts(calls: readonly PricedLogCall[]): CostSummary {
   const money = sumCosts(calls)
-  const saved = calls.reduce<number | null>((sum, call) => addAmounts(sum, call.saved), 0)
-  const tokens = calls.reduce((sum, call) => addTokensByClass(sum, call.tokens), ZERO_TOKENS)
+  const saved = calls.reduce<number | null>((sum, call) => addDollars(sum, call.saved), 0)
+  const tokens = calls.reduce((sum, call) => addTokensByPriceClass(sum, call.tokens), ZERO_TOKENS)
   const toClassPrice = (kind: PriceClass) => ({
     tokens: tokens[kind],
     usd: roundDollars(money.byClass[kind]),
@@ -197,7 +197,7 @@ export function roundDollars(amount: number | null): number | null {
 }
 
 /** Adds two amounts in dollars; null if either is unknown. */
-export function addAmounts(one: number | null, other: number | null): number | null {
+export function addDollars(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 
@@ -214,7 +214,7 @@ export function sumCacheLosses(
 type CacheLoss = Pick<ClearingCost, 'costUsd'>
 
 function sumLosses(losses: readonly CacheLoss[]): number | null {
-  return roundDollars(losses.reduce<number | null>((sum, { costUsd }) => addAmounts(sum, costUsd), 0))
+  return roundDollars(losses.reduce<number | null>((sum, { costUsd }) => addDollars(sum, costUsd), 0))
 }
 
 function sumKnownLosses(losses: readonly CacheLoss[]): number {
@@ -271,7 +271,7 @@ function listSpending(
 }
 
 /** Returns a report for each subagent, in the order of their first calls. */
-function listAgentReports(priced: readonly PricedLogCall[]): readonly AgentReport[] {
+function listAgentReports(priced: readonly PricedLogCall[]): readonly SubagentReport[] {
   const byAgent = Map.groupBy(priced, ({ call }) => call.agent)
   return [...byAgent].flatMap(([id, group]) => {
     if (id === null) return []

@@ -7,7 +7,7 @@ import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { Fetch } from '../dropin/client-exchange.ts'
 import { checkFetchOptions, createUnmanagedNotice, findRoute } from '../dropin/client-fetch.ts'
 import { refuseUncounted } from '../dropin/client-limits.ts'
-import { type ClientConnection, clientConnections, sendAsClient } from '../models/client-connection.ts'
+import { type ClientConnection, currentClientConnection, sendAsClient } from '../models/client-connection.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { type CompatibleOptions, compatible } from '../models/openai.ts'
 import { type ClientRoute, PROVIDERS } from '../models/providers.ts'
@@ -42,13 +42,16 @@ interface OpenedTidemark {
 }
 
 /** A server other than OpenAI that speaks Chat Completions. No catalogue has its models. */
-export type ServerOptions = Pick<CompatibleOptions, 'dialect' | 'window'>
+export type ChatServerOptions = Pick<CompatibleOptions, 'dialect' | 'window'>
 
 /**
  * Creates the object. The model comes from the first request of each protocol. `server`: set if Chat Completions goes to a server
  * that is not OpenAI's. Throws `bad-option`.
  */
-export function createClientTidemark(options: ClientTidemarkOptions, server?: ServerOptions): ClientTidemark {
+export function createClientTidemark(
+  options: ClientTidemarkOptions,
+  server?: ChatServerOptions,
+): ClientTidemark {
   const { session, mode, pingSeconds, idleSeconds, model: given, ...own } = options
   checkClientOptions(options)
   let last: ClientConnection | null = null
@@ -56,7 +59,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Se
 
   /** Sends a call of the engine as the client's request for which it is made would be sent, else as the last one. */
   const sendForEngine: Fetch = (input, init) => {
-    const connection = clientConnections.getStore() ?? last
+    const connection = currentClientConnection.getStore() ?? last
     if (connection === null) throw new Error('The client has not sent a request yet.')
     return sendAsClient(connection, input, init)
   }
@@ -65,12 +68,9 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Se
     const model = given ?? createClientModel(provider, modelId, sendForEngine, server)
     const tide = createTidemark({ ...own, model })
     const upstream: Fetch = (input, init) =>
-      (clientConnections.getStore()?.send ?? globalThis.fetch)(input, init)
-    const fetch = tide.fetch({
-      fetch: upstream,
-      ...omitUndefined({ session, mode, pingSeconds, idleSeconds }),
-    })
-    return { tide, fetch }
+      (currentClientConnection.getStore()?.send ?? globalThis.fetch)(input, init)
+    const settings = omitUndefined({ session, mode, pingSeconds, idleSeconds })
+    return { tide, fetch: tide.fetch({ fetch: upstream, ...settings }) }
   }
 
   const announceOther = createUnmanagedNotice((message) =>
@@ -100,7 +100,7 @@ export function createClientTidemark(options: ClientTidemarkOptions, server?: Se
       if (fetch === undefined) return send(url, init)
       const connection = { codec, url: new URL(url).href, headers: new Headers(init.headers), send }
       last = connection
-      return clientConnections.run(connection, () => fetch(url, init))
+      return currentClientConnection.run(connection, () => fetch(url, init))
     },
     undo: (name, id) => undoManaged([...opened.values()], name, id),
     async close() {
@@ -129,7 +129,7 @@ function createClientModel(
   { codec, createModel }: ClientRoute['provider'],
   id: string,
   fetch: Fetch,
-  server: ServerOptions | undefined,
+  server: ChatServerOptions | undefined,
 ): ModelChoice {
   const connection = { apiKey: 'client', fetch }
   return server !== undefined && codec.paths.reply === CHAT_PATH

@@ -2,10 +2,10 @@
 import type { CompactionResult } from '@tidemark/core/compaction/commit-draft'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import type { CompactionPlan } from '@tidemark/core/compaction/plan-compaction'
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import { type CostTotals, emptySessionCost, sumSessionCost } from '@tidemark/core/cost/session-cost'
-import { withCosts } from '@tidemark/core/engine/call-model'
+import { withSessionCosts } from '@tidemark/core/engine/call-model'
 import type { RefusedRewrite } from '@tidemark/core/engine/events'
 import type { StoredNotes } from '@tidemark/core/engine/ports'
 import { exportMarkdown } from '@tidemark/core/history/export-markdown'
@@ -16,7 +16,7 @@ import { redact } from '@tidemark/core/text/redact'
 import type { ClearingResult } from '@tidemark/core/turn/clear-chosen'
 import type { UndoResult } from '@tidemark/core/turn/undo'
 import { listOriginalMessages } from '../dropin/export-messages.ts'
-import { type TakeOptions, type TakeOutcome, takeRequest } from '../dropin/take.ts'
+import { type TakeOptions, type TakeOutcome, takeRequestBody } from '../dropin/take-request.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import { appendMessages } from '../session/append.ts'
@@ -32,15 +32,9 @@ import {
 import {
   type ContextBreakdown,
   type ContextRemaining,
-  measureBreakdown,
+  measureContextBreakdown,
   measureContextRemaining,
 } from '../session/context-usage.ts'
-import type { EventOf, SessionEventType, SessionStatus } from '../session/events.ts'
-import { withFormerNames } from '../session/former-names.ts'
-import type { MessageInput } from '../session/messages.ts'
-import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from '../session/next.ts'
-import { type OpenOptions, type OpenSession, readStatus } from '../session/open-session.ts'
-import { checkOpenOptions } from '../session/options.ts'
 import {
   type ConversationRecord,
   type CopiedCost,
@@ -49,8 +43,19 @@ import {
   type RecordsOptions,
   type SessionCompaction,
   sumCopiedCost,
-} from '../session/records.ts'
-import { handleRefusal, type RefusedOutcome } from '../session/refused.ts'
+} from '../session/conversation-records.ts'
+import type { EventOf, SessionEventType, SessionStatus } from '../session/events.ts'
+import { withFormerPriceNames } from '../session/former-price-names.ts'
+import type { MessageInput } from '../session/messages.ts'
+import {
+  type NextOptions,
+  type NextOutcome,
+  prepareNextBody,
+  type RequestBody,
+} from '../session/next-request.ts'
+import { type OpenOptions, type OpenSession, readStatus } from '../session/open-session.ts'
+import { checkOpenOptions } from '../session/options.ts'
+import { type RefusalOutcome, recoverRefusedRequest } from '../session/refused-request.ts'
 import {
   type BusyOutcome,
   type CompactOptions,
@@ -115,7 +120,7 @@ export interface Session {
    *
    * @example catch (error) { const outcome = await session.refused(error); if (!outcome.ok) throw error }
    */
-  refused(error: unknown): Promise<RefusedOutcome>
+  refused(error: unknown): Promise<RefusalOutcome>
 
   /**
    * Runs a turn: sends the prompt, then runs tools and calls the model until it makes no more tool calls. Starts at
@@ -267,7 +272,7 @@ export interface Session {
  * Creates the public object of an open session. `onClose`: called when it has been closed. `openFork` opens the copy
  * that `fork` has made.
  */
-export function createSession(
+export function createPublicSession(
   session: OpenSession,
   onClose: () => void,
   openFork: (id: string, options?: OpenOptions) => Promise<Session>,
@@ -282,9 +287,9 @@ export function createSession(
       return session.state.damage
     },
     append: (...messages) => appendMessages(session, messages),
-    next: (options) => nextRequest(session, options),
-    take: (body, options) => takeRequest(session, body, options),
-    refused: (error) => handleRefusal(session, error),
+    next: (options) => prepareNextBody(session, options),
+    take: (body, options) => takeRequestBody(session, body, options),
+    refused: (error) => recoverRefusedRequest(session, error),
     run: (prompt, options) => startTurn(session, prompt as MessageContent | null, options),
     compact: (options = {}) => compactSession(session, options),
     planCompaction: (options = {}) => planSessionCompaction(session, options),
@@ -348,11 +353,11 @@ function createReadMethods(session: OpenSession): ReadMethods {
   const { settings } = session
   return {
     contextRemaining: () => measureContextRemaining(session),
-    breakdown: () => measureBreakdown(session),
+    breakdown: () => measureContextBreakdown(session),
     money() {
-      const state = withCosts(session.state, session.model.choice.priceList)
+      const state = withSessionCosts(session.state, session.model.choice.priceList)
       session.state = state
-      return withFormerNames(sumSessionCost(state.costs ?? emptySessionCost()))
+      return withFormerPriceNames(sumSessionCost(state.costs ?? emptySessionCost()))
     },
     copiedCost: () => sumCopiedCost(session),
     undoPoints: () => findUndoPoints(session),

@@ -5,7 +5,7 @@ import { omitUndefined } from '@tidemark/core/log/json'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
 import { createPassedReplyPricer } from '../dropin/client-billing.ts'
 import type { ClosableSession } from '../dropin/client-conversation.ts'
-import type { SessionChoice } from '../dropin/client-conversations.ts'
+import type { SessionSelector } from '../dropin/client-conversations.ts'
 import { type ClientFetchOptions, createClientFetch, type FetchServices } from '../dropin/client-fetch.ts'
 import { findCodec } from '../models/providers.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
@@ -18,22 +18,22 @@ import {
 } from '../session/open-session.ts'
 import {
   checkOpenOptions,
-  createSettings,
+  createTidemarkSettings,
   type TidemarkOptions,
   type TidemarkSettings,
 } from '../session/options.ts'
-import { addCommandHooksToOptions } from '../session/session-hooks.ts'
+import { withCommandHooks } from '../session/session-hooks.ts'
 import { checkLimitsPriced } from '../session/session-limits.ts'
 import {
+  createSeparateSummaryModel,
   createSessionModel,
-  createSummarizer,
   listModelNotices,
   type SessionModel,
 } from '../session/session-model.ts'
 import { createNotesServices, listNotesNotices, startNotesUpdate } from '../session/session-notes.ts'
 import { createToolset, type ToolOptions, type Toolset } from '../session/tools.ts'
 import { checkSessionId } from '../storage/home-paths.ts'
-import { createSession, findOpenSession, type Session } from './session.ts'
+import { createPublicSession, findOpenSession, type Session } from './session.ts'
 
 /** Options of `tidemark.fetch`. */
 export interface FetchOptions extends Omit<ClientFetchOptions, 'session'> {
@@ -41,7 +41,7 @@ export interface FetchOptions extends Omit<ClientFetchOptions, 'session'> {
    * The session: its id, an open session, or a function that returns the id for a request. Further conversations under
    * one id get `id.2`, `id.3` … Default: the id that the request names in a header or in its metadata, else a new one.
    */
-  readonly session?: Session | SessionChoice
+  readonly session?: Session | SessionSelector
 }
 
 export interface Tidemark {
@@ -114,7 +114,7 @@ function checkNodeVersion(): void {
 export function createTidemark(options: TidemarkOptions): Tidemark {
   const settings = createCheckedSettings(options)
   const defaultModel = createSessionModel(options.model, settings)
-  const summarizer = createSummarizer(settings)
+  const summarizer = createSeparateSummaryModel(settings)
   const defaults = pickSessionOptions(options)
   const sessions: OpenSessions = new Map()
   let isClosed = false
@@ -131,7 +131,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       settings,
       summarizer,
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
-      options: addCommandHooksToOptions(id, sessionOptions, settings),
+      options: withCommandHooks(id, sessionOptions, settings),
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
       tools: createGivenToolset(omitUndefined({ tools, runTool, findTool })),
       sections: system === undefined ? settings.sections : orderPromptSections(system),
@@ -143,7 +143,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     if (startSource !== undefined) session.startSource = startSource
     startBackgroundWork(session)
     announceOpening(session)
-    return createSession(
+    return createPublicSession(
       session,
       () => sessions.delete(id),
       (fork, more) => open(fork, { ...own, ...more }, 'fork'),
@@ -175,7 +175,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
 /** Throws on an old Node, for bad options, and for limits of dollars that no price can count. */
 function createCheckedSettings(options: TidemarkOptions): TidemarkSettings {
   checkNodeVersion()
-  const settings = createSettings(options)
+  const settings = createTidemarkSettings(options)
   if (options.limits !== undefined) checkLimits(settings, options.limits)
   return settings
 }
@@ -264,7 +264,7 @@ function findOpened(session: Session): ClosableSession {
 
 /** Returns what `fetch` needs. Its `close` leaves a session open that the caller has opened, too. */
 function createFetchServices(
-  { journal, ids, clock, options, findRecent, locks }: TidemarkSettings,
+  { journal, ids, clock, options, findRecent, locksSessions: locks }: TidemarkSettings,
   model: SessionModel,
   sessions: OpenSessions,
   openSession: (id: string) => Promise<Session>,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NO_RETRIEVAL } from '@tidemark/core/clearing/clear-candidates'
 import { runHistoryTool } from '@tidemark/core/history/history-tool'
-import { spillResult } from '@tidemark/core/history/spill-results'
+import { spillLargeResult } from '@tidemark/core/history/spill-results'
 import { createLogHeader } from '@tidemark/core/log/decode-log'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import { SessionBuilder } from '@tidemark/core/testing'
@@ -74,7 +74,7 @@ describe('a large result on a real disk', () => {
     const blobs = createBlobFolder({ home: folder })
     const content = 'Zeile ✓ \r\n'.repeat(4_000)
     const measure = (text: string): number => Math.ceil(text.length / 4)
-    const { result, spilled } = await spillResult({
+    const { result, spilled } = await spillLargeResult({
       result: { type: 'tool_result', tool_use_id: 'call-1', content },
       ...{ tool: 'Bash', policy: DEFAULT_POLICY.spill, measure, blobs },
       budgets: { threshold: 5_000, head: 100, tail: 100 },

@@ -8,11 +8,11 @@ import { setTimeout } from 'node:timers/promises'
 import { createFactsKeeper } from '@tidemark/core/facts/session-facts'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import { isKnownRecord, isSyntheticError, type SessionRecord } from '@tidemark/core/log/record'
-import { appendRecordAsIs, emptySessionLog, readRecordAt } from '@tidemark/core/log/session-log'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { appendRecordAsIs, emptySessionLog, requireRecordAt } from '@tidemark/core/log/session-log'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import {
   NOTES_SECTION_NAMES,
-  NOTES_SECTIONS,
+  NOTES_SECTION_TEMPLATES,
   type NotesSectionName,
   parseNotes,
 } from '@tidemark/core/notes/notes-file'
@@ -27,7 +27,7 @@ import { createLineSplitter } from '../storage/split-lines.ts'
 import { type OpenLog, openLog } from './open-log.ts'
 import { type LogRefusal, refuseForReadError, refuseLog } from './read-lines.ts'
 
-export interface LogNotes {
+export interface NotesFromLog {
   readonly ok: true
   /** The notes as Markdown. */
   readonly notes: string
@@ -47,7 +47,7 @@ export interface LogNotes {
 export async function createLogNotes(
   path: string,
   options: { readonly signal?: AbortSignal } = {},
-): Promise<LogNotes | LogRefusal> {
+): Promise<NotesFromLog | LogRefusal> {
   const log = await openLog(path, { ...options, keepsRawBlocks: false })
   if (!log.ok) return log
   const taker = createNoteTaker()
@@ -59,7 +59,7 @@ interface FollowNotesOptions {
   /** Ends following. */
   readonly signal: AbortSignal
   /** Called with the first notes once the log has a conversation, and after each change. */
-  readonly onNotes: (notes: LogNotes) => void
+  readonly onNotes: (notes: NotesFromLog) => void
   /** Time between two checks of the file, in milliseconds. Default: 500. */
   readonly pollMs?: number
 }
@@ -100,7 +100,7 @@ async function refusePacked(log: OpenLog): Promise<LogRefusal | null> {
 
 interface NoteTaker {
   add(records: readonly SessionRecord[]): void
-  write(): LogNotes
+  write(): NotesFromLog
 }
 
 function createNoteTaker(): NoteTaker {
@@ -123,7 +123,7 @@ function createNoteTaker(): NoteTaker {
     }
     fed = branch
     for (; fedCount < branch.length; fedCount += 1) {
-      const record = readRecordAt(session, branch.at(fedCount) ?? -1)
+      const record = requireRecordAt(session, branch.at(fedCount) ?? -1)
       if (!isKnownRecord(record)) continue
       coveredUuid = record.uuid
       if (record.type === 'assistant' && !isSyntheticError(record)) model = record.message.model
@@ -150,7 +150,7 @@ function createNoteTaker(): NoteTaker {
       )
       const { text: countTokens } = createEstimator(weights)
       const limits = { sectionTokens, decisionTokens, totalTokens, countTokens }
-      const text = runAtOnce(renderNotes(keeper.read(), { ...limits, title: titles.read() }))
+      const text = runStepsAtOnce(renderNotes(keeper.read(), { ...limits, title: titles.read() }))
       const tokens = Math.ceil(countTokens(text))
       return {
         ok: true,
@@ -180,11 +180,11 @@ function createGivenTitles(): { add(record: SessionRecord): void; read(): string
   }
 }
 
-function listSections(text: string): LogNotes['sections'] {
+function listSections(text: string): NotesFromLog['sections'] {
   const bodies = new Map(parseNotes(text).map(({ heading, body }) => [heading, body]))
   return Object.fromEntries(
-    NOTES_SECTION_NAMES.map((name) => [name, bodies.get(NOTES_SECTIONS[name].heading) ?? '']),
-  ) as LogNotes['sections']
+    NOTES_SECTION_NAMES.map((name) => [name, bodies.get(NOTES_SECTION_TEMPLATES[name].heading) ?? '']),
+  ) as NotesFromLog['sections']
 }
 
 // The state of reading a live log: what was read so far, and where the next read starts.

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { describe, expect, it } from 'vitest'
 import { logFolder, text, userLine } from '../../test/log-folder.ts'
 import { type LogReadResult, openLog } from './open-log.ts'
@@ -17,7 +17,7 @@ interface Read extends LogReadResult {
 async function read(path: string, options: LineReadOptions = {}): Promise<Read> {
   const log = await openLog(path, options)
   if (!log.ok) throw new Error(log.message)
-  const records: LogRecord[] = []
+  const records: RecordWithLine[] = []
   const end = await log.read((given) => records.push(...given))
   return { ...end, uuids: records.map(({ record }) => record.uuid), packing: log.packing, format: log.format }
 }

@@ -7,8 +7,8 @@ import {
   createDamageCollector,
   type LogFormat,
   type LogMeta,
-  type LogRecord,
   mergeDamage,
+  type RecordWithLine,
 } from '@tidemark/wire/readers/log-reader'
 import type { SplitLine } from '../storage/split-lines.ts'
 import {
@@ -39,7 +39,7 @@ export interface OpenLog {
    * Passes all valid records of the log to `visit` in chunks, then closes the log. Call either `read` or `lines`, and
    * only once.
    */
-  read(visit: (records: readonly LogRecord[]) => void): Promise<LogReadResult>
+  read(visit: (records: readonly RecordWithLine[]) => void): Promise<LogReadResult>
   /**
    * Yields all lines of the log in chunks, each line with its text and records, then closes the log. Call either `read`
    * or `lines`, and only once.
@@ -66,7 +66,7 @@ export interface LogReadResult {
  */
 export interface ParsedLine extends SplitLine {
   readonly line: number
-  readonly records: readonly LogRecord[]
+  readonly records: readonly RecordWithLine[]
 }
 
 /**
@@ -108,7 +108,7 @@ function toOpenLog(feed: FileLines, start: LogStart, options: OpenLogOptions): O
 
 async function readRecords(
   chunks: ReturnType<typeof readLines>,
-  visit: (records: readonly LogRecord[]) => void,
+  visit: (records: readonly RecordWithLine[]) => void,
 ): Promise<LogReadResult> {
   for (;;) {
     const { value, done } = await chunks.next()

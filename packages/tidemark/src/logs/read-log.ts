@@ -3,12 +3,12 @@ import { readFile as readTextFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { TidemarkError } from '@tidemark/core/errors'
 import { readUserInputs, type UserInput } from '@tidemark/core/facts/user-input'
-import { describeAuthor } from '@tidemark/core/facts/user-prompts'
+import { describeForeignAuthor } from '@tidemark/core/facts/user-prompts'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import { isObject, parseJson } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { redact } from '@tidemark/core/text/redact'
-import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { LogFormat, LogMeta, RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { AGENT_FILE, findAgentFiles } from './find-logs.ts'
 import { type OpenLogOptions, openLog } from './open-log.ts'
 import { type FoundLog, type LogRefusal, type LogText, refuseLog } from './read-lines.ts'
@@ -21,7 +21,7 @@ export interface LogContents {
   readonly modifiedMs: number
   readonly lines: number
   /** The records of the main conversation, in the order of the log. */
-  readonly records: readonly LogRecord[]
+  readonly records: readonly RecordWithLine[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
   readonly agents: readonly AgentLog[]
@@ -34,7 +34,7 @@ export interface AgentLog {
   readonly agent: string
   /** The path of the subagent's log, or of the session's log if that contains the conversation. */
   readonly path: string
-  readonly records: readonly LogRecord[]
+  readonly records: readonly RecordWithLine[]
   /** Damage in the subagent's own file; empty if the conversation is part of the session's log. */
   readonly damage: readonly Damage[]
   /** Why the subagent's own file could not be read to its end; absent or null if it was read completely. */
@@ -107,7 +107,7 @@ async function readFile(
   const log = await openLog(source, options)
   if (!log.ok) return log
   const { path, format, sizeBytes, modifiedMs } = log
-  const records: LogRecord[] = []
+  const records: RecordWithLine[] = []
   try {
     const end = await log.read((read) => {
       for (const item of read) if (!chains.take(item)) records.push(item)
@@ -132,7 +132,7 @@ function withSideChains(file: LogContents, chains: readonly SideChain[]): LogCon
   return { ...file, agents: chains.map((chain) => ({ ...chain, path: file.path, damage: [] })) }
 }
 
-function isMessage({ record }: LogRecord): boolean {
+function isMessage({ record }: RecordWithLine): boolean {
   return record.type === 'user' || record.type === 'assistant'
 }
 
@@ -140,17 +140,17 @@ function isMessage({ record }: LogRecord): boolean {
 interface SideChain {
   /** The id of the subagent. If no record names the subagent, the uuid of its first record. */
   readonly agent: string
-  readonly records: readonly LogRecord[]
+  readonly records: readonly RecordWithLine[]
 }
 
 interface SideChains {
   /** Adds the record to a subagent's conversation; returns false if it belongs to the main conversation. */
-  take(read: LogRecord): boolean
+  take(read: RecordWithLine): boolean
   readonly list: readonly SideChain[]
 }
 
 function createSideChains(): SideChains {
-  const chains = new Map<string, LogRecord[]>()
+  const chains = new Map<string, RecordWithLine[]>()
   /** Subagent ids keyed by record uuid. A record that names no subagent gets the subagent of its parent record. */
   const agents = new Map<string, string>()
   return {
@@ -267,6 +267,6 @@ export function summarizeUserPrompts(
 function formatFirstPrompt(inputs: readonly UserInput[]): string {
   return inputs
     .filter(({ author }) => author.kind !== 'tool')
-    .map(({ text, author }) => (author.kind === 'user' ? text : `(${describeAuthor(author)}) ${text}`))
+    .map(({ text, author }) => (author.kind === 'user' ? text : `(${describeForeignAuthor(author)}) ${text}`))
     .join('\n')
 }

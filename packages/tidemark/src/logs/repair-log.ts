@@ -16,7 +16,7 @@ import {
   withJsonMember,
 } from '@tidemark/core/log/json'
 import type { UserRecord } from '@tidemark/core/log/record'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 import { systemIds } from '../platform/node-ports.ts'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
@@ -84,7 +84,7 @@ export async function repairLog(
     )
   }
   const planner = createRepairPlanner(ids)
-  const spilled: LogRecord[] = []
+  const spilled: RecordWithLine[] = []
   const end = await log.read((records) => {
     for (const read of records) {
       planner.take(read)

@@ -3,8 +3,13 @@ import { createInterruptedResult } from '@tidemark/core/context/message-repair'
 import type { IdGenerator } from '@tidemark/core/engine/ports'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
-import { appendRecord, emptySessionLog, readRecordAt, type SessionLog } from '@tidemark/core/log/session-log'
-import type { LogRecord } from '@tidemark/wire/readers/log-reader'
+import {
+  appendRecord,
+  emptySessionLog,
+  requireRecordAt,
+  type SessionLog,
+} from '@tidemark/core/log/session-log'
+import type { RecordWithLine } from '@tidemark/wire/readers/log-reader'
 
 /** New values for fields of a record, to be written to the repaired copy of a log. */
 export interface RecordIdChange {
@@ -33,7 +38,7 @@ export interface LineRepair {
 }
 
 interface RepairPlanner {
-  take(read: LogRecord): void
+  take(read: RecordWithLine): void
   plan(): RepairPlan
 }
 
@@ -46,7 +51,7 @@ interface PlanState {
   /** New uuids for records whose uuid is already in use, keyed by the index of the record in the session. */
   readonly renamed: Map<number, string>
   /** Records that contain a tool call, keyed by the id of the call. */
-  readonly calls: Map<string, LogRecord>
+  readonly calls: Map<string, RecordWithLine>
   readonly answered: Set<string>
   /**
    * The last line of each response, keyed by response id. If that line belongs to a batch, the last line of the batch.
@@ -73,7 +78,7 @@ export function createRepairPlanner(ids: IdGenerator): RepairPlanner {
 /** Stands for the parent index of a record that is not part of the conversation. */
 const OUTSIDE = -2
 
-function takeRecord(planning: PlanState, read: LogRecord, ids: IdGenerator): void {
+function takeRecord(planning: PlanState, read: RecordWithLine, ids: IdGenerator): void {
   const { record, line } = read
   const { damage, records } = planning.session
   planning.session = appendRecord(planning.session, record, line)
@@ -105,7 +110,7 @@ const PARENT_LOST_AT_START = 'its parent is not in the log; it is now the first 
 
 function uuidAt(planning: PlanState, index: number): string | null {
   if (index < 0) return null
-  return planning.renamed.get(index) ?? readRecordAt(planning.session, index).uuid ?? null
+  return planning.renamed.get(index) ?? requireRecordAt(planning.session, index).uuid ?? null
 }
 
 function change(planning: PlanState, line: number, fields: RecordIdChange, what: string): void {
@@ -113,7 +118,7 @@ function change(planning: PlanState, line: number, fields: RecordIdChange, what:
   planning.repairs.push({ line, what })
 }
 
-function noteCalls(planning: PlanState, read: LogRecord): void {
+function noteCalls(planning: PlanState, read: RecordWithLine): void {
   const { record } = read
   if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) return
   for (const block of toBlocks(record.message.content)) {
@@ -124,7 +129,7 @@ function noteCalls(planning: PlanState, read: LogRecord): void {
 }
 
 /** Returns the number of the last line of a record's batch. The records of a batch are on consecutive lines. */
-function endOfBatch({ record: { batch }, line }: LogRecord): number {
+function endOfBatch({ record: { batch }, line }: RecordWithLine): number {
   return batch == null ? line : line + batch.of - 1 - batch.index
 }
 

@@ -10,14 +10,14 @@ import {
   checkVendor,
   findBaseUrl,
   findModel,
-  MODEL_OPTIONS,
+  MODEL_OPTION_NAMES,
   type ModelOptions,
-  readEnvironment,
+  readEnvironmentVariable,
   toModelFacts,
 } from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
-import { createKeyRedactor } from './hidden-key.ts'
 import { createHttpModel } from './http-model.ts'
+import { createKeyRedactor } from './key-redaction.ts'
 import type { ModelChoice } from './model-choice.ts'
 
 export interface AnthropicOptions extends ModelOptions {
@@ -85,7 +85,7 @@ function isBedrockHost(baseUrl: string | undefined): boolean {
   return baseUrl !== undefined && /(^|\.)bedrock[-.a-z0-9]*\.amazonaws\.com$/.test(new URL(baseUrl).hostname)
 }
 
-const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [...MODEL_OPTIONS, 'authToken', 'globalCache']
+const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [...MODEL_OPTION_NAMES, 'authToken', 'globalCache']
 
 /**
  * Returns the credentials from the `apiKey` or `authToken` option, else from the environment. Throws `bad-option` if
@@ -93,8 +93,9 @@ const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [...MODEL_OPTIONS, 'au
  */
 function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): Credentials {
   if (apiKey !== undefined && apiKey !== '') return { style: 'key', secret: apiKey }
-  const token = authToken ?? (apiKey === undefined ? readEnvironment('ANTHROPIC_AUTH_TOKEN') : undefined)
-  const key = authToken === undefined ? readEnvironment('ANTHROPIC_API_KEY') : undefined
+  const token =
+    authToken ?? (apiKey === undefined ? readEnvironmentVariable('ANTHROPIC_AUTH_TOKEN') : undefined)
+  const key = authToken === undefined ? readEnvironmentVariable('ANTHROPIC_API_KEY') : undefined
   if (key !== undefined) return { style: 'key', secret: key }
   if (token !== undefined && token !== '') return { style: 'bearer', secret: token }
   throw badOptionError(

@@ -41,7 +41,7 @@ export interface ModelOptions {
 }
 
 /** Names of the options that every model has. */
-export const MODEL_OPTIONS = [
+export const MODEL_OPTION_NAMES = [
   'apiKey',
   'baseUrl',
   'fetch',
@@ -140,7 +140,7 @@ export function findBaseUrl(
   variable: string,
   example: string,
 ): string | undefined {
-  const url = option ?? readEnvironment(variable)
+  const url = option ?? readEnvironmentVariable(variable)
   if (url === undefined) return undefined
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '')
   const name = option === undefined ? variable : 'baseUrl'
@@ -166,7 +166,7 @@ export function checkVendor(
 }
 
 /** Returns a variable of the environment; undefined if it is not set or empty. */
-export function readEnvironment(name: string): string | undefined {
+export function readEnvironmentVariable(name: string): string | undefined {
   const value = process.env[name]
   return value === undefined || value === '' ? undefined : value
 }

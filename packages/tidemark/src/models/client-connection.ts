@@ -16,14 +16,14 @@ export interface ClientConnection {
 }
 
 /** The client's request for which the running code works, also in the background; undefined outside of such work. */
-export const clientConnections = new AsyncLocalStorage<ClientConnection>()
+export const currentClientConnection = new AsyncLocalStorage<ClientConnection>()
 
 /**
  * Sends a call of a model without an address of its own. While a client's request in the same protocol is answered, it goes
  * through the client's `fetch`, to the client's address with its credentials; otherwise through the global `fetch`.
  */
 export const fetchAsClient: typeof globalThis.fetch = (input, init) => {
-  const connection = clientConnections.getStore()
+  const connection = currentClientConnection.getStore()
   return connection === undefined || findKind(connection, readUrl(input)) === null
     ? globalThis.fetch(input, init)
     : sendAsClient(connection, input, init)
@@ -44,7 +44,7 @@ function readUrl(input: Parameters<typeof globalThis.fetch>[0]): string {
 }
 
 function findKind({ codec }: ClientConnection, url: string): RouteKind | null {
-  return URL.canParse(url) ? codec.client.matches(new URL(url).pathname) : null
+  return URL.canParse(url) ? codec.client.findRouteKind(new URL(url).pathname) : null
 }
 
 /** Returns the client's address for the kind of call that the engine makes, such as counting tokens. */

@@ -5,8 +5,8 @@
 import type { ModelFailure } from '@tidemark/core/engine/reply'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { sliceText } from '@tidemark/core/text/truncate-text'
-import { type FailedCall, failureFromException } from '@tidemark/wire/failure/classify-failure'
+import { sliceWholeCharacters } from '@tidemark/core/text/truncate-text'
+import { classifyException, type FailedResponse } from '@tidemark/wire/failure/classify-failure'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 
 /**
@@ -33,10 +33,13 @@ export function createRefusalResponse(
   status: number,
   message: string,
 ): Response {
-  return Response.json(client.refuse(status, message), { status, headers: { 'x-should-retry': 'false' } })
+  return Response.json(client.createErrorBody(status, message), {
+    status,
+    headers: { 'x-should-retry': 'false' },
+  })
 }
 
-type Classifier = (response: FailedCall) => ModelFailure
+type Classifier = (response: FailedResponse) => ModelFailure
 
 /** Maximum depth of wrapped errors. Clients wrap an error a few times at most; the limit ends a chain that contains a cycle. */
 const MAX_CAUSES = 5
@@ -56,7 +59,7 @@ function readKnownError(error: unknown, classify: Classifier, causes: number): M
   if (failure !== null) return failure
   const wrapped = error.cause ?? error.lastError
   const inner = causes === 0 ? null : readKnownError(wrapped, classify, causes - 1)
-  return inner ?? (isConnectionError(error) ? failureFromException(error, isAbort(error)) : null)
+  return inner ?? (isConnectionError(error) ? classifyException(error, isAbort(error)) : null)
 }
 
 /** Reads an error that has the status or the body of a response; null if it has neither. */
@@ -94,7 +97,7 @@ function createUnreadableFailure(error: unknown): ModelFailure {
   return {
     kind: 'unknown',
     retryable: false,
-    message: `refused: ${sliceText(found, 0, 200)} does not say what the provider answered. Call refused again with the error that your client threw, or with the answer as { status, body }; for a connection that failed, { status: 503 }. Until then next does not return this request again.`,
+    message: `refused: ${sliceWholeCharacters(found, 0, 200)} does not say what the provider answered. Call refused again with the error that your client threw, or with the answer as { status, body }; for a connection that failed, { status: 503 }. Until then next does not return this request again.`,
   }
 }
 

@@ -1,7 +1,7 @@
-import { flattenContext } from '@tidemark/core/context/flatten'
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import { flattenContext } from '@tidemark/core/context/flatten-context'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import {
   type AssembledRequest,
@@ -17,7 +17,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { createBodyEncoder, createHttpModel } from './http-model.ts'
 
-const call: ModelCall = {
+const call: ModelStreamInput = {
   payload: { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] },
 }
 const message = {
@@ -284,9 +284,11 @@ describe('the body of a call', () => {
     for (let turn = 0; turn < 6; turn += 1) {
       for (const builder of tellers) {
         const call = toModelCallInput(requestOf(builder))
-        const plain = runAtOnce(createBodyEncoder(anthropicCodec)({ payload: call.payload, raw: call.raw }))
+        const plain = runStepsAtOnce(
+          createBodyEncoder(anthropicCodec)({ payload: call.payload, raw: call.raw }),
+        )
         const { text, headers } = plain
-        expect(runAtOnce(write(call))).toMatchObject({ text, headers })
+        expect(runStepsAtOnce(write(call))).toMatchObject({ text, headers })
         expect(JSON.parse(plain.text)).toMatchObject({ model: 'model-a', stream: true })
         builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
         builder.user('go on')
@@ -302,7 +304,7 @@ describe('the body of a call', () => {
         throw new Error('nobody asked for it')
       },
     }
-    expect(runAtOnce(createBodyEncoder(anthropicCodec)(refusing)).headers).toEqual({
+    expect(runStepsAtOnce(createBodyEncoder(anthropicCodec)(refusing)).headers).toEqual({
       'anthropic-beta': 'b-1',
     })
   })

@@ -2,25 +2,30 @@
  * Implements the engine's `Model` port over HTTP, with the protocol of any provider. Streams each reply and fails if no
  * data arrives for too long. A request is retried only if no event of its reply has been passed on yet.
  */
-import type { Clock, Model, ModelCall, Signal } from '@tidemark/core/engine/ports'
-import { type ModelFailure, planRetry, type ReplyEvent, type RetryInfo } from '@tidemark/core/engine/reply'
+import type { Clock, Model, ModelStreamInput, Signal } from '@tidemark/core/engine/ports'
+import {
+  type ModelFailure,
+  planRetry,
+  type ReplyEvent,
+  type UpcomingRetry,
+} from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
-import { runAtOnce, type Steps } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce, type WorkInSteps } from '@tidemark/core/log/work-steps'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
-import { failureFromException } from '@tidemark/wire/failure/classify-failure'
-import type { ClientList } from '@tidemark/wire/providers/client-request'
+import { classifyException } from '@tidemark/wire/failure/classify-failure'
+import type { SplitClientList } from '@tidemark/wire/providers/client-request'
 import type {
   Credentials,
-  DecodedBody,
+  DecodeBodyResult,
   EncodedRequest,
   MessageCache,
   ProviderCodec,
   ReplyDecoder,
 } from '@tidemark/wire/providers/provider-codec'
 import { replyToEvents } from '@tidemark/wire/providers/reply-events'
-import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
-import { createKeyRedactor, hideKeyInFailure } from './hidden-key.ts'
+import { createRenewableDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
+import { createKeyRedactor, hideKeyInFailure } from './key-redaction.ts'
 import { describeRedirect, NO_REDIRECTS } from './redirects.ts'
 
 interface HttpModelOptions {
@@ -41,7 +46,7 @@ interface HttpModelOptions {
   /** Returns a random number in [0, 1), used for the jitter of retry delays. Default: `Math.random`. */
   readonly chance?: () => number
   /** Called before the wait that precedes each retry. */
-  readonly onRetry?: (retry: RetryInfo) => void
+  readonly onRetry?: (retry: UpcomingRetry) => void
 }
 
 type NetworkPolicy = Policy['turn']['network']
@@ -62,7 +67,9 @@ export function createHttpModel(options: HttpModelOptions): Model {
     ...options,
   }
   const encodeBody = createBodyEncoder(options.codec, { ...options.fields, ...STREAMING })
-  return { stream: (call, signal) => streamWithRetries(settings, () => runAtOnce(encodeBody(call)), signal) }
+  return {
+    stream: (call, signal) => streamWithRetries(settings, () => runStepsAtOnce(encodeBody(call)), signal),
+  }
 }
 
 /** Streams one reply, with retries. A reply is never retried after its first event was yielded. */
@@ -96,7 +103,7 @@ async function* streamWithRetries(
     settings.onRetry?.({ cause: failed.failure, delayMs: retry.delayMs, attempt: attempt + 1 })
     await settings.clock.sleep(retry.delayMs, signal)
     if (signal?.aborted === true)
-      return yield replyFailed(failureFromException('called off while waiting to try again', true))
+      return yield replyFailed(classifyException('called off while waiting to try again', true))
   }
 }
 
@@ -116,11 +123,11 @@ async function* streamOnce(
   signal?: Signal,
 ): AsyncGenerator<ReplyEvent> {
   const { codec, version, credentials, clock } = settings
-  const deadline = createDeadline(clock, settings.silenceMs, signal)
+  const deadline = createRenewableDeadline(clock, settings.silenceMs, signal)
   try {
     const answer = settings.fetch(`${settings.baseUrl}${codec.paths.reply}`, {
       method: 'POST',
-      headers: { ...codec.authorize(credentials, version), ...headers },
+      headers: { ...codec.createHeaders(credentials, version), ...headers },
       body: text,
       signal: deadline.signal,
       ...NO_REDIRECTS,
@@ -208,20 +215,20 @@ function isClosing({ type }: ReplyEvent): boolean {
 }
 
 /** Returns the events of a reply that arrived as one JSON body instead of a stream. */
-function toReplyEvents(read: DecodedBody): readonly ReplyEvent[] {
+function toReplyEvents(read: DecodeBodyResult): readonly ReplyEvent[] {
   return read.ok ? replyToEvents(read.reply) : [replyFailed(read.failure)]
 }
 
 function toCallFailure(thrown: unknown, { expiryReason }: Deadline): ModelFailure {
-  if (expiryReason !== 'timeout') return failureFromException(thrown, expiryReason === 'aborted')
-  return failureFromException(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
+  if (expiryReason !== 'timeout') return classifyException(thrown, expiryReason === 'aborted')
+  return classifyException(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
 }
 
 const EVENT_STREAM = 'text/event-stream'
 const STREAMING = { stream: true }
 
 /** Encodes the bodies of successive model calls. Each is one string, so its length is known and a retry is identical. */
-export type BodyEncoder = (call: ModelCall, list?: ClientList) => Steps<EncodedRequest>
+export type BodyEncoder = (call: ModelStreamInput, list?: SplitClientList) => WorkInSteps<EncodedRequest>
 
 /**
  * Returns a function that encodes the request bodies of successive model calls in steps, with `fields` added to each. Each

@@ -1,7 +1,7 @@
 /** Describes the model of a session: how to call it, its rules, its context window and its prices. */
 import type { FindModelPrices } from '@tidemark/core/cost/session-cost'
 import type { Clock, Model } from '@tidemark/core/engine/ports'
-import type { RetryInfo } from '@tidemark/core/engine/reply'
+import type { UpcomingRetry } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { Policy } from '@tidemark/core/policy/policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
@@ -50,5 +50,5 @@ interface ConnectOptions {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
   /** Called before the wait that precedes each retry. */
-  readonly onRetry?: (retry: RetryInfo) => void
+  readonly onRetry?: (retry: UpcomingRetry) => void
 }

@@ -10,14 +10,14 @@ import {
   checkVendor,
   findBaseUrl,
   findModel,
-  MODEL_OPTIONS,
+  MODEL_OPTION_NAMES,
   type ModelOptions,
-  readEnvironment,
+  readEnvironmentVariable,
   toModelFacts,
 } from './catalogue-model.ts'
 import { fetchAsClient } from './client-connection.ts'
-import { createKeyRedactor } from './hidden-key.ts'
 import { createHttpModel } from './http-model.ts'
+import { createKeyRedactor } from './key-redaction.ts'
 import type { ModelChoice } from './model-choice.ts'
 
 export interface OpenaiOptions extends ModelOptions {
@@ -60,7 +60,7 @@ export function openai(id: string, options: OpenaiOptions = {}): ModelChoice {
  * Returns a model of OpenAI that a client names. The client's requests have the real key, and decide whether the
  * provider stores responses.
  */
-export function createOpenaiModelOfClient(id: string, options: OpenaiOptions): ModelChoice {
+export function createClientNamedOpenaiModel(id: string, options: OpenaiOptions): ModelChoice {
   return createOpenaiModel(id, options, true)
 }
 
@@ -74,7 +74,7 @@ function createOpenaiModel(id: string, options: OpenaiOptions, isClient: boolean
       `${call}: api is ${JSON.stringify(options.api)}; expected "responses" or "chat".`,
     )
   const { catalogue, entry, notes } = findModel('openai', id, options)
-  const secret = options.apiKey ?? readEnvironment('OPENAI_API_KEY')
+  const secret = options.apiKey ?? readEnvironmentVariable('OPENAI_API_KEY')
   if (secret === undefined || secret === '')
     throw badOptionError(
       'apiKey',
@@ -165,8 +165,8 @@ function checkModelId(maker: string, id: string): void {
   throw badOptionError('model', `${maker}(id): expected the id of a model, as in ${maker}("gpt-6-sol").`)
 }
 
-const OPENAI_OPTIONS: readonly (keyof OpenaiOptions)[] = [...MODEL_OPTIONS, 'api']
-const COMPATIBLE_OPTIONS: readonly (keyof CompatibleOptions)[] = [...MODEL_OPTIONS, 'dialect']
+const OPENAI_OPTIONS: readonly (keyof OpenaiOptions)[] = [...MODEL_OPTION_NAMES, 'api']
+const COMPATIBLE_OPTIONS: readonly (keyof CompatibleOptions)[] = [...MODEL_OPTION_NAMES, 'dialect']
 
 /**
  * Names the account of a key in the log, because encrypted reasoning is accepted only from the same account. It is a

@@ -8,7 +8,7 @@ import { responsesCodec } from '@tidemark/wire/openai/responses-codec'
 import type { ProviderCodec, RouteKind } from '@tidemark/wire/providers/provider-codec'
 import { anthropic } from './anthropic.ts'
 import type { ModelChoice } from './model-choice.ts'
-import { createOpenaiModelOfClient } from './openai.ts'
+import { createClientNamedOpenaiModel } from './openai.ts'
 
 interface Provider {
   readonly codec: ProviderCodec
@@ -27,10 +27,10 @@ interface ClientConnectionOptions {
 /** In the order in which paths are compared. The first is used where a protocol cannot be told. */
 export const PROVIDERS: readonly [Provider, ...Provider[]] = [
   { codec: anthropicCodec, createModel: anthropic, anyModel: 'claude-sonnet-5-5' },
-  { codec: responsesCodec, createModel: createOpenaiModelOfClient, anyModel: 'gpt-6-sol' },
+  { codec: responsesCodec, createModel: createClientNamedOpenaiModel, anyModel: 'gpt-6-sol' },
   {
     codec: chatCodec,
-    createModel: (id, connection) => createOpenaiModelOfClient(id, { ...connection, api: 'chat' }),
+    createModel: (id, connection) => createClientNamedOpenaiModel(id, { ...connection, api: 'chat' }),
     anyModel: 'gpt-6-sol',
   },
 ]
@@ -47,10 +47,10 @@ export interface ClientRoute {
  * the application may have supplied it, and it knows the dialect of its server, which the path does not show.
  */
 export function findRouteByPath(path: string, own: ProviderCodec | null = null): ClientRoute | null {
-  const ownKind = own?.client.matches(path) ?? null
+  const ownKind = own?.client.findRouteKind(path) ?? null
   if (own !== null && ownKind !== null) return { provider: findProvider(own), codec: own, kind: ownKind }
   for (const provider of PROVIDERS) {
-    const kind = provider.codec.client.matches(path)
+    const kind = provider.codec.client.findRouteKind(path)
     if (kind !== null) return { provider, codec: provider.codec, kind }
   }
   return null
@@ -60,7 +60,7 @@ export function findRouteByPath(path: string, own: ProviderCodec | null = null):
  * Creates a model that a client names in another protocol than that of its session. `window`: the window of the
  * session's model if both are the same model.
  */
-export function createModelOfClient(codec: ProviderCodec, id: string, window: number | null): ModelChoice {
+export function createClientNamedModel(codec: ProviderCodec, id: string, window: number | null): ModelChoice {
   const { createModel } = findProvider(codec)
   return createModel(id, { apiKey: 'client', ...(window === null ? {} : { window }) })
 }

@@ -8,7 +8,7 @@ import { describeThrown, TidemarkError } from '@tidemark/core/errors'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { readReplyReport } from '@tidemark/wire/providers/message'
+import { readReplyReport } from '@tidemark/wire/providers/message-object'
 import { fromStoredRecord, toStoredRecord } from '@tidemark/wire/readers/stored-records'
 import { badOptionError } from './argument-errors.ts'
 
@@ -94,7 +94,7 @@ export function withNeutralRecords(journal: Journal): Journal {
  * Returns a model whose replies have usage and other provider data in the neutral form, too. A caller's model may set
  * only the fields of the Messages API.
  */
-export function withNeutralReports(model: Model): Model {
+export function withNeutralReplies(model: Model): Model {
   return {
     async *stream(call, signal) {
       let figures: JsonObject = {}

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock, DeadlineResult, Deadlines, IdGenerator, Signal } from '@tidemark/core/engine/ports'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
-import { runInSlices, type Steps } from '@tidemark/core/log/work-steps'
+import { runStepsInSlices, type WorkInSteps } from '@tidemark/core/log/work-steps'
 
 /** Longest delay in milliseconds that `setTimeout` supports; a longer delay would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
@@ -40,7 +40,7 @@ export const systemIds: IdGenerator = { next: () => randomUUID() }
  * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop
  * later ones.
  */
-export function createWriteQueue(): WriteLock {
+export function createWriteLock(): WriteLock {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const next = last.then(work)
@@ -55,9 +55,9 @@ export function pauseForEvents(): Promise<void> {
 }
 
 /** Runs long work in slices, between which waiting events are handled. */
-export async function runWithPauses<Result>(steps: Steps<Result>): Promise<Result> {
+export async function runWithPauses<Result>(steps: WorkInSteps<Result>): Promise<Result> {
   const pause = async (): Promise<boolean> => pauseForEvents().then(() => true)
-  return (await runInSlices(steps, pause)) as Result
+  return (await runStepsInSlices(steps, pause)) as Result
 }
 
 /** Characters above which one step, such as parsing a request, takes milliseconds. */
@@ -152,7 +152,7 @@ const WORK_ENDED = new DOMException('The work has ended.', 'AbortError')
  * Creates a deadline that expires if `renew` is not called for `ms` milliseconds, or when `outer` is aborted. `renew`
  * is cheap: it stores the current time and does not restart the timer.
  */
-export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadline {
+export function createRenewableDeadline(clock: Clock, ms: number, outer?: Signal): Deadline {
   const controller = new AbortController()
   const ended = new AbortController()
   const expired = Promise.withResolvers<ExpiryReason>()

@@ -6,30 +6,30 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
+  type ChatServerOptions,
   type ClientTidemark,
   type ClientTidemarkOptions,
   createClientTidemark,
-  type ServerOptions,
 } from '../library/client-tidemark.ts'
 import {
-  type ClientHostOptions,
+  type ClientServerOptions,
   closeServer,
-  createClientHost,
+  createClientServer,
   createUpstreamFinder,
   listenOn,
   PROVIDER_UPSTREAMS,
   sendUpstream,
-} from './client-host.ts'
+} from './client-server.ts'
 
 interface LoopbackProxyOptions
   extends ClientTidemarkOptions,
-    Pick<ClientHostOptions, 'maxBodyBytes' | 'onError'> {
+    Pick<ClientServerOptions, 'maxBodyBytes' | 'onError'> {
   /** Address of the Messages API, without `/v1`. */
   readonly upstream: string
   /** Address of OpenAI's APIs, without `/v1`. Default: OpenAI's own. */
   readonly upstreamOpenai?: string
   /** The server behind `upstreamOpenai`, if it speaks Chat Completions and is not OpenAI. */
-  readonly chatServer?: ServerOptions
+  readonly chatServer?: ChatServerOptions
   /** The first part of the path of every request; a request without it is refused. */
   readonly token: string
   /** Default: one that is free. */
@@ -52,7 +52,7 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
   const { upstream, upstreamOpenai = PROVIDER_UPSTREAMS.openai, chatServer, ...own } = rest
   const tide = createClientTidemark(own, chatServer)
   const findUpstream = createUpstreamFinder({ anthropic: upstream, openai: upstreamOpenai })
-  const host = createClientHost({
+  const host = createClientServer({
     ...(maxBodyBytes === undefined ? {} : { maxBodyBytes }),
     ...(onError === undefined ? {} : { onError }),
     ...(own.pingSeconds === undefined ? {} : { interimSeconds: own.pingSeconds }),

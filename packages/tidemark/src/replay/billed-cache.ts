@@ -88,7 +88,7 @@ export class BilledCache {
    * Charges a request at the time `now`, and returns the tokens that it read from the cache, wrote to it, and neither.
    * `writes`: false for a side call, which creates no entries.
    */
-  send(body: Fields, now: number, writes = true): BilledTokens {
+  billRequest(body: Fields, now: number, writes = true): BilledTokens {
     const chain: { readonly key: string; readonly tokens: number }[] = []
     const marked: Mark[] = []
     let [key, tokens] = [this.#model, 0]
@@ -115,12 +115,12 @@ export class BilledCache {
   }
 
   /** Charges the output tokens of a response to the newest request. */
-  answer(tokens: number): void {
+  chargeOutput(tokens: number): void {
     this.cost += tokens * (this.#findTierRates(this.#sent).output ?? 0)
   }
 
   /** Returns the tokens of a request, cached or not. */
-  count(body: Fields): number {
+  countTokens(body: Fields): number {
     return listBlocks(body).reduce((sum, block) => sum + this.#weigh(block, body).tokens, 0)
   }
 

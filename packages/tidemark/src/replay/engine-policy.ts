@@ -16,8 +16,8 @@ import {
   type BilledRequest,
   createStandInText,
   hasToolCall,
+  type ReplayEnvironment,
   type ReplayedAgent,
-  type ReplayedAgentInput,
   type ReplayedInput,
   type ReplayPolicy,
   type TooLongRequest,
@@ -35,7 +35,7 @@ interface EnginePolicyOptions {
 }
 
 /** Assumed output tokens of a model that writes a summary, because a replay calls no model. */
-export const SUMMARY_TOKENS = 3_000
+export const ASSUMED_SUMMARY_TOKENS = 3_000
 /** Attachment type for texts that the recording program wrote. */
 const HOST_TEXT_TYPE = 'program'
 const DEFAULT_MODEL = 'claude-opus-4-6'
@@ -45,7 +45,7 @@ export function createEnginePolicy(options: EnginePolicyOptions): ReplayPolicy {
   return { name: options.name, open: (world) => openSession(world, options) }
 }
 
-async function openSession(world: ReplayedAgentInput, options: EnginePolicyOptions): Promise<ReplayedAgent> {
+async function openSession(world: ReplayEnvironment, options: EnginePolicyOptions): Promise<ReplayedAgent> {
   const { window, maxOutput, policy, model = DEFAULT_MODEL, rates = RELATIVE_RATES } = options
   const choice = anthropic(model, { apiKey: 'none', ...omitUndefined({ window, maxOutput }), prices: rates })
   const tide = createTidemark({
@@ -64,7 +64,7 @@ async function openSession(world: ReplayedAgentInput, options: EnginePolicyOptio
 }
 
 /** Returns true if a user took part: there is a second prompt. The first cache lifetime depends on this. */
-function hasUser({ session: { steps } }: ReplayedAgentInput): boolean {
+function hasUser({ session: { steps } }: ReplayEnvironment): boolean {
   return steps.filter(({ isPrompt }) => isPrompt).length > 1
 }
 
@@ -74,7 +74,7 @@ class EngineAgent implements ReplayedAgent {
   readonly #model: string
   #replies = 0
 
-  constructor(session: Session, { session: { toolNames } }: ReplayedAgentInput, model: string) {
+  constructor(session: Session, { session: { toolNames } }: ReplayEnvironment, model: string) {
     this.#session = session
     this.#tools = toolNames.map((name) => ({ name, input_schema: { type: 'object' } }))
     this.#model = model
@@ -130,7 +130,7 @@ class EngineAgent implements ReplayedAgent {
 }
 
 /** Reports each clearing, and each compaction with the files that it attached and dropped. */
-function createRewriteCounter({ countRewrite }: ReplayedAgentInput): (event: SessionEvent) => void {
+function createRewriteCounter({ countRewrite }: ReplayEnvironment): (event: SessionEvent) => void {
   let files = { filesKept: 0, filesShed: 0 }
   return (event) => {
     if (event.type === 'microcompact') countRewrite({ kind: 'clearing' })
@@ -147,21 +147,25 @@ function createRewriteCounter({ countRewrite }: ReplayedAgentInput): (event: Ses
 
 function createStandInSummary(): string {
   const titles = listSectionTitles('full')
-  const text = createStandInText(SUMMARY_TOKENS / titles.length)
+  const text = createStandInText(ASSUMED_SUMMARY_TOKENS / titles.length)
   const sections = titles.map((title, index) => `${index + 1}. ${title}:\n${text}`)
   return `<analysis>In order.</analysis>\n<summary>\n${sections.join('\n\n')}\n</summary>`
 }
 
 /** Creates a model for summaries. Its summaries have a usual length and contain no text of the session. */
-function createSummarizer({ cache, now }: ReplayedAgentInput): Model {
+function createSummarizer({ cache, now }: ReplayEnvironment): Model {
   let calls = 0
   const summary = createStandInSummary()
   return {
     async *stream({ payload }) {
       calls += 1
-      const { read, input } = cache.send(payload as unknown as BilledRequest, now(), false)
-      cache.answer(SUMMARY_TOKENS)
-      const usage = { input_tokens: input, cache_read_input_tokens: read, output_tokens: SUMMARY_TOKENS }
+      const { read, input } = cache.billRequest(payload as unknown as BilledRequest, now(), false)
+      cache.chargeOutput(ASSUMED_SUMMARY_TOKENS)
+      const usage = {
+        input_tokens: input,
+        cache_read_input_tokens: read,
+        output_tokens: ASSUMED_SUMMARY_TOKENS,
+      }
       yield* streamText(`summary-${calls}`, summary, usage)
     },
   }

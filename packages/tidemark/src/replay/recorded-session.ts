@@ -4,7 +4,7 @@
  * response.
  */
 
-import { type CallLookup, readUserInputs, type UserInput } from '@tidemark/core/facts/user-input'
+import { readUserInputs, type ToolCallLookup, type UserInput } from '@tidemark/core/facts/user-input'
 import { type Block, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from '@tidemark/core/log/block'
 import {
   type AssistantRecord,
@@ -14,7 +14,7 @@ import {
   type SessionRecord,
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
-import { buildSessionLog, readRecordAt } from '@tidemark/core/log/session-log'
+import { buildSessionLog, requireRecordAt } from '@tidemark/core/log/session-log'
 import { countPromptTokens } from '@tidemark/core/tokens/usage'
 import { toResponseKey } from '../inspect/logged-calls.ts'
 import { countBlockTokens } from './billed-cache.ts'
@@ -101,7 +101,7 @@ function countRequestTokens({ message, usage }: AssistantRecord): number {
 function listBranch(records: readonly SessionRecord[]): readonly KnownRecord[] {
   const session = buildSessionLog(records)
   return [...session.branch]
-    .map((index) => readRecordAt(session, index))
+    .map((index) => requireRecordAt(session, index))
     .filter(isKnownRecord)
     .filter((record) => record.type === 'user' || record.type === 'assistant')
 }
@@ -179,7 +179,7 @@ function isSendable({ type, signature }: Block): boolean {
  * Gives each tool call a unique id, because some providers reuse ids. Drops results without a call, and second results
  * of a call.
  */
-class UniqueCallIds implements CallLookup {
+class UniqueCallIds implements ToolCallLookup {
   readonly #known = new Set<string>()
   /** The newest call for each recorded id. */
   readonly #calls = new Map<string, ToolUseBlock>()

@@ -10,7 +10,7 @@ import {
   scaleRates,
   type TokenRates,
 } from '@tidemark/core/cost/prices'
-import type { TokenUsage } from '@tidemark/core/log/model-report'
+import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import type { PolicyOverrides } from '@tidemark/core/policy/create-policy'
 import { type PresetName, presets } from '@tidemark/core/policy/presets'
 import {

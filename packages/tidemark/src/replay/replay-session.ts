@@ -7,8 +7,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { TokenRates } from '@tidemark/core/cost/prices'
 import { type Block, isToolResult, isToolUse } from '@tidemark/core/log/block'
 import { BilledCache, type BilledTokens, countBlockTokens, type FindRates } from './billed-cache.ts'
-import { collectTextLines, type EditAnchor, listEditAnchors, SeenLines } from './edit-anchors.ts'
 import type { RecordedSession, RecordedStep } from './recorded-session.ts'
+import { collectTextLines, listReplacedLines, type ReplacedLines, SeenLines } from './replaced-lines.ts'
 
 /** A request in the form of the Messages API: `system`, `tools` and `messages`, with cache markers on blocks. */
 export interface BilledRequest {
@@ -45,7 +45,7 @@ export type ReplayedInput = Pick<RecordedStep, 'blocks' | 'isPrompt' | 'userInpu
  * What the replay gives an agent: the recording, the time in it, the cache that bills its side calls, and a counter of
  * rewrites.
  */
-export interface ReplayedAgentInput {
+export interface ReplayEnvironment {
   readonly session: RecordedSession
   readonly now: () => number
   readonly cache: BilledCache
@@ -63,7 +63,7 @@ export type RewriteReport =
 /** One way to manage the context, which replays compare with others. */
 export interface ReplayPolicy {
   readonly name: string
-  open(world: ReplayedAgentInput): Promise<ReplayedAgent>
+  open(world: ReplayEnvironment): Promise<ReplayedAgent>
 }
 
 export interface ReplayTotals {
@@ -219,7 +219,7 @@ class Replay {
     this.#reported = this.#rewrites.length
     const estimate = this.#scale * blocks.reduce((sum, block) => sum + countBlockTokens(block), 0)
     const output = bill?.findOutput(step) ?? Math.ceil(estimate)
-    this.#cache.answer(output)
+    this.#cache.chargeOutput(output)
     const { read, written, input } = sent.tokens
     this.#options.onAnswer?.(read + written + input, this.#cache.cost)
     await agent.appendReply(blocks, { ...sent.tokens, output })
@@ -230,7 +230,7 @@ class Replay {
   ): Promise<{ readonly request: BilledRequest; readonly tokens: BilledTokens } | null> {
     const request = await this.#buildFitting(agent)
     if (request === null) return null
-    const tokens = this.#cache.send(request, this.#now)
+    const tokens = this.#cache.billRequest(request, this.#now)
     this.#counts.calls += 1
     this.#counts.contextTokens += tokens.read + tokens.written + tokens.input
     return { request, tokens }
@@ -242,7 +242,7 @@ class Replay {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const request = await agent.buildRequest()
       if (request === null) return null
-      const tokens = this.#cache.count(request)
+      const tokens = this.#cache.countTokens(request)
       if (tokens <= limit) return request
       if (!(await agent.makeRoom({ tokens, limit }))) return null
     }
@@ -250,8 +250,8 @@ class Replay {
   }
 
   /** Counts the edits of a response. Returns those with a line that the request did not show. */
-  #findMissing(request: BilledRequest, content: readonly Block[]): readonly EditAnchor[] {
-    const anchors = listEditAnchors(content)
+  #findMissing(request: BilledRequest, content: readonly Block[]): readonly ReplacedLines[] {
+    const anchors = listReplacedLines(content)
       .map(({ path, lines }) => ({ path, lines: lines.filter((line) => this.#seen.has(line)) }))
       .filter(({ lines }) => lines.length > 0)
     if (anchors.length === 0) return []
@@ -265,13 +265,17 @@ class Replay {
     return missing
   }
 
-  async #reread(agent: ReplayedAgent, tokens: BilledTokens, missing: readonly EditAnchor[]): Promise<void> {
+  async #reread(
+    agent: ReplayedAgent,
+    tokens: BilledTokens,
+    missing: readonly ReplacedLines[],
+  ): Promise<void> {
     const reads = missing.map(({ path, lines }, index) => ({
       id: `reread_${this.#counts.calls}_${index}`,
       input: { file_path: path ?? 'unknown', offset: 1 },
       text: this.#seen.findText(lines[0] ?? ''),
     }))
-    this.#cache.answer(REREAD_OUTPUT)
+    this.#cache.chargeOutput(REREAD_OUTPUT)
     const calls = reads.map(({ id, input }): Block => ({ type: 'tool_use', id, name: 'Read', input }))
     await agent.appendReply(calls, { ...tokens, output: REREAD_OUTPUT })
     const blocks = reads.map(({ id, text }) => ({ type: 'tool_result', tool_use_id: id, content: text }))
@@ -283,11 +287,11 @@ class Replay {
 const FILE_HEAD = 400
 
 function isAttachedFile(text: string): boolean {
-  return text.slice(0, FILE_HEAD).includes(FILE_NOTICE)
+  return text.slice(0, FILE_HEAD).includes(ATTACHED_FILE_PREFIX)
 }
 
 /** The beginning of the line above the text of an attached file, by which a replay recognizes such a file. */
-export const FILE_NOTICE = 'Content of '
+export const ATTACHED_FILE_PREFIX = 'Content of '
 
 export function listRequestBlocks({ messages }: BilledRequest): readonly object[] {
   return messages.flatMap(({ content }) =>

@@ -15,9 +15,9 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '@tidemark/core/engine/session-writer'
-import { fitReplyInputs } from '@tidemark/core/engine/tool-input'
+import { fitReplyToolInputs } from '@tidemark/core/engine/tool-input'
 import { TidemarkError } from '@tidemark/core/errors'
-import { createUserInputs } from '@tidemark/core/facts/user-input'
+import { createRecordedUserInputs } from '@tidemark/core/facts/user-input'
 import {
   type Block,
   isTextBlock,
@@ -26,7 +26,7 @@ import {
   type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core/log/block'
-import { countTextCharacters, isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
+import { countStringCharacters, isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import {
   type AssistantRecord,
   isKnownRecord,
@@ -38,15 +38,15 @@ import {
 import type { SessionLog } from '@tidemark/core/log/session-log'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { createToolResultRecord } from '@tidemark/core/turn/run-tools'
-import { trackResponse } from '@tidemark/core/turn/turn'
+import { countTurnAndRecordClearing } from '@tidemark/core/turn/turn'
 import type { ClientMessage, ClientRequest } from '@tidemark/wire/providers/client-request'
-import { readMessageReply } from '@tidemark/wire/providers/message'
+import { readMessageReply } from '@tidemark/wire/providers/message-object'
 import { findCodec } from '../models/providers.ts'
 import { REMINDER_TYPE } from '../sources/reminder-source.ts'
 import { drainEvents } from './events.ts'
 import { type AttachmentInput, type Message, type MessageInput, parseMessageInput } from './messages.ts'
 import { emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
-import { checkNotReplayed } from './replayed-messages.ts'
+import { checkNotRepeated } from './repeated-messages.ts'
 import { createTurnContext } from './turn-host.ts'
 
 /**
@@ -64,7 +64,7 @@ export async function appendMessages(
     const messages = inputs.map((input, index) => parseMessageInput(replies[index]?.message ?? input))
     const given = replaceLoneSurrogates(messages)
     const { id, state, awaited } = session
-    checkNotReplayed(id, state.session, given, awaited.request !== null)
+    checkNotRepeated(id, state.session, given, awaited.request !== null)
     const byId = new Map(replies.flatMap((reply) => (reply === null ? [] : [[reply.message.id, reply]])))
     return writeInBatches(session, given, isAlone, byId)
   })
@@ -113,7 +113,7 @@ export async function appendClientReply(session: OpenSession, given: Reply): Pro
   const isAlone = session.pendingWork.size === 0
   await trackWork(session, async () => {
     const { id, state, awaited } = session
-    checkNotReplayed(id, state.session, [message as unknown as Message], awaited.request !== null)
+    checkNotRepeated(id, state.session, [message as unknown as Message], awaited.request !== null)
     if (findKnownReply(session, reply) === null)
       await writeWithRetries(session, () => appendReply(session, reply, isAlone))
   })
@@ -126,7 +126,7 @@ function* splitBySize(messages: readonly ClientMessage[]): Generator<readonly Cl
   let from = 0
   let characters = 0
   for (const [index, message] of messages.entries()) {
-    characters += countTextCharacters(message)
+    characters += countStringCharacters(message)
     if (characters < PART.characters && index - from < PART.messages && index < messages.length - 1) continue
     yield messages.slice(from, index + 1)
     ;[from, characters] = [index + 1, 0]
@@ -196,7 +196,9 @@ function toBatches(
         toReply(input as Message, settings.ids.next('response'), model.choice.id)
       // Inputs of a client's calls are not converted: the client sends them again as it has them.
       const own =
-        client === null ? fitReplyInputs(reply, tools.definitions) : withExactBlocks(reply, findExactBlock)
+        client === null
+          ? fitReplyToolInputs(reply, tools.definitions)
+          : withExactBlocks(reply, findExactBlock)
       batches.push({ reply: own, messages: [] })
     } else if (last === undefined || last.reply !== null) batches.push({ reply: null, messages: [input] })
     else last.messages.push(input)
@@ -409,7 +411,7 @@ async function* toUserRecord(
 ): AsyncGenerator<TurnEvent, UnlinkedRecord> {
   // `toolResult` sets the field on the messages that it creates.
   const recorded = Array.isArray(given) ? (given as readonly RecordedUserInput[]) : []
-  const userInputs = [...createUserInputs(content), ...recorded]
+  const userInputs = [...createRecordedUserInputs(content), ...recorded]
   if (typeof content === 'string') return { type: 'user', message: { role: 'user', content }, userInputs }
   const blocks: Block[] = []
   const spilled: SpilledContent[] = []
@@ -464,7 +466,7 @@ async function* appendReply(session: OpenSession, reply: Reply, isAlone: boolean
   session.awaited.settle(request)
   session.refusal = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: request.forecast }
-  const halt = yield* trackResponse(run, reply)
+  const halt = yield* countTurnAndRecordClearing(run, reply)
   const isTurnEnd = !toBlocks(message.content).some(isToolUse)
   if (halt === null) run.host.startBackgroundWork?.(run.state, isTurnEnd ? 'turn-end' : 'response')
   return halt

@@ -3,7 +3,7 @@
  * when the engine asks for it. The preparation does not reserve the session, so turns and appends continue meanwhile.
  */
 import {
-  canStartPreparing,
+  canPrepareSummary,
   captureEndedPreparation,
   commitPreparedDraft,
   type EndedPreparation,
@@ -13,10 +13,10 @@ import {
 import { countCompactionFailure } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import { type CompactionPlan, planCompaction } from '@tidemark/core/compaction/plan-compaction'
-import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
+import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, SummaryDropReason, TurnEvent } from '@tidemark/core/engine/events'
 import type { CompactionServices } from '@tidemark/core/engine/host'
-import type { PreparedSummary, TurnContext } from '@tidemark/core/engine/session-writer'
+import type { PreparedSummarySlot, TurnContext } from '@tidemark/core/engine/session-writer'
 import { describeThrown } from '@tidemark/core/errors'
 import type { CompactCause } from '@tidemark/core/log/record'
 import { drainEvents, type EventOf } from './events.ts'
@@ -86,7 +86,7 @@ export function startBackgroundWork(session: OpenSession): void {
   keepIdleCacheAlive(session)
 }
 
-function createBackgroundSummary(session: OpenSession): PreparedSummary {
+function createBackgroundSummary(session: OpenSession): PreparedSummarySlot {
   const slot: PreparationSlot = { current: NO_PREPARATION, ended: null, settled: Promise.resolve() }
   for (const type of ['appended', 'rewritten', 'branch-switched', 'caught-up', 'model-switched'] as const)
     session.listeners.on(type, () => dropIfOvertaken(session, slot))
@@ -140,7 +140,7 @@ function dropIfOvertaken(session: OpenSession, slot: PreparationSlot): void {
 
 function startPreparation(session: OpenSession, slot: PreparationSlot): boolean {
   const { state, closing, model } = session
-  if (slot.current.phase !== 'none' || closing !== null || !canStartPreparing(state, slot.ended)) return false
+  if (slot.current.phase !== 'none' || closing !== null || !canPrepareSummary(state, slot.ended)) return false
   const host = createTurnHost(session)
   const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, { host, compaction: host.compaction })
   if (!plan.ok) {
@@ -200,8 +200,8 @@ async function* swapIn(
 ): AsyncGenerator<TurnEvent, boolean> {
   const ready = slot.current
   if (ready.phase !== 'ready') return false
-  const { compaction } = captureEndedPreparation(session.state)
-  const isCommitted = (): boolean => captureEndedPreparation(session.state).compaction !== compaction
+  const { compactionUuid: compaction } = captureEndedPreparation(session.state)
+  const isCommitted = (): boolean => captureEndedPreparation(session.state).compactionUuid !== compaction
   // The commit's own rewrite of the context must not be taken for one that makes the summary stale.
   slot.current = NO_PREPARATION
   let next: Preparation = ready
@@ -233,7 +233,7 @@ async function writeDraft(
   running: RunningPreparation,
 ): Promise<CompactionDraft | RefusedRewrite> {
   return drainEvents({
-    events: traceOperation(session, 'prepare', prepareCompaction(run, services, running.plan)),
+    events: traceOperation(session, 'prepare', prepareDraftForReview(run, services, running.plan)),
     onEvent(event) {
       if (event.type === 'priced' && running.spent !== null) {
         const { total } = event.call.money

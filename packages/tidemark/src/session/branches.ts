@@ -2,18 +2,18 @@
  * Implements `session.rewind`, `clear`, `fork` and `ask`: going back in the conversation, beginning a new one, copying
  * it to another session, and asking beside it.
  */
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { TurnFailure } from '@tidemark/core/engine/events'
 import type { NewRecord } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import { askSideQuestion, type UnansweredQuestion } from '@tidemark/core/turn/side-question'
-import { clearConversation, rewindBefore, type SwitchResult } from '@tidemark/core/turn/switch-branch'
+import { beginNewConversation, rewindBefore, type SwitchResult } from '@tidemark/core/turn/switch-branch'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { type OpenSession, refreshFromLog, reserveSession, runOperation, trackWork } from './open-session.ts'
-import { type BusyOutcome, REWRITE_OPTIONS, type RewriteOptions, runRewrite } from './rewrite.ts'
-import { describeFailure } from './run.ts'
+import { type BusyOutcome, REWRITE_OPTION_NAMES, type RewriteOptions, runRewrite } from './rewrite.ts'
+import { describeTurnFailure } from './run.ts'
 import { stopNotesUpdate } from './session-notes.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
@@ -29,7 +29,7 @@ export async function rewindSession(
   options: RewriteOptions = {},
   keepsRewrites = false,
 ): Promise<RewindOutcome> {
-  checkOptionNames('rewind', options, REWRITE_OPTIONS)
+  checkOptionNames('rewind', options, REWRITE_OPTION_NAMES)
   if (typeof uuid !== 'string' || uuid === '')
     throw badOptionError(
       'uuid',
@@ -46,10 +46,10 @@ export async function startNewConversation(
   session: OpenSession,
   options: RewriteOptions = {},
 ): Promise<RewindOutcome> {
-  checkOptionNames('clear', options, REWRITE_OPTIONS)
+  checkOptionNames('clear', options, REWRITE_OPTION_NAMES)
   stopNotesUpdate(session)
   const outcome = await runRewrite(session, 'clear', options, (run) =>
-    clearConversation(run, createTurnHost(session).compaction),
+    beginNewConversation(run, createTurnHost(session).compaction),
   )
   if (outcome.ok) session.startSource = 'clear'
   return outcome
@@ -134,6 +134,6 @@ export async function askSession(
     if (answer.ok || answer.reason === 'no-answer' || answer.reason === 'nothing-sent')
       return answer as Exclude<AskOutcome, TurnFailure>
     const failure = answer as TurnFailure
-    return { ...failure, message: describeFailure(failure, toApiMessages(session.state.flat)) }
+    return { ...failure, message: describeTurnFailure(failure, toApiMessages(session.state.flat)) }
   })
 }

@@ -11,8 +11,8 @@ import {
 import { findCompactionSavings, measureContext } from '@tidemark/core/engine/measure-context'
 import type { CompactionSavings } from '@tidemark/core/planner/context-plan'
 import {
-  computeThresholdState,
-  type ThresholdState,
+  findReachedThresholds,
+  type ReachedThresholds,
   type Thresholds,
 } from '@tidemark/core/policy/scale-policy'
 import {
@@ -58,7 +58,7 @@ interface MessageShare {
 }
 
 /** Implements `session.breakdown`. Counts the whole context, which takes a moment if it is long. */
-export function measureBreakdown(session: OpenSession): ContextBreakdown {
+export function measureContextBreakdown(session: OpenSession): ContextBreakdown {
   const host = createTurnHost(session)
   const { expected, source } = measureContext(session.state, host, host.compaction)
   const entries = listHeldEntries(session)
@@ -206,7 +206,7 @@ export interface ContextRemaining {
    * Which thresholds (warning, automatic compaction, blocking) the context has reached by its upper bound `high`, as the
    * engine decides it; null if the context window is unknown.
    */
-  readonly ladder: ThresholdState | null
+  readonly ladder: ReachedThresholds | null
   /** What compacting now would save in money and drop from the context; null if it would not pay. */
   readonly advice: CompactionSavings | null
 }
@@ -220,8 +220,8 @@ export function measureContextRemaining(session: OpenSession): ContextRemaining 
   const { expected, high, source } = measureContext(state, host, host.compaction)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
-  const percentLeft = lines === null ? null : computeThresholdState(lines, expected).percentLeft
-  const reached = lines === null ? null : computeThresholdState(lines, high)
+  const percentLeft = lines === null ? null : findReachedThresholds(lines, expected).percentLeft
+  const reached = lines === null ? null : findReachedThresholds(lines, high)
   return {
     tokens: expected,
     high,

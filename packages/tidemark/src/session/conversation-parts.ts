@@ -4,12 +4,12 @@
  */
 import {
   type Block,
-  isBlankText,
+  isBlankTextBlock,
   isTextBlock,
   isThinkingBlock,
   isToolResult,
   isToolUse,
-  PROVIDER_ITEM,
+  PROVIDER_ITEM_TYPE,
   readBlockOrigin,
   type ToolResultBlock,
   toBlocks,
@@ -22,7 +22,7 @@ import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import type { MessageInput } from './messages.ts'
 
 /** One block of a conversation, without thinking and blank text, which callers often remove. */
-export interface Part {
+export interface ConversationPart {
   readonly role: ClientMessage['role']
   readonly block: Block
   /** Id of the response; null for other messages, and for a response that was given without its id. */
@@ -44,7 +44,7 @@ const SYSTEM_MESSAGE = 'system_message'
  * True if two blocks of the same role have the same identity: calls by id and name, results by their call, texts by
  * their text, others by value. Their contents may still differ.
  */
-export function isSamePart(one: Part | undefined, other: Part | undefined): boolean {
+export function isSamePart(one: ConversationPart | undefined, other: ConversationPart | undefined): boolean {
   if (one === undefined || other === undefined || one.role !== other.role) return false
   const [a, b] = [one.block, other.block]
   // Some clients remove white space at the end of an answer.
@@ -57,14 +57,14 @@ export function isSamePart(one: Part | undefined, other: Part | undefined): bool
 /** True if two results of the same call have the same text and error flag. */
 export function isSameResult(one: ToolResultBlock, other: ToolResultBlock): boolean {
   if ((one.is_error === true) !== (other.is_error === true)) return false
-  return one.content === other.content || toResultText(one) === toResultText(other)
+  return one.content === other.content || toToolResultText(one) === toToolResultText(other)
 }
 
 /**
  * Returns the text of a result. Only a result that is more than one text becomes JSON, because every request compares all
  * results.
  */
-export function toResultText({ content = '' }: ToolResultBlock): string {
+export function toToolResultText({ content = '' }: ToolResultBlock): string {
   if (typeof content === 'string') return content
   const blocks = (content as readonly Block[]).filter((block) => !isTextBlock(block) || block.text !== '')
   const [only] = blocks
@@ -76,30 +76,33 @@ export function toResultText({ content = '' }: ToolResultBlock): string {
  * Returns for each known block its index in the given list, or null. Calls and results are matched by id, then equal
  * texts between those matches, then changed versions between those.
  */
-export function alignParts(known: readonly Part[], given: readonly Part[]): readonly (number | null)[] {
+export function alignParts(
+  known: readonly ConversationPart[],
+  given: readonly ConversationPart[],
+): readonly (number | null)[] {
   const ids = new Map(given.map((part, index) => [toCallKey(part), index]))
   const byId = known.map((part) => ids.get(toCallKey(part) ?? '') ?? null)
   const equal = fillGaps(byId, given.length, ({ from, to }) => {
     const places = new Map<string | null, number[]>()
     for (let at = from; at < to; at += 1) {
-      const key = toValueKey(given[at] as Part)
+      const key = toValueKey(given[at] as ConversationPart)
       const own = places.get(key)
       if (own === undefined) places.set(key, [at])
       else own.push(at)
     }
     return (old, next) => {
-      const key = toValueKey(known[old] as Part)
+      const key = toValueKey(known[old] as ConversationPart)
       const own = key === null ? [] : (places.get(key) ?? [])
       while (own[0] !== undefined && own[0] < next) own.shift()
       return own[0] ?? null
     }
   })
   return fillGaps(equal, given.length, ({ start, end, from, to }) => (old, next) => {
-    const one = known[old] as Part
+    const one = known[old] as ConversationPart
     if (toCallKey(one) !== null) return null
     const isSameLength = to - from === end - start
     for (let at = next; at < Math.min(to, next + MOST_LOOKED_AT); at += 1) {
-      const other = given[at] as Part
+      const other = given[at] as ConversationPart
       if (one.role !== other.role || one.block.type !== other.block.type) continue
       if (isSameLength || isVersion(one.block, other.block)) return at
     }
@@ -146,18 +149,18 @@ function fillGaps(
   return filled
 }
 
-function toCallKey({ block }: Part): string | null {
+function toCallKey({ block }: ConversationPart): string | null {
   if (isToolUse(block)) return `call ${block.id}`
   return isToolResult(block) ? `result ${block.tool_use_id}` : null
 }
 
 /** Returns what two blocks share if `isSamePart` says that they are the same; null for calls and results, which have ids. */
-function toValueKey(part: Part): string | null {
+function toValueKey(part: ConversationPart): string | null {
   return toCallKey(part) === null ? toPartKey(part) : null
 }
 
 /** Returns a text that is equal for two blocks if `isSamePart` is true for them. Not for calls and results, which have ids. */
-export function toPartKey({ role, block }: Part): string {
+export function toPartKey({ role, block }: ConversationPart): string {
   return isTextBlock(block)
     ? `${role} text ${block.text.trim()}`
     : `${role} ${block.type} ${formatWithoutMarker(block)}`
@@ -182,7 +185,7 @@ export function findCommonEnds(one: string, other: string): { readonly start: nu
 }
 
 function formatWithoutMarker(block: Block): string {
-  return block.type === PROVIDER_ITEM ? formatItem(block) : JSON.stringify(withoutCacheMarker(block))
+  return block.type === PROVIDER_ITEM_TYPE ? formatItem(block) : JSON.stringify(withoutCacheMarker(block))
 }
 
 /**
@@ -216,8 +219,10 @@ export function isSameJsonValue(one: unknown, other: unknown): boolean {
 }
 
 /** Lists the blocks of messages that a client sends or a caller appends, without attachments. */
-export function listGivenParts(inputs: readonly (MessageInput | ClientMessage)[]): readonly Part[] {
-  const parts: Part[] = []
+export function listInputParts(
+  inputs: readonly (MessageInput | ClientMessage)[],
+): readonly ConversationPart[] {
+  const parts: ConversationPart[] = []
   for (const [index, input] of inputs.entries()) {
     if (input.role === 'attachment') continue
     const { role } = input as ClientMessage
@@ -243,8 +248,8 @@ function readFields(message: ClientMessage): JsonObject {
 }
 
 /** Lists the blocks of the conversation in these records, without those that the engine added. */
-export function listLoggedParts(records: Iterable<SessionRecord>): readonly Part[] {
-  const parts: Part[] = []
+export function listLoggedParts(records: Iterable<SessionRecord>): readonly ConversationPart[] {
+  const parts: ConversationPart[] = []
   let index = -1
   // Records of one response are consecutive, and its thinking usually has a record of its own.
   let last: { readonly id: string | null; readonly thinking: readonly string[] } = { id: null, thinking: [] }
@@ -281,8 +286,8 @@ function readBlocks(message: ClientMessage): readonly Block[] {
 
 /** Adds the blocks of a message or record. Returns the thinking that no block has followed yet. */
 function addParts(
-  parts: Part[],
-  { index, ...shared }: Pick<Part, 'role' | 'id' | 'fields'> & { readonly index: number },
+  parts: ConversationPart[],
+  { index, ...shared }: Pick<ConversationPart, 'role' | 'id' | 'fields'> & { readonly index: number },
   blocks: readonly Block[],
   { isNew, thinking: before }: { readonly isNew: boolean; readonly thinking: readonly string[] },
 ): readonly string[] {
@@ -292,7 +297,7 @@ function addParts(
   let thinking = before
   for (const [block, each] of blocks.entries()) {
     if (isThinkingBlock(each)) thinking = [...thinking, String(each.signature ?? each.data)]
-    if (isThinkingBlock(each) || isBlankText(each)) continue
+    if (isThinkingBlock(each) || isBlankTextBlock(each)) continue
     parts.push({ ...shared, block: each, thinking, message, from: { index, block } })
     thinking = []
   }
@@ -306,7 +311,10 @@ interface LoggedResponse {
 }
 
 /** Returns a response by its id, on whichever branch it is; null if the log does not have it. */
-export function readResponse({ records, responseStarts }: SessionLog, id: string): LoggedResponse | null {
+export function readLoggedResponse(
+  { records, responseStarts }: SessionLog,
+  id: string,
+): LoggedResponse | null {
   const content: Block[] = []
   const exact = new Map<unknown, string>()
   for (let index = responseStarts.get(id) ?? records.length; index < records.length; index += 1) {
@@ -319,4 +327,15 @@ export function readResponse({ records, responseStarts }: SessionLog, id: string
   }
   if (content.length === 0) return null
   return { message: { role: 'assistant', content }, findExactBlock: ({ id: call }) => exact.get(call) }
+}
+
+/** Orders the results at the start of each user message by their call: clients differ in the order of parallel results. */
+export function sortResults(parts: readonly ConversationPart[]): readonly ConversationPart[] {
+  const toKey = ({ block }: ConversationPart): string => (isToolResult(block) ? block.tool_use_id : '')
+  return parts.toSorted((one, other) => {
+    if (one.message !== other.message) return one.message - other.message
+    const [left, right] = [isToolResult(one.block), isToolResult(other.block)]
+    if (left !== right) return left ? -1 : 1
+    return left && toKey(one) !== toKey(other) ? (toKey(one) < toKey(other) ? -1 : 1) : 0
+  })
 }

@@ -3,7 +3,7 @@ import type { TurnEvent } from '@tidemark/core/engine/events'
 import { describeThrown } from '@tidemark/core/errors'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
-import { withFormerEventNames } from './former-names.ts'
+import { withFormerPriceNamesInEvent } from './former-price-names.ts'
 
 /**
  * How a client's list differs from the log. `rewound`: it ends earlier. `edited`: a message has changed. `pruned`:
@@ -118,7 +118,7 @@ export interface SessionListeners {
 export function createListeners(always: readonly Listener[] = []): SessionListeners {
   const listeners = new Set<Listener>(always)
   const emit = (event: SessionEvent): void => {
-    const emitted = event.type === 'priced' ? withFormerEventNames(event) : event
+    const emitted = event.type === 'priced' ? withFormerPriceNamesInEvent(event) : event
     for (const listener of [...listeners]) notify(listener, emitted)
   }
   const notify = (listener: Listener, event: SessionEvent): void => {
@@ -281,6 +281,6 @@ export function updateStatus(status: StreamStatus, event: TurnEvent): StreamStat
 }
 
 /** True if the phase or the kind of stream has changed, which is worth an event. More characters of the same reply are not. */
-export function hasNewStatus(before: StreamStatus, after: StreamStatus): boolean {
+export function hasVisibleStatusChange(before: StreamStatus, after: StreamStatus): boolean {
   return before.phase !== after.phase || before.stream !== after.stream
 }

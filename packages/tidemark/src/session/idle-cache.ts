@@ -6,15 +6,15 @@ import {
   countPayingRenewals,
   findCacheExpiry,
   findRenewalTime,
-  isSummaryCheaper,
+  isSummaryCheaperThanPause,
   listPauses,
   type RenewalInput,
   renewCache,
 } from '@tidemark/core/background/idle-cache'
 import { PREPARED_COMPACTION_OPTIONS } from '@tidemark/core/background/prepare-summary'
-import { hasReadyNotes } from '@tidemark/core/compaction/compact'
+import { hasUsableNotes } from '@tidemark/core/compaction/compact'
 import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
-import { gatherPlanContext } from '@tidemark/core/engine/measure-context'
+import { gatherContextPlanInput } from '@tidemark/core/engine/measure-context'
 import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/context-plan'
 import { type OpenSession, runOperation, trackWork } from './open-session.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
@@ -94,14 +94,14 @@ function startCheaperSummary(
   const host = createTurnHost(session)
   const { compaction } = host
   if (!prepare || session.busyWith !== null || prepared?.phase !== 'none') return false
-  if (hasReadyNotes(state, host, compaction)) return false
+  if (hasUsableNotes(state, host, compaction)) return false
   const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, { host, compaction })
   if (!plan.ok) return false
   const summary = { price: plan.price?.cost ?? null, tokens: plan.before.expected }
-  return isSummaryCheaper(renewals, summary) && prepared.prepare()
+  return isSummaryCheaperThanPause(renewals, summary) && prepared.prepare()
 }
 
 function readPlanContext(session: OpenSession) {
   const host = createTurnHost(session)
-  return gatherPlanContext(session.state, host, host.compaction, 'turn-end').context
+  return gatherContextPlanInput(session.state, host, host.compaction, 'turn-end').context
 }

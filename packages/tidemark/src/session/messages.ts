@@ -1,10 +1,10 @@
 /** Messages that callers append, in the format of the Messages API, and functions that create them. */
 import { TidemarkError } from '@tidemark/core/errors'
 import { type Block, isBlock, type MessageContent } from '@tidemark/core/log/block'
-import { isUserInputs } from '@tidemark/core/log/decode-record'
+import { isUserInputList } from '@tidemark/core/log/decode-record'
 import { isObject } from '@tidemark/core/log/json'
 import type { Attachment } from '@tidemark/core/log/record'
-import { toAnswerInputs, type UserAnswer } from './user-answers.ts'
+import { toRecordedAnswers, type UserAnswer } from './user-answers.ts'
 
 /** A message in the format of the Messages API, a response as the API returns it, or an attachment of the host. */
 export type MessageInput = Message | AttachmentInput
@@ -64,7 +64,7 @@ export function toolResult(
     throw badRecord('toolResult(id, content): expected the id of the tool call.')
   const result = { type: 'tool_result', tool_use_id: id, content: checkContent('toolResult', content) }
   const userInputs = [
-    ...toAnswerInputs(answers, 'toolResult'),
+    ...toRecordedAnswers(answers, 'toolResult'),
     ...(userReason === undefined ? [] : [{ kind: 'refusal' as const, text: String(userReason) }]),
   ].map((input) => ({ ...input, toolUseId: id }))
   return {
@@ -95,7 +95,7 @@ export function parseMessageInput(given: unknown): MessageInput {
   if (role === 'attachment' && isObject(given.attachment)) return given as unknown as AttachmentInput
   if (role !== 'user' && role !== 'assistant')
     throw badRecord('append: expected a message with the role "user" or "assistant".')
-  if (given.userInputs !== undefined && !isUserInputs(given.userInputs))
+  if (given.userInputs !== undefined && !isUserInputList(given.userInputs))
     throw badRecord(
       'append: userInputs: expected the list that toolResult(id, content, { answers, userReason }) creates.',
     )

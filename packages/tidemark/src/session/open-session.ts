@@ -6,28 +6,28 @@ import type { StoredNotes } from '@tidemark/core/engine/ports'
 import type { ModelFailure } from '@tidemark/core/engine/reply'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import {
-  type PreparedSummary,
+  type PreparedSummarySlot,
   refreshSession,
   type TurnContext,
   type WriteLock,
 } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
-import { createHistoryTool } from '@tidemark/core/history/history-tool'
+import { createHistoryToolDefinition } from '@tidemark/core/history/history-tool'
 import { type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type { ClientMarker } from '@tidemark/core/request/cache-markers'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
-import type { Remedies } from '@tidemark/core/turn/recover-refusal'
+import type { RemedyCounts } from '@tidemark/core/turn/recover-refusal'
 import type { ClientMessage } from '@tidemark/wire/providers/client-request'
 import type { ProviderCodec } from '@tidemark/wire/providers/provider-codec'
 import { type BodyEncoder, createBodyEncoder } from '../models/http-model.ts'
 import { findCodec } from '../models/providers.ts'
-import { createWriteQueue } from '../platform/node-ports.ts'
+import { createWriteLock } from '../platform/node-ports.ts'
 import { withDefaultSources } from '../sources/log-sources.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import {
   createListeners,
   drainEvents,
-  hasNewStatus,
+  hasVisibleStatusChange,
   IDLE_STATUS,
   type SessionEvent,
   type SessionListeners,
@@ -39,10 +39,10 @@ import { readContextSources, type TidemarkOptions, type TidemarkSettings } from 
 import { createLimitsInForce, type LimitsInForce } from './session-limits.ts'
 import { type AwaitedResponse, createAwaitedResponse } from './session-locks.ts'
 import {
-  nameProvider,
+  nameTelemetryProvider,
   type SessionModel,
-  withRetryEvents,
-  withSummarizerRetryEvents,
+  withSessionConnection,
+  withSummarizerConnection,
 } from './session-model.ts'
 import { isHistoryToolInLog, readToolsFromLog, type ToolOptions, type Toolset } from './tools.ts'
 
@@ -59,7 +59,7 @@ export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkO
 }
 
 /** A client's list that the log has completely. The next list usually begins with it, so only what follows it is compared. */
-export interface KnownHistory {
+export interface LoggedClientList {
   readonly messages: readonly ClientMessage[]
   readonly branch: SessionState['session']['branch']
   /** Number of equal blocks at the start of the log and the list. */
@@ -103,7 +103,7 @@ export interface OpenSession {
     /**
      * The list of its last request, for the comparison with the next one; null if none, or if that list had only new messages.
      */
-    readonly history: KnownHistory | null
+    readonly history: LoggedClientList | null
     /** The cache lifetime that the cache markers of its last request ask for. */
     readonly ttl: string | undefined
     /** Time of its last request, in milliseconds since 1970. */
@@ -120,7 +120,7 @@ export interface OpenSession {
   /** Encodes the bodies of the requests that `next` returns. Messages of earlier requests are not encoded again. */
   readonly encodeBody: BodyEncoder
   /** The refusal by the provider since the last response; null if there was none. */
-  refusal: Refusal | null
+  refusal: RequestRefusal | null
   /** Ids of the tool calls whose results are being appended. */
   readonly arrivingResults: Set<string>
   /** The name of the operation that has reserved the session, such as `run`; null if none has. */
@@ -129,7 +129,7 @@ export interface OpenSession {
   /** Names the present context: the position of the log at the opening or at the last rewrite, as text. */
   viewId: string
   /** The summary that is prepared beside the turns; null if policy turns this off. */
-  prepared: PreparedSummary | null
+  prepared: PreparedSummarySlot | null
   /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
   /**
@@ -167,12 +167,12 @@ interface KnownNotes {
 }
 
 /** A request of `next` or `take` that the provider refused, and what was done about it. */
-export interface Refusal {
+export interface RequestRefusal {
   /** What was sent of the refused request, as `toRequestText` returns it. Empty if an equal request may be sent again. */
   readonly text: string
   readonly failure: ModelFailure
   /** The remedies tried since the last response. */
-  readonly tried: Remedies
+  readonly tried: RemedyCounts
   /** How many waits were planned for the caller since the last response. */
   readonly waits: number
   /** True if a client's request was too long and the planner has already been asked for a rewrite after it. */
@@ -230,13 +230,13 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
       if (next.lastRequest !== state.lastRequest && next.lastRequest !== null) awaited.gate.shut()
       state = next
     },
-    withLock: createWriteQueue(),
+    withLock: createWriteLock(),
     listeners,
     telemetry,
     awaited,
-    model: withRetryEvents(input.model, settings, { id, listeners, telemetry }),
+    model: withSessionConnection(input.model, settings, { id, listeners, telemetry }),
     tools: tools ?? readToolsFromLog(state, settings),
-    historyTool: settings.historyTool === null ? null : createHistoryTool(settings.historyTool),
+    historyTool: settings.historyTool === null ? null : createHistoryToolDefinition(settings.historyTool),
     offersHistory: settings.isHistoryAutomatic ? isHistoryToolInLog(state) : settings.historyTool !== null,
     sections,
     client: null,
@@ -289,7 +289,12 @@ function observeSession(
   { settings, options, model }: OpenSessionInput,
   hasTool: (name: string) => boolean,
 ): SessionTelemetry | null {
-  const observed = { id, source: options.source ?? 'sdk', provider: nameProvider(model.choice), hasTool }
+  const observed = {
+    id,
+    source: options.source ?? 'sdk',
+    provider: nameTelemetryProvider(model.choice),
+    hasTool,
+  }
   return settings.options.telemetry?.observeSession(observed) ?? null
 }
 
@@ -305,7 +310,7 @@ function createCompactionHost(
 ): OpenSession['compactionHost'] {
   const { settings, options } = input
   const { carriers = [], hooks, cleanups, autonomous } = options
-  const summarizer = withSummarizerRetryEvents(input.summarizer, settings, {
+  const summarizer = withSummarizerConnection(input.summarizer, settings, {
     id,
     listeners,
     telemetry,
@@ -370,7 +375,7 @@ export function checkSessionOpen({ closing, id }: OpenSession): void {
  * no other process can write then.
  */
 export async function refreshFromLog(session: OpenSession, run: TurnContext): Promise<void> {
-  if (session.isWriter && session.settings.locks) return
+  if (session.isWriter && session.settings.locksSessions) return
   const from = session.state.position
   await refreshSession(run)
   const to = session.state.position
@@ -408,7 +413,7 @@ export function emitSessionEvent(session: OpenSession, event: SessionEvent): voi
   if (isRewritten) session.viewId = String(session.state.position)
   session.listeners.emit(event)
   const status = updateStatus(session.streamStatus, event as TurnEvent)
-  if (isRewritten || hasNewStatus(session.streamStatus, status)) changeStatus(session, status)
+  if (isRewritten || hasVisibleStatusChange(session.streamStatus, status)) changeStatus(session, status)
   else session.streamStatus = status
 }
 

@@ -1,8 +1,8 @@
 /** The options of `createTidemark`: their checks, whose messages name the wrong option, and their defaults. */
 
 import { isAbsolute } from 'node:path'
-import { HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
-import type { HostTools } from '@tidemark/core/clearing/tool-result-index'
+import { DEFAULT_HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
+import type { HostClearingRules } from '@tidemark/core/clearing/tool-result-index'
 import { HOOK_POINTS, type SessionHooks } from '@tidemark/core/engine/hooks'
 import type { PermissionCheck, RewriteCleanup } from '@tidemark/core/engine/host'
 import type {
@@ -33,7 +33,7 @@ import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { SessionEvent } from './events.ts'
 import { findLimitsProblem, type SessionLimitsOption } from './session-limits.ts'
-import { createStores, type Stores } from './stores.ts'
+import { createSessionStores, type SessionStores } from './stores.ts'
 
 export interface TidemarkOptions {
   /** The model of the sessions, as returned by `anthropic('claude-sonnet-5-5')`. */
@@ -95,7 +95,7 @@ export interface TidemarkOptions {
    */
   readonly transcript?: boolean
   /** Facts about the host's tools, such as which results can be obtained again. */
-  readonly hostTools?: HostTools
+  readonly hostTools?: HostClearingRules
   /** The model that writes summaries. Default: the one named by `compact.direct.model`, else the session's model. */
   readonly summariser?: ModelChoice
   /**
@@ -231,7 +231,12 @@ function checkNotesOption(value: unknown): string | null {
     : '{ model: true } or { model: false }'
 }
 
-const HOST_TOOLS: readonly (keyof HostTools)[] = ['clearable', 'readOnly', 'protected', 'clearsUnlisted']
+const HOST_TOOLS: readonly (keyof HostClearingRules)[] = [
+  'clearable',
+  'readOnly',
+  'protected',
+  'clearsUnlisted',
+]
 
 function checkHostTools(value: unknown): string | null {
   if (!isObject(value)) return `an object with fields of ${HOST_TOOLS.join(', ')}`
@@ -332,7 +337,7 @@ function checkOption(caller: string, name: string, value: unknown): void {
 }
 
 /** The options of `createTidemark` with all defaults applied; all its sessions share them. */
-export interface TidemarkSettings extends Stores {
+export interface TidemarkSettings extends SessionStores {
   readonly options: TidemarkOptions
   readonly policy: Policy
   /** The model that writes summaries; null if the session's own model does. */
@@ -353,7 +358,7 @@ export interface TidemarkSettings extends Stores {
  * Checks the options, then returns them with defaults and with the stores opened. Throws `bad-option`, `bad-policy` or
  * `bad-home`.
  */
-export function createSettings(options: TidemarkOptions): TidemarkSettings {
+export function createTidemarkSettings(options: TidemarkOptions): TidemarkSettings {
   checkTidemarkOptions('createTidemark', options)
   const { system, history = true } = options
   const policy = createPolicy(options.policy ?? {})
@@ -361,13 +366,13 @@ export function createSettings(options: TidemarkOptions): TidemarkSettings {
   const { switches, notices } = readSwitches(options.env ?? process.env)
   return {
     options,
-    ...createStores(options),
+    ...createSessionStores(options),
     policy,
     summariser: options.summariser ?? findPolicySummarizer(options.model, policy.compact.direct.model),
     switches,
     notices: [...notices.map(({ message }) => message), ...options.model.notes],
     sections: system === undefined ? [] : orderPromptSections(system),
-    historyTool: history === false ? null : history === true ? HISTORY_TOOL_NAME : history,
+    historyTool: history === false ? null : history === true ? DEFAULT_HISTORY_TOOL_NAME : history,
     isHistoryAutomatic: options.history === undefined,
     clock,
     ids: options.ids === undefined ? systemIds : withCheckedIds(options.ids),

@@ -2,7 +2,7 @@
  * Operations that the caller requests: compacting (in one step or in three), undoing a compaction or clearing, and
  * pinning a record.
  */
-import { type CompactionResult, commitCompaction } from '@tidemark/core/compaction/commit-draft'
+import { type CompactionResult, commitReviewedDraft } from '@tidemark/core/compaction/commit-draft'
 import { compact } from '@tidemark/core/compaction/compact'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import {
@@ -10,10 +10,10 @@ import {
   type CompactionPlan,
   planCompaction,
 } from '@tidemark/core/compaction/plan-compaction'
-import { prepareCompaction } from '@tidemark/core/compaction/prepare-draft'
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { RefusedRewrite, TurnEvent } from '@tidemark/core/engine/events'
-import { measureContext, measureContextInSlices } from '@tidemark/core/engine/measure-context'
+import { measureContext, updatePlanningStateInSlices } from '@tidemark/core/engine/measure-context'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
@@ -54,14 +54,14 @@ export interface RewriteOptions {
   readonly abandon?: boolean
 }
 
-export const REWRITE_OPTIONS: readonly (keyof RewriteOptions)[] = ['signal', 'abandon']
+export const REWRITE_OPTION_NAMES: readonly (keyof RewriteOptions)[] = ['signal', 'abandon']
 const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
   'form',
   'pivot',
   'instructions',
   'target',
   'summarizer',
-  ...REWRITE_OPTIONS,
+  ...REWRITE_OPTION_NAMES,
 ]
 
 /**
@@ -112,7 +112,7 @@ export async function planSessionCompaction(
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
   const host = createTurnHost(session)
-  await measureContextInSlices(run, host.compaction)
+  await updatePlanningStateInSlices(run, host.compaction)
   return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 
@@ -125,7 +125,7 @@ export async function prepareSessionDraft(
   checkStepInput('prepare', plan, ['request', 'span', 'entries'])
   return trackWork(session, () => {
     const run = createTurnContext(session, { signals: [signal] })
-    return runOperation(session, prepareCompaction(run, createTurnHost(session).compaction, plan))
+    return runOperation(session, prepareDraftForReview(run, createTurnHost(session).compaction, plan))
   })
 }
 
@@ -135,9 +135,9 @@ export async function commitSessionDraft(
   options: RewriteOptions = {},
 ): Promise<CompactionResult | BusyOutcome> {
   checkStepInput('commit', draft, ['plan', 'summary', 'receipt'])
-  checkOptionNames('commit', options, REWRITE_OPTIONS)
+  checkOptionNames('commit', options, REWRITE_OPTION_NAMES)
   return runRewrite(session, 'commit', options, (run) =>
-    commitCompaction(run, createTurnHost(session).compaction, draft),
+    commitReviewedDraft(run, createTurnHost(session).compaction, draft),
   )
 }
 
@@ -148,7 +148,7 @@ export async function undoSessionRewrite(
   id: string | undefined,
   options: UndoOptions,
 ): Promise<UndoResult | BusyOutcome> {
-  checkOptionNames('undo', options, ['force', ...REWRITE_OPTIONS])
+  checkOptionNames('undo', options, ['force', ...REWRITE_OPTION_NAMES])
   if (id !== undefined && typeof id !== 'string')
     throw badOptionError(
       'id',

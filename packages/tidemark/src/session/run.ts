@@ -1,20 +1,20 @@
 /** Implements `session.run`: one turn, from the prompt until the model makes no more tool calls. */
 
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { ApiMessage } from '@tidemark/core/context/payload'
 import type { Limits } from '@tidemark/core/cost/limits'
 import type { TurnEvent, TurnFailure, TurnOutcome } from '@tidemark/core/engine/events'
 import { findInputLimit } from '@tidemark/core/engine/measure-context'
 import { countPrefixTokens } from '@tidemark/core/engine/next-request'
 import type { ModelFailure } from '@tidemark/core/engine/reply'
-import { findLastAnswer } from '@tidemark/core/engine/session-state'
+import { findLastAnswerEnd } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { isBlock, type MessageContent } from '@tidemark/core/log/block'
 import { omitUndefined } from '@tidemark/core/log/json'
-import type { ReplyStop } from '@tidemark/core/log/model-report'
+import type { ReplyStop } from '@tidemark/core/log/reply-report'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
-import { calibrateSize, mayFitLimit, startCalibration } from '@tidemark/core/tokens/usage'
+import { calibrateSize, canFitLimit, startCalibration } from '@tidemark/core/tokens/usage'
 import { takeTurn } from '@tidemark/core/turn/turn'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { extractReplyText } from './append.ts'
@@ -113,7 +113,7 @@ export function startTurn(
 function checkToolsNeeded(session: OpenSession, toolset: Toolset, prompt: MessageContent | null): void {
   const { withoutRunner = [] } = toolset
   if (withoutRunner.length === 0) return
-  if (prompt === null && findLastAnswer(session.state)?.isFinished === true) return
+  if (prompt === null && findLastAnswerEnd(session.state)?.isFinished === true) return
   throw badOptionError(
     'tools',
     `run: nothing runs the tools ${withoutRunner.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,
@@ -185,7 +185,7 @@ async function* endTurn(run: TurnContext, failure: TurnFailure): AsyncGenerator<
 
 function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome {
   if (end.ok) return { ok: true, text, stop: end.stop, stopReason: end.stopReason }
-  return { ...end, message: describeFailure(end, toApiMessages(state.flat)) }
+  return { ...end, message: describeTurnFailure(end, toApiMessages(state.flat)) }
 }
 
 /**
@@ -202,7 +202,7 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const { estimate } = session.settings.policy
   const own = calibrateSize(start, content, estimate)
   const prefix = calibrateSize(start, front, estimate)
-  if (mayFitLimit({ expected: own.expected + prefix.expected, high: own.high + prefix.high }, prompt, limit))
+  if (canFitLimit({ expected: own.expected + prefix.expected, high: own.high + prefix.high }, prompt, limit))
     return null
   const message = `The prompt has about ${formatTokens(own.expected)} tokens, and the system prompt and tools before it have ${formatTokens(prefix.expected)}: ${choice.id} takes ${formatTokens(limit)}.`
   return { ok: false, reason: 'full', message, withdrawn: [prompt] }
@@ -213,7 +213,7 @@ function formatTokens(tokens: number): string {
 }
 
 /** Returns a message about why an operation stopped and what to do. `messages`: the current conversation. */
-export function describeFailure(failure: TurnFailure, messages: readonly ApiMessage[]): string {
+export function describeTurnFailure(failure: TurnFailure, messages: readonly ApiMessage[]): string {
   const message = describeCause(failure, messages)
   const count = 'withdrawn' in failure ? (failure.withdrawn?.length ?? 0) : 0
   if (count === 0) return message

@@ -5,7 +5,7 @@ import type { OpenSession, SessionOptions } from './open-session.ts'
 import type { TidemarkSettings } from './options.ts'
 
 /** Returns the options with the commands of `hookCommands` added to `hooks`; unchanged if there are none. */
-export function addCommandHooksToOptions(
+export function withCommandHooks(
   id: string,
   options: SessionOptions,
   settings: TidemarkSettings,

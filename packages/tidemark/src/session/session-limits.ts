@@ -2,12 +2,12 @@
 import {
   type CallLimits,
   LIMIT_NAMES,
-  type LimitScope,
   type Limits,
+  type ScopedLimits,
   type Spending,
 } from '@tidemark/core/cost/limits'
 import { sumSessionCost } from '@tidemark/core/cost/session-cost'
-import { withCosts } from '@tidemark/core/engine/call-model'
+import { withSessionCosts } from '@tidemark/core/engine/call-model'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isObject, omitUndefined } from '@tidemark/core/log/json'
 import type { ModelChoice } from '../models/model-choice.ts'
@@ -76,17 +76,17 @@ function listSets(limits: SessionLimitsOption | undefined): readonly SessionLimi
 
 /** The limits of an open session. */
 export interface LimitsInForce {
-  readonly own: readonly LimitScope[]
+  readonly own: readonly ScopedLimits[]
   /** True if the session or its current run has limits. */
   isInForce: boolean
   /** The limits of the current run; null if it has none. */
-  run: LimitScope | null
+  run: ScopedLimits | null
   readonly running: CallLimits['running']
 }
 
 export function createLimitsInForce(given: SessionLimitsOption | undefined): LimitsInForce {
   const own = listSets(given).map(
-    ({ others, ...limits }): LimitScope => ({
+    ({ others, ...limits }): ScopedLimits => ({
       scope: 'session',
       limits,
       before: null,
@@ -118,7 +118,7 @@ interface LimitedSession {
  * `limits.run` to null.
  */
 export function beginRunLimits(session: LimitedSession, limits: Limits): void {
-  session.state = withCosts(session.state, session.model.choice.priceList)
+  session.state = withSessionCosts(session.state, session.model.choice.priceList)
   const { costs } = session.state
   session.limits.run = { scope: 'run', limits, before: costs === null ? null : sumSessionCost(costs) }
 }

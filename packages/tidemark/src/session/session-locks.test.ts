@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { createWriteQueue } from '../platform/node-ports.ts'
+import { createWriteLock } from '../platform/node-ports.ts'
 import { createReplyGate } from './session-locks.ts'
 
 describe('the queue', () => {
   it('runs one piece of work at a time, in order, and continues after one that threw', async () => {
-    const queue = createWriteQueue()
+    const queue = createWriteLock()
     const steps: string[] = []
     const work = (name: string, fails = false) =>
       queue(async () => {

@@ -6,13 +6,13 @@ import { createToolResultRules, type ToolResultRules } from '@tidemark/core/clea
 import type { SeparateSummaryModel } from '@tidemark/core/engine/host'
 import type { Model } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
-import { describeCappedReserve, type ScaledPolicy, scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { describeCappedReserve, type ScaledLimits, scalePolicy } from '@tidemark/core/policy/scale-policy'
 import { applyParameterChanges } from '@tidemark/core/request/prefix-snapshot'
 import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
 import { renamePriceClasses } from '@tidemark/wire/catalogue/custom-models'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { findCodec } from '../models/providers.ts'
-import { withNeutralReports } from '../platform/checked-ports.ts'
+import { withNeutralReplies } from '../platform/checked-ports.ts'
 import type { SessionTelemetry } from '../telemetry/telemetry.ts'
 import type { SessionListeners } from './events.ts'
 import type { TidemarkSettings } from './options.ts'
@@ -21,7 +21,7 @@ export interface SessionModel {
   readonly choice: ModelChoice
   readonly port: Model
   readonly estimator: Estimator
-  readonly scaled: ScaledPolicy
+  readonly scaled: ScaledLimits
   readonly rules: ToolResultRules
   readonly parameters: JsonObject
   /** Parameters given to `next` so far, null for those it removed. They are applied again after a switch of the model. */
@@ -32,7 +32,7 @@ const DEFAULT_OUTPUT_LIMIT = 8_192
 
 /**
  * Derives everything from a model and the policy, and connects to the model. The connection belongs to no session yet:
- * see `withRetryEvents`.
+ * see `withSessionConnection`.
  */
 export function createSessionModel(given: ModelChoice, settings: TidemarkSettings): SessionModel {
   const choice = withPresentPriceNames(given)
@@ -97,7 +97,7 @@ export function withParameters(model: SessionModel, changes: JsonObject): Sessio
  * Returns the model with the parameters that `next` was given while the session had another model. Output tokens and
  * thinking budget above this model's limit are lowered; a later switch starts from the given values again.
  */
-export function withGivenParameters(model: SessionModel, given: JsonObject): SessionModel {
+export function withTransferredParameters(model: SessionModel, given: JsonObject): SessionModel {
   const changed = withParameters(model, given)
   const { maxOutput, profile } = model.choice
   if (maxOutput === null) return changed
@@ -116,7 +116,7 @@ function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }:
 
 function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, reports?: SessionReports): Model {
   const { network } = policy.turn
-  if (reports === undefined) return withNeutralReports(choice.connect({ clock, network }))
+  if (reports === undefined) return withNeutralReplies(choice.connect({ clock, network }))
   const { listeners, telemetry, id } = reports
   const model = choice.connect({
     session: id,
@@ -124,10 +124,10 @@ function connect(choice: ModelChoice, { clock, policy }: TidemarkSettings, repor
     network,
     onRetry: (retry) => listeners.emit({ type: 'retrying', ...retry }),
   })
-  const complete = withNeutralReports(model)
+  const complete = withNeutralReplies(model)
   if (telemetry === null) return complete
   return telemetry.traceModel(complete, {
-    provider: nameProvider(choice),
+    provider: nameTelemetryProvider(choice),
     readOutputLimit: (payload) => choice.profile.spelling.readSettings(payload).maxOutput,
   })
 }
@@ -141,14 +141,14 @@ interface SessionReports {
 }
 
 /** Returns the name of the provider as telemetry has it, such as `anthropic` or `aws.bedrock`. */
-export function nameProvider(choice: ModelChoice): string {
+export function nameTelemetryProvider(choice: ModelChoice): string {
   return choice.isBedrock === true ? 'aws.bedrock' : findCodec(choice).vendor
 }
 
 /**
  * Returns the model with a separate connection for one session. Retries on this connection are emitted as events of the session.
  */
-export function withRetryEvents(
+export function withSessionConnection(
   model: SessionModel,
   settings: TidemarkSettings,
   reports: SessionReports,
@@ -157,7 +157,7 @@ export function withRetryEvents(
 }
 
 /** Creates the separate model that writes summaries; null if options and policy name none. */
-export function createSummarizer(settings: TidemarkSettings): SeparateSummaryModel | null {
+export function createSeparateSummaryModel(settings: TidemarkSettings): SeparateSummaryModel | null {
   const { summariser } = settings
   if (summariser === null) return null
   const { port, scaled } = createSessionModel(summariser, settings)
@@ -170,7 +170,7 @@ export function createSummarizer(settings: TidemarkSettings): SeparateSummaryMod
  * Returns the summary model with a separate connection for one session. Retries on this connection are emitted as
  * events of the session.
  */
-export function withSummarizerRetryEvents(
+export function withSummarizerConnection(
   summarizer: SeparateSummaryModel | null,
   settings: TidemarkSettings,
   reports: SessionReports,

@@ -3,14 +3,18 @@
  * never waited for by a turn, and stopped when the session goes back to an earlier message or is closed.
  */
 import { findNewestCompactionUuid } from '@tidemark/core/background/prepare-summary'
-import { hasMessagesBeyondNotes, isNotesUpdateDue, updateNotes } from '@tidemark/core/background/update-notes'
+import {
+  hasMessagesBeyondNotes,
+  isNotesUpdateDue,
+  updateNotesIfDue,
+} from '@tidemark/core/background/update-notes'
 import { keepsNotes } from '@tidemark/core/compaction/compact'
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import { type NotesServices, readPolicyToolNames } from '@tidemark/core/engine/host'
 import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { omitUndefined } from '@tidemark/core/log/json'
-import { createBranchNotes } from '@tidemark/core/notes/render-notes'
+import { createBranchNotesKeeper } from '@tidemark/core/notes/render-notes'
 import { type OpenSession, runOperation } from './open-session.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
@@ -22,7 +26,7 @@ export function createNotesServices(
 ): NotesServices {
   const { extractor } = policy.notes
   const usesModel = extractor === 'model' || (extractor === 'auto' && notes?.model === true)
-  const local = createBranchNotes({ ...omitUndefined({ cwd }), tools: readPolicyToolNames(policy) })
+  const local = createBranchNotesKeeper({ ...omitUndefined({ cwd }), tools: readPolicyToolNames(policy) })
   return usesModel ? { store, local: null, fallback: local } : { store, local }
 }
 
@@ -97,7 +101,7 @@ async function runUpdate(
   const start = (signal: Signal): Promise<StoredNotes | null> => {
     const signals = signal instanceof AbortSignal ? [signal] : []
     const run = createTurnContext(session, { signals, waitsForReply: true })
-    work = runOperation(session, countFailures(session, updateNotes(run, compaction, at, { isPause })))
+    work = runOperation(session, countFailures(session, updateNotesIfDue(run, compaction, at, { isPause })))
     return work
   }
   const deadAfterMs = settings.policy.notes.deadAfterSeconds * 1000
@@ -119,7 +123,7 @@ export async function updateNotesAtClose(session: OpenSession): Promise<void> {
   if (notes.stored === null || (notes.stored !== undefined && !hasMessagesBeyondNotes(state, notes.stored)))
     return
   const run = createTurnContext(session, { signals: [] })
-  await runOperation(session, updateNotes(run, host.compaction, state, { isPause: true }))
+  await runOperation(session, updateNotesIfDue(run, host.compaction, state, { isPause: true }))
 }
 
 function isPaused({ notes: { failures }, state }: OpenSession): boolean {

@@ -11,15 +11,15 @@ import { withNeutralRecords } from '../platform/checked-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
-import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
+import { createMemoryBlobs, createMemoryJournal, createMemoryNotesStore } from '../storage/memory-stores.ts'
 import { createNotesFolder } from '../storage/notes-folder.ts'
 import { findRecentSessionsWithText } from '../storage/recent-logs.ts'
 
 /** Where a Tidemark object keeps its sessions. */
-export interface Stores {
+export interface SessionStores {
   readonly journal: Journal
   /** True if the first write to a session locks it: no other process can write until this process releases the session. */
-  readonly locks: boolean
+  readonly locksSessions: boolean
   /** Closes the journal if `createTidemark` opened it. */
   readonly close: () => Promise<void>
   readonly blobs: BlobStore | null
@@ -46,14 +46,14 @@ interface StoreOptions {
  * Creates the stores: in memory, or files under the home, except for those that the caller gives. Throws `bad-home` if
  * the home cannot be a folder.
  */
-export function createStores(options: StoreOptions): Stores {
+export function createSessionStores(options: StoreOptions): SessionStores {
   const { journal, blobs, notesStore, memory = false } = options
   if (memory) {
     return {
       journal: createMemoryJournal(),
-      locks: true,
+      locksSessions: true,
       blobs: blobs === undefined ? createMemoryBlobs() : blobs,
-      notes: notesStore ?? createMemoryNotes(),
+      notes: notesStore ?? createMemoryNotesStore(),
       ...NO_FILES,
     }
   }
@@ -62,16 +62,16 @@ export function createStores(options: StoreOptions): Stores {
   if (journal !== undefined)
     return {
       journal: withNeutralRecords(journal),
-      locks: false,
+      locksSessions: false,
       blobs: folder,
-      notes: notesStore ?? createMemoryNotes(),
+      notes: notesStore ?? createMemoryNotesStore(),
       ...NO_FILES,
       ...(journal.findRecent === undefined ? {} : { findRecent: (texts) => findIn(journal, texts) }),
     }
   const files = createFileJournal({ home })
   return {
     journal: files,
-    locks: true,
+    locksSessions: true,
     blobs: folder,
     notes: notesStore ?? createNotesFolder({ home }),
     logPath: (session) => sessionPaths(home, session).log,
@@ -85,7 +85,7 @@ async function findIn(journal: Journal, texts: readonly string[]): Promise<reado
   return texts.length === 0 ? [] : ((await journal.findRecent?.(texts)) ?? [])
 }
 
-const NO_FILES: Pick<Stores, 'logPath' | 'findRecent' | 'saveDiff' | 'close'> = {
+const NO_FILES: Pick<SessionStores, 'logPath' | 'findRecent' | 'saveDiff' | 'close'> = {
   logPath: () => null,
   findRecent: async () => [],
   saveDiff: null,

@@ -3,7 +3,7 @@
  * the new model does not accept, the old model compacts it. If it still does not fit, the session keeps the old model.
  */
 import { compact } from '@tidemark/core/compaction/compact'
-import { toApiMessages } from '@tidemark/core/context/flatten'
+import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type {
   CommittedCompaction,
   RefusedRewrite,
@@ -30,8 +30,8 @@ import {
   createSessionModel,
   listModelNotices,
   type SessionModel,
-  withGivenParameters,
-  withRetryEvents,
+  withSessionConnection,
+  withTransferredParameters,
 } from './session-model.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
@@ -70,7 +70,7 @@ export async function switchModel(session: OpenSession, choice: ModelChoice): Pr
   try {
     await refreshFromLog(session, createTurnContext(session))
     const model = createSessionModel(choice, session.settings)
-    return await fitAndSwitch(session, withGivenParameters(model, session.model.parameterChanges))
+    return await fitAndSwitch(session, withTransferredParameters(model, session.model.parameterChanges))
   } finally {
     release()
   }
@@ -96,7 +96,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
     compaction = result.compaction
   }
   const [from, to] = [session.model.choice.id, next.choice.id]
-  session.model = withRetryEvents(next, session.settings, session)
+  session.model = withSessionConnection(next, session.settings, session)
   session.state = { ...session.state, freeCompactionFrom: null }
   session.awaited.abandon()
   session.listeners.emit({ type: 'model-switched', from, to })

@@ -1,15 +1,15 @@
 /** Converts the caller's tools to what a turn needs: definitions for the API request, and a function that runs tool calls. */
-import { HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
+import { DEFAULT_HISTORY_TOOL_NAME } from '@tidemark/core/clearing/clear-candidates'
 import type { ToolRunner } from '@tidemark/core/engine/host'
 import type { Signal } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { TidemarkError } from '@tidemark/core/errors'
-import { isHistoryTool } from '@tidemark/core/history/history-tool'
+import { isHistoryToolDefinition } from '@tidemark/core/history/history-tool'
 import type { ToolUseBlock } from '@tidemark/core/log/block'
 import { isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import type { TidemarkSettings } from './options.ts'
-import { toAnswerInputs, type UserAnswer } from './user-answers.ts'
+import { toRecordedAnswers, type UserAnswer } from './user-answers.ts'
 
 /** A tool whose calls `session.run` executes. */
 export interface Tool {
@@ -184,7 +184,7 @@ function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<Tool
   return {
     content,
     ...(isError === undefined ? {} : { is_error: isError }),
-    ...(answers === undefined ? {} : { userInputs: toAnswerInputs(answers, `The tool ${name}`) }),
+    ...(answers === undefined ? {} : { userInputs: toRecordedAnswers(answers, `The tool ${name}`) }),
   }
 }
 
@@ -227,7 +227,7 @@ export function readToolsFromLog(
 
 /** Checks whether the newest request of the log declared the engine's history tool, and not a tool of the same name. */
 export function isHistoryToolInLog({ prefix }: SessionState): boolean {
-  const declared = prefix.current?.epoch.tools.find(({ name }) => name === HISTORY_TOOL_NAME)
-  const tool = prefix.tools.get(HISTORY_TOOL_NAME)?.definition ?? declared
-  return tool !== undefined && isHistoryTool(tool)
+  const declared = prefix.current?.epoch.tools.find(({ name }) => name === DEFAULT_HISTORY_TOOL_NAME)
+  const tool = prefix.tools.get(DEFAULT_HISTORY_TOOL_NAME)?.definition ?? declared
+  return tool !== undefined && isHistoryToolDefinition(tool)
 }

@@ -1,5 +1,5 @@
 /** The engine's view of an open session: the host with ports, policy, tools and services, and the context of an operation. */
-import type { RetrievalPaths } from '@tidemark/core/clearing/clear-candidates'
+import type { RetrievalMethods } from '@tidemark/core/clearing/clear-candidates'
 import type { CompactingHost, DropInClient, ToolRunner } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
@@ -13,10 +13,10 @@ import { pauseForEvents } from '../platform/node-ports.ts'
 import type { OpenSession } from './open-session.ts'
 import { toCallLimits } from './session-limits.ts'
 import { createReplyAwaitingLock } from './session-locks.ts'
-import { createSessionModel, withGivenParameters } from './session-model.ts'
+import { createSessionModel, withTransferredParameters } from './session-model.ts'
 
 /** Returns how the model can read what left its context: with the history tool, or from the log file if a tool reads files. */
-function findRetrievalPaths(session: OpenSession): RetrievalPaths {
+function findRetrievalPaths(session: OpenSession): RetrievalMethods {
   const { log, settings, tools } = session
   const hasTranscript = settings.options.transcript ?? tools.definitions.some(canToolReadFiles)
   return {
@@ -106,7 +106,10 @@ function learnWindow(
   const smaller = { ...choice, window, profile }
   try {
     const { scaled, parameters } = createSessionModel(smaller, settings)
-    session.model = withGivenParameters({ ...model, choice: smaller, scaled, parameters }, parameterChanges)
+    session.model = withTransferredParameters(
+      { ...model, choice: smaller, scaled, parameters },
+      parameterChanges,
+    )
   } catch (thrown) {
     if (!(thrown instanceof TidemarkError)) throw thrown
     return null

@@ -14,9 +14,9 @@ import {
   listBranchRecords,
   type SessionLog,
 } from '@tidemark/core/log/session-log'
-import { countContextTokens, countOutputTokens } from '@tidemark/core/tokens/usage'
-import { findReturnPoint, type MoveRecord } from '@tidemark/core/turn/switch-branch'
-import { findMoveToUndo, findNewestUndo } from '@tidemark/core/turn/undo'
+import { readReportedContextTokens, readReportedOutputTokens } from '@tidemark/core/tokens/usage'
+import { findReturnPoint, type MoveOrUndoRecord } from '@tidemark/core/turn/switch-branch'
+import { findMoveToUndo, findUndoToTakeBack } from '@tidemark/core/turn/undo'
 import { measureContextRemaining } from './context-usage.ts'
 import type { OpenSession } from './open-session.ts'
 
@@ -48,7 +48,7 @@ export interface UndoPoints {
 /** Implements `session.undoPoints`. */
 export function findUndoPoints(open: OpenSession): UndoPoints {
   const { session, view } = open.state
-  const undone = findNewestUndo({ session, view })
+  const undone = findUndoToTakeBack({ session, view })
   return {
     undo: findUndoPoint(open),
     redo: undone === null ? null : describeMove(session, undone),
@@ -77,7 +77,7 @@ function findUndoPoint(open: OpenSession): UndoPoint | null {
   }
 }
 
-function describeMove(session: SessionLog, move: MoveRecord): UndoPoint {
+function describeMove(session: SessionLog, move: MoveOrUndoRecord): UndoPoint {
   const back = listBranchAfter(session, move)
   const after = new Set(back.map(({ uuid }) => uuid))
   const movedAt = findRecordIndex(session, move.uuid) ?? 0
@@ -97,14 +97,14 @@ function describeMove(session: SessionLog, move: MoveRecord): UndoPoint {
 }
 
 /** Returns the first prompt that returns if a `rewind` is undone; null for other moves. */
-function findReturningPrompt(session: SessionLog, move: MoveRecord): SessionRecord | null {
+function findReturningPrompt(session: SessionLog, move: MoveOrUndoRecord): SessionRecord | null {
   if (move.of !== undefined || move.subtype === 'conversation_cleared') return null
   const here = new Set(listBranchRecords(session).map(({ uuid }) => uuid))
   return listBranchAfter(session, move).find((each) => isPrompt(each) && !here.has(each.uuid)) ?? null
 }
 
 /** Returns the records of the branch that becomes current if a move is undone. */
-function listBranchAfter(session: SessionLog, move: MoveRecord): readonly KnownRecord[] {
+function listBranchAfter(session: SessionLog, move: MoveOrUndoRecord): readonly KnownRecord[] {
   const uuid = `${move.uuid}-taken-back`
   const back: SessionRecord = {
     ...move,
@@ -142,7 +142,7 @@ function findRecordedSize(records: readonly KnownRecord[]): number | null {
     if (isCompactBoundary(record)) return record.compactMetadata.postTokens ?? null
     if (record.type === 'system' && record.subtype?.endsWith('_undone') === true) return null
     if (record.type !== 'assistant' || record.usage === undefined) continue
-    return countContextTokens(record.usage) + countOutputTokens(record.usage)
+    return readReportedContextTokens(record.usage) + readReportedOutputTokens(record.usage)
   }
   return null
 }

@@ -13,7 +13,7 @@ export interface UserAnswer {
 }
 
 /** Converts answers of the user to what is recorded with the tool result. Throws `bad-option` for values that are not answers. */
-export function toAnswerInputs(
+export function toRecordedAnswers(
   answers: readonly UserAnswer[],
   caller: string,
 ): readonly Omit<RecordedUserInput, 'toolUseId'>[] {

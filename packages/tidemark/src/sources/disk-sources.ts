@@ -5,7 +5,7 @@
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { omitUndefined } from '@tidemark/core/log/json'
-import { instructionsSource, planSource, type SourceText } from '@tidemark/core/sources/builtin-sources'
+import { type FileText, instructionsSource, planSource } from '@tidemark/core/sources/builtin-sources'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import {
   type FileReader,
@@ -64,7 +64,7 @@ export function diskSources(options: DiskSourcesOptions = {}): readonly ContextS
 }
 
 /** Reads a text file. Returns null if the file is missing or blank. Throws any other error. */
-async function readIfPresent(folder: string, path: string): Promise<SourceText | null> {
+async function readIfPresent(folder: string, path: string): Promise<FileText | null> {
   try {
     const text = await readFile(resolve(folder, path), 'utf8')
     return text.trim() === '' ? null : { path, text }

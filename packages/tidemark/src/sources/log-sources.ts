@@ -9,14 +9,14 @@ import { listFilesPrintedByCall } from '@tidemark/core/facts/tool-runs'
 import { type BlobReader, restoreSpilledResults } from '@tidemark/core/history/spill-results'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { isKnownRecord, type SessionRecord, type UserRecord } from '@tidemark/core/log/record'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { planSource, todosSource } from '@tidemark/core/sources/builtin-sources'
 import type { ContextSource } from '@tidemark/core/sources/context-source'
 import { type FileReader, type FileReadResult, filesSource } from '@tidemark/core/sources/file-source'
-import { sliceText } from '@tidemark/core/text/truncate-text'
+import { sliceWholeCharacters } from '@tidemark/core/text/truncate-text'
 import { pauseForEvents, runWithPauses } from '../platform/node-ports.ts'
 import { createDiskFileReader } from './disk-sources.ts'
-import { collectLoggedFileTexts, type LoggedFileText } from './log-texts.ts'
+import { collectLoggedFileTexts, type LoggedFileText } from './logged-file-texts.ts'
 
 interface LogSourcesOptions {
   /** The working directory of the session; null if the log does not record it. */
@@ -83,7 +83,7 @@ function createFileReader(
   { session }: SessionState,
   { folder, fromDisk, isOwn }: LogSourcesOptions,
 ): FileReader {
-  const texts = runAtOnce(collectLoggedFileTexts(listRecords(session), folder, isOwn))
+  const texts = runStepsAtOnce(collectLoggedFileTexts(listRecords(session), folder, isOwn))
   const log = createLoggedFileReader(texts, folder)
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
 }
@@ -186,5 +186,9 @@ function readLogText(known: LoggedFileText | undefined, path: string, limitBytes
   if (!known.isWhole) return { ...file, text, isWhole: false, parts: known.parts }
   // A UTF-16 code unit takes at most three bytes, so a third of the byte limit always fits.
   const isWhole = bytes <= limitBytes
-  return { ...file, text: isWhole ? text : sliceText(text, 0, Math.floor(limitBytes / 3)), isWhole }
+  return {
+    ...file,
+    text: isWhole ? text : sliceWholeCharacters(text, 0, Math.floor(limitBytes / 3)),
+    isWhole,
+  }
 }

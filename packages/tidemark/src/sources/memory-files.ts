@@ -10,7 +10,7 @@ import { normalizePath } from '@tidemark/core/facts/tool-calls'
 import { isObject } from '@tidemark/core/log/json'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
 import type { ContextSource, SourceContext, ValueOrPromise } from '@tidemark/core/sources/context-source'
-import { sliceText } from '@tidemark/core/text/truncate-text'
+import { sliceWholeCharacters } from '@tidemark/core/text/truncate-text'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock } from '../platform/node-ports.ts'
 import { readErrorCode } from '../storage/file-system.ts'
@@ -19,12 +19,12 @@ import { parseFrontMatter, readMatterList } from './front-matter.ts'
 import {
   isInFolder,
   type LoadedMemoryFile,
-  type MemoryDisk,
+  type MemoryFileDisk,
+  type MemoryFilePlaces,
+  MemoryFileReader,
   type MemoryFiles,
-  MemoryReader,
-  type MemorySearch,
 } from './memory-reader.ts'
-import { memorySource } from './memory-source.ts'
+import { folderMemorySource } from './memory-source.ts'
 import { type ReminderPart, reminderSource } from './reminder-source.ts'
 
 interface MemoryFilesOptions {
@@ -91,9 +91,9 @@ export function memoryFiles(options: MemoryFilesOptions): readonly ContextSource
   const { cwd } = places
   const report = createReport(options)
   // Both sources get the same context in one round, so the disk is read once.
-  const readers = new WeakMap<SourceContext, MemoryReader>()
-  const createReader = (context: SourceContext): MemoryReader => {
-    const reader = readers.get(context) ?? new MemoryReader(DISK, places, context.policy.memoryFiles)
+  const readers = new WeakMap<SourceContext, MemoryFileReader>()
+  const createReader = (context: SourceContext): MemoryFileReader => {
+    const reader = readers.get(context) ?? new MemoryFileReader(DISK, places, context.policy.memoryFiles)
     readers.set(context, reader)
     return reader
   }
@@ -120,7 +120,7 @@ export function memoryFiles(options: MemoryFilesOptions): readonly ContextSource
         return listRead(read)
       },
     }),
-    memorySource({
+    folderMemorySource({
       cwd,
       createReader,
       onRead: (found, context) => report(found, context, 'nested_traversal'),
@@ -147,7 +147,7 @@ function checkMemoryOptions(options: MemoryFilesOptions): void {
 }
 
 /** Resolves links in the folders once, because permissions apply to paths without links. */
-function findPlaces(options: MemoryFilesOptions): MemorySearch {
+function findPlaces(options: MemoryFilesOptions): MemoryFilePlaces {
   const { home, excludes = [], isTrusted = true } = options
   const cwd = resolveLinks(options.cwd)
   const given = isTrusted ? resolveLinks(options.project ?? findProject(cwd)) : cwd
@@ -181,7 +181,7 @@ function findProject(cwd: string): string {
 
 const fileReader = createDiskFileReader('/')
 
-const DISK: MemoryDisk = {
+const DISK: MemoryFileDisk = {
   async locate(path) {
     try {
       return normalizePath(await realpath(path))
@@ -254,7 +254,7 @@ function nameFile(path: string, origin: LoadedMemoryFile['origin']): string {
 
 function listContext(
   { gitStatus = true, isTrusted = true, context = [] }: MemoryFilesOptions,
-  { cwd }: MemorySearch,
+  { cwd }: MemoryFilePlaces,
 ): readonly AmbientContext[] {
   // Git is not run before the user trusts the project, because a repository's settings can name programs that Git runs.
   const hasStatus = gitStatus && isTrusted
@@ -310,5 +310,5 @@ async function readGitStatus(cwd: string): Promise<string | null> {
     execFile('git', args, limits, (error, output) => done(error === null ? output.trimEnd() : null))
   })
   if (text === null || text.length <= GIT_CHARACTERS) return text
-  return `${sliceText(text, 0, GIT_CHARACTERS)}\n[cut: run git status for the rest]`
+  return `${sliceWholeCharacters(text, 0, GIT_CHARACTERS)}\n[cut: run git status for the rest]`
 }

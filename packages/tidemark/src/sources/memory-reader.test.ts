@@ -1,6 +1,12 @@
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import { describe, expect, it } from 'vitest'
-import { findImports, isInFolder, type MemoryDisk, MemoryReader, type MemorySearch } from './memory-reader.ts'
+import {
+  findMemoryImports,
+  isInFolder,
+  type MemoryFileDisk,
+  type MemoryFilePlaces,
+  MemoryFileReader,
+} from './memory-reader.ts'
 
 describe('imports', () => {
   it.each<[string, readonly string[]]>([
@@ -12,16 +18,18 @@ describe('imports', () => {
     ['@a @b @a', ['a', 'b']],
     ['@日本語/規則.md', ['日本語/規則.md']],
   ])('%j', (text, paths) => {
-    expect(findImports(text)).toEqual(paths)
+    expect(findMemoryImports(text)).toEqual(paths)
   })
 
   it('without end are cut off', () => {
-    expect(findImports(Array.from({ length: 5_000 }, (_, index) => `@f${index}`).join(' '))).toHaveLength(100)
+    expect(
+      findMemoryImports(Array.from({ length: 5_000 }, (_, index) => `@f${index}`).join(' ')),
+    ).toHaveLength(100)
   })
 })
 
 /** A disk with these files and links. */
-function createDisk(files: Readonly<Record<string, string>>): MemoryDisk {
+function createDisk(files: Readonly<Record<string, string>>): MemoryFileDisk {
   const folders = new Set(Object.keys(files).flatMap((path) => [path, path.slice(0, path.lastIndexOf('/'))]))
   return {
     locate: async (path) => (folders.has(path) || path === '/' ? path : null),
@@ -45,14 +53,14 @@ function createDisk(files: Readonly<Record<string, string>>): MemoryDisk {
 
 function createReader(
   files: Readonly<Record<string, string>>,
-  places: Partial<MemorySearch> = {},
-): MemoryReader {
-  const all: MemorySearch = {
+  places: Partial<MemoryFilePlaces> = {},
+): MemoryFileReader {
+  const all: MemoryFilePlaces = {
     ...{ cwd: '/p/src', project: '/p', home: '/me', excludes: [], followsImports: true },
     isPermitted: (path) => isInFolder(path, '/p'),
     ...places,
   }
-  return new MemoryReader(createDisk(files), all, createPolicy({}).memoryFiles)
+  return new MemoryFileReader(createDisk(files), all, createPolicy({}).memoryFiles)
 }
 
 const FILES = {

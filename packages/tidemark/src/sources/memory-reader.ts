@@ -1,6 +1,6 @@
 /**
  * Finds the memory files (CLAUDE.md, AGENTS.md, rules) that apply to a folder or to a path, and the files that they
- * import. Reads through the interface `MemoryDisk`. Only permitted files are read, even if a file, link or import names
+ * import. Reads through the interface `MemoryFileDisk`. Only permitted files are read, even if a file, link or import names
  * others.
  */
 
@@ -11,7 +11,7 @@ import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
 import { matchesGlobs } from './path-glob.ts'
 
 /** The disk, as far as memory files need it. */
-export interface MemoryDisk {
+export interface MemoryFileDisk {
   /** Returns the path with symbolic links resolved; null if there is no such file or folder. May throw. */
   locate(path: string): Promise<string | null>
   /** Reads at most `limitBytes` of a text file. `path` has no symbolic links. */
@@ -33,7 +33,7 @@ type RuleText =
   | { readonly ok: false; readonly why: string }
 
 /** Where memory files are searched for, and which may be read. All folders are absolute and have no symbolic links. */
-export interface MemorySearch {
+export interface MemoryFilePlaces {
   readonly cwd: string
   /** The folder of the whole project: `cwd` or a folder above it. */
   readonly project: string
@@ -97,16 +97,16 @@ const MAX_FILES = 200
  * Reads memory files, each only once for the lifetime of the reader. The parameter `seen` of its methods has the ids of
  * files that are not returned again; those that are returned are added to it.
  */
-export class MemoryReader {
-  readonly #disk: MemoryDisk
-  readonly #places: MemorySearch
+export class MemoryFileReader {
+  readonly #disk: MemoryFileDisk
+  readonly #places: MemoryFilePlaces
   readonly #policy: MemoryPolicy
   readonly #reads = new Map<string, Promise<ReadMemory>>()
   readonly #lists = new Map<string, Promise<readonly string[]>>()
   readonly #unread = new Map<string, UnreadMemoryFile>()
   readonly #skippedImports = new Map<string, UnreadMemoryFile>()
 
-  constructor(disk: MemoryDisk, places: MemorySearch, policy: MemoryPolicy) {
+  constructor(disk: MemoryFileDisk, places: MemoryFilePlaces, policy: MemoryPolicy) {
     this.#disk = disk
     this.#places = places
     this.#policy = policy
@@ -286,7 +286,7 @@ export class MemoryReader {
     const cut = read.isWhole ? '' : `\n[cut: the file has ${read.bytes} bytes; read ${path} for the rest]`
     const fileId = read.fileId ?? read.realPath
     const file = { path, text: `${defuseReminderTags(text)}${cut}`, fileId, origin, importedBy: null }
-    return { file, globs, imports: findImports(text) }
+    return { file, globs, imports: findMemoryImports(text) }
   }
 
   #isExcluded(path: string): boolean {
@@ -368,7 +368,7 @@ function listFolders(top: string, bottom: string): readonly string[] {
 // The text of memory files.
 
 /** Lists the paths that a memory file imports, as in `See @docs/style.md`, each once and at most 100. Text in code is ignored. */
-export function findImports(text: string): readonly string[] {
+export function findMemoryImports(text: string): readonly string[] {
   const found: string[] = []
   let fence = ''
   for (const line of text.split('\n')) {

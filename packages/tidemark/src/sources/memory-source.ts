@@ -18,7 +18,7 @@ import { listToolRuns } from '@tidemark/core/facts/tool-runs'
 import { isToolResult, isToolUse, toBlocks } from '@tidemark/core/log/block'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
 import type { ContextSource, SourceContext, SourceItem } from '@tidemark/core/sources/context-source'
-import type { LoadedMemoryFile, MemoryFiles, MemoryReader } from './memory-reader.ts'
+import type { LoadedMemoryFile, MemoryFileReader, MemoryFiles } from './memory-reader.ts'
 
 const SOURCE_NAME = 'memory'
 
@@ -26,13 +26,13 @@ interface MemorySourceOptions {
   /** The working directory, to which relative paths are relative. */
   readonly cwd: string
   /** Creates a reader without cached files. */
-  readonly createReader: (context: SourceContext) => MemoryReader
+  readonly createReader: (context: SourceContext) => MemoryFileReader
   /** Called with the files that are attached, and with those that exist and could not be read. */
   readonly onRead?: (found: MemoryFiles, context: SourceContext) => void
 }
 
 /** Creates the source. The memory files that apply to the whole session are in the reminder instead. */
-export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions): ContextSource {
+export function folderMemorySource({ cwd, createReader, onRead }: MemorySourceOptions): ContextSource {
   const scanner = createTouchScanner(cwd)
   return {
     name: SOURCE_NAME,
@@ -66,9 +66,9 @@ export function memorySource({ cwd, createReader, onRead }: MemorySourceOptions)
 
 /** Reads the memory files for the touched paths, without those that the reminder or the context already shows. */
 async function readTouched(
-  reader: MemoryReader,
+  reader: MemoryFileReader,
   paths: readonly string[],
-  shown: readonly Awaited<ReturnType<MemoryReader['readAgain']>>[],
+  shown: readonly Awaited<ReturnType<MemoryFileReader['readAgain']>>[],
 ): Promise<MemoryFiles> {
   if (paths.length === 0) return { files: [], unread: [] }
   const seen = new Set<string>()

@@ -7,12 +7,12 @@ import { isObject } from '@tidemark/core/log/json'
 import type { Attachment } from '@tidemark/core/log/record'
 import type {
   ContextSource,
-  ShownAttachments,
+  ShownAttachmentIndex,
   SourceContext,
   SourceItem,
 } from '@tidemark/core/sources/context-source'
 import { defuseReminderTags } from '@tidemark/core/summary/accept-summary'
-import { type TokenCounter, takeHead } from '@tidemark/core/text/truncate-text'
+import { type TokenCounter, takeHeadWithinTokens } from '@tidemark/core/text/truncate-text'
 
 export interface ReminderPart {
   /** Heading of the part, which also identifies it. */
@@ -83,7 +83,7 @@ function* renderReminder(
 }
 
 /** Returns the text of each part as the context shows it, in the reminder or appended later, without snapshots. */
-function readShownParts({ byKey }: ShownAttachments): ReadonlyMap<string, string> {
+function readShownParts({ byKey }: ShownAttachmentIndex): ReadonlyMap<string, string> {
   const shown = new Map<string, string>()
   const own = [...byKey].filter(([key]) => key.startsWith(REMINDER_KEY))
   for (const [, attachments] of own.toSorted(([one], [other]) => one.length - other.length))
@@ -141,7 +141,7 @@ function fitParts(
   return parts.map(({ heading, text, place }, index) => {
     if ((sizes[index] ?? 0) <= most) return [heading, text]
     const left = most - NOTE_TOKENS - measure(`# ${heading}\n\n\n`)
-    const head = left <= 0 ? '' : takeHead(text, left, measure)
+    const head = left <= 0 ? '' : takeHeadWithinTokens(text, left, measure)
     const where = place === undefined ? '' : `; read ${place} for the rest`
     return [heading, `${head}\n[cut: ${head.length} of ${text.length} characters are shown${where}]`]
   })

@@ -5,17 +5,17 @@
  */
 
 import { dirname } from 'node:path'
-import type { AppendOutcome, Clock, JournalState } from '@tidemark/core/engine/ports'
+import type { AppendOutcome, Clock, JournalReadResult } from '@tidemark/core/engine/ports'
 import { TidemarkError } from '@tidemark/core/errors'
 import { createLogHeader, LOG_VERSION } from '@tidemark/core/log/decode-log'
-import { createWriteQueue } from '../platform/node-ports.ts'
+import { createWriteLock } from '../platform/node-ports.ts'
 import { appendAllBytes } from './atomic-file.ts'
 import { createGroupedAppend, placeAppends, type WaitingAppend } from './check-records.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
 import {
   type LogFileLocation,
-  type LogState,
+  type LogFileState,
   type RecordVisitor,
   type ResumeMark,
   ResumeMarks,
@@ -34,7 +34,7 @@ export class SessionWriter {
   readonly #place: WriterOptions
   readonly #log: LogFile
   #lock: HeldLock | null = null
-  readonly #inOrder = createWriteQueue()
+  readonly #inOrder = createWriteLock()
   /**
    * Appends records, and takes the session's write lock if this writer does not hold it yet. If the outcome is ok, the
    * records are on disk.
@@ -73,7 +73,7 @@ export class SessionWriter {
    * Returns the state of the log if this writer holds the lock or can take it, otherwise who holds the lock. Called
    * before every write, because another machine may take the lock over while this machine is suspended.
    */
-  async #lockAndRead(): Promise<LockedResult | LogState> {
+  async #lockAndRead(): Promise<LockedResult | LogFileState> {
     if (this.#lock !== null) {
       const [isHeld, log] = await Promise.all([this.#lock.isStillHeld(), this.#log.current()])
       if (isHeld) {
@@ -111,7 +111,7 @@ export class SessionWriter {
   }
 }
 
-function isLocked(log: LockedResult | LogState): log is LockedResult {
+function isLocked(log: LockedResult | LogFileState): log is LockedResult {
   return 'reason' in log
 }
 
@@ -127,7 +127,7 @@ const ALL = Number.POSITIVE_INFINITY
 export class LogFile {
   readonly #place: LogFileOptions
   readonly #marks = new ResumeMarks()
-  #known: LogState | null = null
+  #known: LogFileState | null = null
   #file: OpenFile | null = null
   #isWriting = false
   #writes = 0
@@ -137,7 +137,7 @@ export class LogFile {
   }
 
   /** Passes the records after position `from` to `visit`. Records that this process is still writing are left out. */
-  async read(visit: RecordVisitor, from: number): Promise<JournalState> {
+  async read(visit: RecordVisitor, from: number): Promise<JournalReadResult> {
     const limit = await this.#settledBytes()
     const state = await readLogFile(this.#place, visit, { limit, from, marks: this.#marks })
     this.#marks.add(state.mark)
@@ -159,7 +159,7 @@ export class LogFile {
   }
 
   /** Returns the current state of the log. Reads the file again only if another process has changed it. */
-  async current(): Promise<LogState> {
+  async current(): Promise<LogFileState> {
     if (this.#known !== null && isUnchanged(this.#known, await this.#facts())) return this.#known
     await this.close()
     this.#known = await readLogFile(this.#place, () => {}, { limit: ALL, from: ALL, marks: this.#marks })
@@ -220,7 +220,7 @@ export class LogFile {
   }
 }
 
-function isUnchanged(state: LogState, facts: FileFacts | null): boolean {
+function isUnchanged(state: LogFileState, facts: FileFacts | null): boolean {
   if (facts === null) return !state.exists
   return facts.identity === state.identity && facts.sizeBytes === state.sizeBytes
 }
@@ -229,7 +229,7 @@ function isUnchanged(state: LogState, facts: FileFacts | null): boolean {
  * Returns the text to write before the first new line: a newline if the file does not end in one, and a header if the
  * log has no header of the current format version.
  */
-function textBefore({ session, clock }: LogFileOptions, state: LogState): string {
+function textBefore({ session, clock }: LogFileOptions, state: LogFileState): string {
   const newline = state.endsInNewline ? '' : '\n'
   if (state.version === LOG_VERSION) return newline
   return `${newline}${JSON.stringify(createLogHeader(session, new Date(clock.now()).toISOString()))}\n`
@@ -242,7 +242,7 @@ const NEWLINE = 10
  * there.
  */
 function markAfter(
-  { mark, sizeBytes, damage }: LogState,
+  { mark, sizeBytes, damage }: LogFileState,
   bytes: Buffer,
   end: Pick<ResumeMark, 'position' | 'sizeBytes' | 'identity'>,
 ): ResumeMark | null {

@@ -1,6 +1,10 @@
 import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createSystemError, type FaultInjector, type OperationKind } from '../testing/crash-file-node.ts'
+import {
+  createSystemError,
+  type FileFaultInjector,
+  type FileOperationKind,
+} from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import {
   appendAllBytes,
@@ -18,7 +22,7 @@ async function textAt(files: CrashFileSystem, path: string): Promise<string | nu
   return file === null ? null : Buffer.from(file.bytes).toString()
 }
 
-function failing(kind: OperationKind, code: string): FaultInjector {
+function failing(kind: FileOperationKind, code: string): FileFaultInjector {
   return (operation) =>
     operation.kind === kind ? { error: createSystemError(code, operation.path) } : undefined
 }
@@ -64,7 +68,7 @@ describe('replaceWhole', () => {
     expect(await textAt(files, '/a')).toBe('content')
   })
 
-  it.each<[OperationKind, string]>([
+  it.each<[FileOperationKind, string]>([
     ['append', 'ENOSPC'],
     ['sync', 'EIO'],
     ['rename', 'EIO'],

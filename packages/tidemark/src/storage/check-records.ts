@@ -2,7 +2,7 @@
 import type { AppendOutcome, NewRecord } from '@tidemark/core/engine/ports'
 import type { WriteLock } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
-import { type DecodeResult, decodeRecord, withModelReport } from '@tidemark/core/log/decode-record'
+import { type DecodeResult, decodeRecord, withReplyReport } from '@tidemark/core/log/decode-record'
 import { findNonJsonPath, isNestedTooDeep, isObject, MAX_JSON_DEPTH } from '@tidemark/core/log/json'
 import { isKnownRecord, type SessionRecord } from '@tidemark/core/log/record'
 import { formatErrorValue } from '@tidemark/core/policy/policy-fields'
@@ -128,7 +128,7 @@ function findProblem(record: SessionRecord, fields: Fields, repaired: string | u
   if (problem !== null) return problem
   const path = findNonJsonPath(fields)
   if (path !== null) return `${path} is not a JSON value`
-  const note = repaired ?? withModelReport(record, readAnthropicReport).note
+  const note = repaired ?? withReplyReport(record, readAnthropicReport).note
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
 

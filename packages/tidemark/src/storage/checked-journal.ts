@@ -3,7 +3,7 @@
  * checks arguments, assigns positions, keeps the order of overlapping appends and reports damage. The lines of a
  * session form a session log.
  */
-import type { AppendOutcome, Clock, Journal, JournalState } from '@tidemark/core/engine/ports'
+import type { AppendOutcome, Clock, Journal, JournalReadResult } from '@tidemark/core/engine/ports'
 import type { Damage } from '@tidemark/core/log/decode-log'
 import {
   createLogHeader,
@@ -13,7 +13,7 @@ import {
 } from '@tidemark/core/log/decode-log'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAnthropicReport } from '@tidemark/wire/providers/message-usage'
-import { createWriteQueue, systemClock } from '../platform/node-ports.ts'
+import { createWriteLock, systemClock } from '../platform/node-ports.ts'
 import {
   checkAppendPosition,
   checkReadPosition,
@@ -105,7 +105,7 @@ class CheckedLog {
   readonly #session: string
   readonly #clock: Clock
   #known: KnownLog = NOTHING_READ
-  readonly #inOrder = createWriteQueue()
+  readonly #inOrder = createWriteLock()
   /** Appends records, together with all other appends that wait. */
   readonly append = createGroupedAppend(this.#inOrder, (group) => this.#flush(group))
 
@@ -115,7 +115,7 @@ class CheckedLog {
     this.#clock = clock
   }
 
-  async read(visit: (records: readonly SessionRecord[]) => void, from: number): Promise<JournalState> {
+  async read(visit: (records: readonly SessionRecord[]) => void, from: number): Promise<JournalReadResult> {
     const { position: end, canResume } = this.#known
     const start = canResume && end <= from ? this.#known : NOTHING_READ
     const { position, line, damage } = await this.#readFrom(start, visit, from)

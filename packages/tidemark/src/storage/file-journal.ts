@@ -1,7 +1,13 @@
 /** A journal that stores each session in one log file, in the `sessions` folder of the Tidemark home. */
 
 import { basename } from 'node:path'
-import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core/engine/ports'
+import type {
+  AppendOutcome,
+  Clock,
+  IdGenerator,
+  Journal,
+  JournalReadResult,
+} from '@tidemark/core/engine/ports'
 import type { ProcessPort } from '../platform/processes.ts'
 import { LogFile, SessionWriter } from './append-records.ts'
 import { removeStaleDrafts } from './atomic-file.ts'
@@ -71,7 +77,7 @@ class FolderJournal implements FileJournal {
     this.#settings = settings
   }
 
-  async read(session: string, visit: RecordVisitor, from = 0): Promise<JournalState> {
+  async read(session: string, visit: RecordVisitor, from = 0): Promise<JournalReadResult> {
     const { log } = this.#open(session)
     checkVisitor(visit)
     checkReadPosition(from)

@@ -80,7 +80,7 @@ export function createMemoryBlobs(): BlobStore {
 }
 
 /** Creates a store for notes in memory. */
-export function createMemoryNotes(): NotesStore {
+export function createMemoryNotesStore(): NotesStore {
   const notes = new Map<string, StoredNotes>()
   const claims = new Map<string, { readonly startedAt: number }>()
   return {

@@ -6,7 +6,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { BlobStore, Journal } from '@tidemark/core/engine/ports'
 import { badOptionError } from '../platform/argument-errors.ts'
-import { createWriteQueue } from '../platform/node-ports.ts'
+import { createWriteLock } from '../platform/node-ports.ts'
 import { computeBlobId, copyBlobBytes } from './blob-folder.ts'
 import { checkProgramName } from './check-records.ts'
 import { checkedJournal, type RawJournal } from './checked-journal.ts'
@@ -243,7 +243,7 @@ class LockConnection {
   readonly #keepsConnection: boolean
   #connection: Promise<PostgresConnection> | null = null
   #opened: PostgresConnection | null = null
-  readonly #inTurn = createWriteQueue()
+  readonly #inTurn = createWriteLock()
   readonly #held = new Set<string>()
 
   constructor(pool: Pick<PostgresPool, 'connect'>, program: string, keepsConnection: boolean) {

@@ -17,7 +17,7 @@ import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
 import { readLines, type SplitLine } from './split-lines.ts'
 
 /** What an append must know of a log file, as it was when it was read: its end, format and damage. */
-export interface LogState {
+export interface LogFileState {
   readonly exists: boolean
   readonly position: number
   readonly damage: readonly Damage[]
@@ -39,7 +39,7 @@ export interface LogFileLocation {
 
 export type RecordVisitor = (records: readonly SessionRecord[]) => void
 
-const NO_LOG: LogState = {
+const NO_LOG: LogFileState = {
   exists: false,
   position: 0,
   damage: [],
@@ -68,7 +68,7 @@ export async function readLogFile(
   place: LogFileLocation,
   visit: RecordVisitor,
   reach: ReadRange,
-): Promise<LogState> {
+): Promise<LogFileState> {
   const file = await openLog(place)
   if (file === null) return NO_LOG
   try {
@@ -93,7 +93,7 @@ async function readOpenLog(
   file: OpenFile,
   visit: RecordVisitor,
   { limit, from, marks }: ReadRange,
-): Promise<LogState> {
+): Promise<LogFileState> {
   const { kind, identity } = await file.facts()
   if (kind !== 'file') throw notRegularError(place)
   const start = await marks.latest(file, from, limit)

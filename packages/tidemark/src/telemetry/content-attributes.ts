@@ -3,14 +3,14 @@
  * text. Only used if the host asks for content. Secrets are redacted; images and documents are named by their type
  * only.
  */
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { Reply } from '@tidemark/core/engine/reply'
-import { type Block, readStopWord, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
+import { type Block, readStopReason, type ToolResultBlock, toBlocks } from '@tidemark/core/log/block'
 import { redactStrings } from '@tidemark/core/text/redact'
-import type { Attributes } from './event-attributes.ts'
+import type { SpanAttributes } from './event-attributes.ts'
 
 /** Returns the attributes with the messages and, if there is one, the system prompt of a request. */
-export function toRequestAttributes({ payload }: ModelCall): Attributes {
+export function toRequestAttributes({ payload }: ModelStreamInput): SpanAttributes {
   const { system, messages } = payload
   const sent = messages.map(({ role, content }) => ({ role, parts: toBlocks(content).map(toPart) }))
   return {
@@ -19,17 +19,17 @@ export function toRequestAttributes({ payload }: ModelCall): Attributes {
   }
 }
 
-export function toReplyAttributes({ message }: Reply): Attributes {
+export function toReplyAttributes({ message }: Reply): SpanAttributes {
   const parts = toBlocks(message.content).map(toPart)
-  const replies = [{ role: 'assistant', parts, finish_reason: readStopWord(message) }]
+  const replies = [{ role: 'assistant', parts, finish_reason: readStopReason(message) }]
   return { 'gen_ai.output.messages': toText(replies) }
 }
 
-export function toArgumentAttributes(input: unknown): Attributes {
+export function toToolArgumentAttributes(input: unknown): SpanAttributes {
   return { 'gen_ai.tool.call.arguments': toText(input) }
 }
 
-export function toToolResultAttributes({ content }: ToolResultBlock): Attributes {
+export function toToolResultAttributes({ content }: ToolResultBlock): SpanAttributes {
   return { 'gen_ai.tool.call.result': toText(toResultParts(content)) }
 }
 

@@ -6,11 +6,11 @@
 import type { CommittedCompaction, TurnEvent } from '@tidemark/core/engine/events'
 import type { AttributeValue } from './trace-scope.ts'
 
-export type Attributes = Record<string, AttributeValue>
+export type SpanAttributes = Record<string, AttributeValue>
 
 interface SpanEvent {
   readonly name: string
-  readonly attributes: Attributes
+  readonly attributes: SpanAttributes
 }
 
 type EventTable = {
@@ -90,7 +90,7 @@ export function toSpanEvent(event: TurnEvent): SpanEvent | null {
 }
 
 /** Returns the attributes of the span of a compaction that was committed. */
-export function toCompactionAttributes(compaction: CommittedCompaction): Attributes {
+export function toCompactionAttributes(compaction: CommittedCompaction): SpanAttributes {
   const { usage, link, fallbackReason } = compaction
   return {
     ...withPrefix('tidemark.compaction', {
@@ -125,7 +125,7 @@ export function toCompactionAttributes(compaction: CommittedCompaction): Attribu
 }
 
 /** Puts a prefix before all names and leaves out what is null. */
-function withPrefix(prefix: string, attributes: object): Attributes {
+function withPrefix(prefix: string, attributes: object): SpanAttributes {
   const known = Object.entries(attributes).filter(([, value]) => value !== null && value !== undefined)
   return Object.fromEntries(known.map(([name, value]) => [`${prefix}.${name}`, value as AttributeValue]))
 }

@@ -15,9 +15,15 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { toSpanEvent } from './event-attributes.ts'
 import { countInMetrics, createInstruments } from './metrics.ts'
 import { traceModelCalls } from './model-spans.ts'
-import { followOperation } from './operation-spans.ts'
+import { withOperationSpans } from './operation-spans.ts'
 import type { ObservedSession, SessionTelemetry, Telemetry } from './telemetry.ts'
-import { addSpanEvent, type Observer, readScope, runGuarded, runInScope } from './trace-scope.ts'
+import {
+  addSpanEvent,
+  readTraceScope,
+  runGuarded,
+  runInTraceScope,
+  type SessionInstrumentation,
+} from './trace-scope.ts'
 
 export type { Telemetry } from './telemetry.ts'
 
@@ -64,23 +70,23 @@ function checkOptions(options: OpenTelemetryOptions): OpenTelemetryOptions {
   return options
 }
 
-function createSessionTelemetry(observer: Observer): SessionTelemetry {
+function createSessionTelemetry(observer: SessionInstrumentation): SessionTelemetry {
   const base = toMetricAttributes(observer.session)
   return {
-    traceOperation: (operation, events) => followOperation(observer, operation, events),
+    traceOperation: (operation, events) => withOperationSpans(observer, operation, events),
     traceModel: (model, traits) => traceModelCalls(observer, model, traits),
     traceTools: (runTool) => (call, signal, report) => {
-      const scope = readScope()
+      const scope = readTraceScope()
       const tool = scope?.tools.get(call.id)
       if (scope === undefined || tool === undefined) return runTool(call, signal, report)
-      return runInScope({ ...scope, context: tool.context }, () => runTool(call, signal, report))
+      return runInTraceScope({ ...scope, context: tool.context }, () => runTool(call, signal, report))
     },
     countEvent(event) {
       runGuarded(() => countInMetrics(observer, event as TurnEvent, base))
       // Retries are emitted by the connection during a model call and not as events of an operation, so they are added here.
       if (event.type !== 'retrying') return
       const spanEvent = toSpanEvent(event as TurnEvent)
-      if (spanEvent !== null) runGuarded(() => addSpanEvent(readScope()?.context, spanEvent))
+      if (spanEvent !== null) runGuarded(() => addSpanEvent(readTraceScope()?.context, spanEvent))
     },
   }
 }

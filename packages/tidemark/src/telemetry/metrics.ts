@@ -6,7 +6,7 @@ import type { Counter, Histogram, Meter, Attributes as MetricAttributes } from '
 import type { CommittedCompaction, TurnEvent } from '@tidemark/core/engine/events'
 import type { ObservedSession } from './telemetry.ts'
 
-export interface Instruments {
+export interface MetricInstruments {
   readonly tokenUsage: Histogram
   readonly callDuration: Histogram
   readonly firstChunk: Histogram
@@ -29,7 +29,7 @@ const SECOND_BUCKETS = [
   0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ]
 
-export function createInstruments(meter: Meter): Instruments {
+export function createInstruments(meter: Meter): MetricInstruments {
   const tokens = (name: string, description: string): Histogram =>
     meter.createHistogram(name, {
       description,
@@ -68,7 +68,7 @@ export function createInstruments(meter: Meter): Instruments {
 
 interface CountedSession {
   readonly session: Pick<ObservedSession, 'hasTool'>
-  readonly instruments: Instruments
+  readonly instruments: MetricInstruments
 }
 
 /**

@@ -7,17 +7,23 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import type { Model, ModelCall } from '@tidemark/core/engine/ports'
+import type { Model, ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
-import { readStopWord } from '@tidemark/core/log/block'
-import type { TokenCounts } from '@tidemark/core/log/model-report'
+import { readStopReason } from '@tidemark/core/log/block'
+import type { TokenCounts } from '@tidemark/core/log/reply-report'
 import { countPromptTokens } from '@tidemark/core/tokens/usage'
 import { toReplyAttributes, toRequestAttributes } from './content-attributes.ts'
 import type { ModelTraits } from './telemetry.ts'
-import { findParentContext, type Observer, readScope, runGuarded, runInScope } from './trace-scope.ts'
+import {
+  findParentContext,
+  readTraceScope,
+  runGuarded,
+  runInTraceScope,
+  type SessionInstrumentation,
+} from './trace-scope.ts'
 
 /** Returns the model with a span for each call. Calls and events are unchanged. */
-export function traceModelCalls(observer: Observer, model: Model, traits: ModelTraits): Model {
+export function traceModelCalls(observer: SessionInstrumentation, model: Model, traits: ModelTraits): Model {
   return {
     stream(call, signal) {
       const open = runGuarded(() => startCall(observer, call, traits))
@@ -38,8 +44,8 @@ interface OpenCall {
 }
 
 function startCall(
-  observer: Observer,
-  call: ModelCall,
+  observer: SessionInstrumentation,
+  call: ModelStreamInput,
   { provider, readOutputLimit }: ModelTraits,
 ): OpenCall {
   const { model } = call.payload
@@ -49,7 +55,7 @@ function startCall(
     'gen_ai.provider.name': provider,
     'gen_ai.request.model': model,
   }
-  const source = readScope()?.source ?? observer.session.source
+  const source = readTraceScope()?.source ?? observer.session.source
   const attributes = {
     ...base,
     'gen_ai.conversation.id': observer.session.id,
@@ -75,18 +81,23 @@ function startCall(
  * generator, so that a caller can stop a call that gives no more events.
  */
 function followCall(
-  observer: Observer,
+  observer: SessionInstrumentation,
   open: OpenCall,
   start: () => AsyncIterable<ReplyEvent>,
 ): AsyncIterable<ReplyEvent> {
-  const scope = { source: observer.session.source, tools: new Map(), ...readScope(), context: open.context }
+  const scope = {
+    source: observer.session.source,
+    tools: new Map(),
+    ...readTraceScope(),
+    context: open.context,
+  }
   const end = (type: string): void => {
     runGuarded(() => endCall(observer, open, { 'error.type': type }))
   }
   const follow = (events: AsyncIterator<ReplyEvent>): AsyncIterator<ReplyEvent> => ({
     async next() {
       try {
-        const step = await runInScope(scope, () => events.next())
+        const step = await runInTraceScope(scope, () => events.next())
         if (step.done === true) end('incomplete')
         else runGuarded(() => observeReply(observer, open, step.value))
         return step
@@ -100,10 +111,12 @@ function followCall(
       return (await events.return?.()) ?? { done: true, value: undefined }
     },
   })
-  return { [Symbol.asyncIterator]: () => follow(runInScope(scope, () => start()[Symbol.asyncIterator]())) }
+  return {
+    [Symbol.asyncIterator]: () => follow(runInTraceScope(scope, () => start()[Symbol.asyncIterator]())),
+  }
 }
 
-function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): void {
+function observeReply(observer: SessionInstrumentation, open: OpenCall, event: ReplyEvent): void {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') {
     if (event.type !== 'reply-alive' && event.type !== 'reply-lost') open.firstChunkAt ??= performance.now()
     return
@@ -112,7 +125,7 @@ function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): vo
   if (reply !== null) {
     const { usage } = reply
     const { id, model } = reply.message
-    const stopWord = readStopWord(reply.message)
+    const stopWord = readStopReason(reply.message)
     open.span.setAttributes({
       'gen_ai.response.id': id,
       'gen_ai.response.model': model,
@@ -132,7 +145,7 @@ function observeReply(observer: Observer, open: OpenCall, event: ReplyEvent): vo
 
 /** Ends the span once. `error` has the kind of the failure; null if there was none. */
 function endCall(
-  observer: Observer,
+  observer: SessionInstrumentation,
   open: OpenCall,
   error: { readonly 'error.type': string } | null,
   message = '',
@@ -167,7 +180,7 @@ export function toUsageAttributes(usage: TokenCounts | undefined): OtelAttribute
 }
 
 function countUsage(
-  { instruments }: Observer,
+  { instruments }: SessionInstrumentation,
   attributes: OtelAttributes,
   usage: TokenCounts | undefined,
 ): void {

@@ -14,19 +14,19 @@ import {
 import type { TurnEvent, TurnOutcome } from '@tidemark/core/engine/events'
 import type { ToolUseBlock } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
-import type { TokenCounts } from '@tidemark/core/log/model-report'
-import { toArgumentAttributes, toToolResultAttributes } from './content-attributes.ts'
-import { type Attributes, toCompactionAttributes, toSpanEvent } from './event-attributes.ts'
+import type { TokenCounts } from '@tidemark/core/log/reply-report'
+import { toToolArgumentAttributes, toToolResultAttributes } from './content-attributes.ts'
+import { type SpanAttributes, toCompactionAttributes, toSpanEvent } from './event-attributes.ts'
 import { toMetricToolName } from './metrics.ts'
 import { toUsageAttributes } from './model-spans.ts'
 import type { ObservedEvent } from './telemetry.ts'
 import {
   addSpanEvent,
   findParentContext,
-  type Observer,
   type RunningTool,
   runGuarded,
-  runInScope,
+  runInTraceScope,
+  type SessionInstrumentation,
   type TraceScope,
 } from './trace-scope.ts'
 
@@ -34,8 +34,8 @@ import {
  * Returns the operation with spans for what its events report. Its events and result stay the same, also if telemetry
  * fails. `operation`: `run` for a turn, which gets a span of its own.
  */
-export function followOperation<Event extends ObservedEvent, End>(
-  observer: Observer,
+export function withOperationSpans<Event extends ObservedEvent, End>(
+  observer: SessionInstrumentation,
   operation: string,
   events: AsyncGenerator<Event, End>,
 ): AsyncGenerator<Event, End> {
@@ -50,7 +50,7 @@ async function* followEvents<Event extends ObservedEvent, End>(
   let isOver = false
   try {
     for (;;) {
-      const step = await runInScope(spans.scope, () => events.next())
+      const step = await runInTraceScope(spans.scope, () => events.next())
       isOver = step.done === true
       if (step.done === true) {
         runGuarded(() => spans.end(step.value))
@@ -84,7 +84,7 @@ interface OpenSpan {
   readonly startedAt: number
 }
 
-function createOperationSpans(observer: Observer, operation: string): OperationSpans {
+function createOperationSpans(observer: SessionInstrumentation, operation: string): OperationSpans {
   const { session } = observer
   const parent = findParentContext()
   const turn = operation === 'run' ? startTurn(observer, parent) : null
@@ -166,20 +166,20 @@ interface CompactionSpan {
   /** The context of the open span; null if no compaction is running. */
   context(): Context | null
   observe(event: TurnEvent): void
-  close(attributes: Attributes, errorType?: string): void
+  close(attributes: SpanAttributes, errorType?: string): void
 }
 
 /**
  * The span of a compaction, from its first phase to its outcome. A prepared summary is committed after the phase `done`,
  * so that phase ends the span only if the outcome is known.
  */
-function createCompactionSpan(observer: Observer, parent: Context): CompactionSpan {
+function createCompactionSpan(observer: SessionInstrumentation, parent: Context): CompactionSpan {
   let open: (OpenSpan & { hasOutcome: boolean; isDone: boolean }) | null = null
   const begin = () => {
     open ??= { ...startSpan(observer, 'tidemark.compaction', {}, parent), hasOutcome: false, isDone: false }
     return open
   }
-  const close = (attributes: Attributes, errorType?: string): void => {
+  const close = (attributes: SpanAttributes, errorType?: string): void => {
     if (open !== null) endSpan(open.span, attributes, errorType)
     open = null
   }
@@ -226,7 +226,7 @@ interface ToolSpans {
   abort(): void
 }
 
-function createToolSpans(observer: Observer, parent: Context): ToolSpans {
+function createToolSpans(observer: SessionInstrumentation, parent: Context): ToolSpans {
   const running = new Map<string, RunningTool>()
   return {
     running,
@@ -246,7 +246,7 @@ function createToolSpans(observer: Observer, parent: Context): ToolSpans {
   }
 }
 
-function startTurn(observer: Observer, parent: Context): OpenSpan {
+function startTurn(observer: SessionInstrumentation, parent: Context): OpenSpan {
   const { source, provider } = observer.session
   const [kind, agent] = source.split(/:(.*)/s)
   const isAgent = kind === 'agent' && agent !== undefined && agent !== ''
@@ -260,19 +260,23 @@ function startTurn(observer: Observer, parent: Context): OpenSpan {
   return startSpan(observer, name, { kind: SpanKind.INTERNAL, attributes }, parent)
 }
 
-function startTool(observer: Observer, { id, name, input }: ToolUseBlock, parent: Context): RunningTool {
+function startTool(
+  observer: SessionInstrumentation,
+  { id, name, input }: ToolUseBlock,
+  parent: Context,
+): RunningTool {
   const attributes = {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': name,
     'gen_ai.tool.call.id': id,
     'gen_ai.tool.type': 'function',
-    ...(observer.hasContent ? toArgumentAttributes(input) : {}),
+    ...(observer.hasContent ? toToolArgumentAttributes(input) : {}),
   }
   const known = toMetricToolName(observer, name)
   return { ...startSpan(observer, `execute_tool ${known}`, { attributes }, parent), name: known }
 }
 
-function endTool({ instruments }: Observer, tool: RunningTool, errorType?: string): void {
+function endTool({ instruments }: SessionInstrumentation, tool: RunningTool, errorType?: string): void {
   endSpan(tool.span, {}, errorType)
   const failed = errorType === undefined ? {} : { 'error.type': errorType }
   instruments.toolDuration.record(secondsSince(tool.startedAt), {
@@ -282,13 +286,18 @@ function endTool({ instruments }: Observer, tool: RunningTool, errorType?: strin
   })
 }
 
-function startSpan(observer: Observer, name: string, options: SpanOptions, parent: Context): OpenSpan {
+function startSpan(
+  observer: SessionInstrumentation,
+  name: string,
+  options: SpanOptions,
+  parent: Context,
+): OpenSpan {
   const attributes = { ...options.attributes, 'gen_ai.conversation.id': observer.session.id }
   const span = observer.tracer.startSpan(name, { ...options, attributes }, parent)
   return { span, context: trace.setSpan(parent, span), startedAt: performance.now() }
 }
 
-function endSpan(span: Span, attributes: Attributes, errorType: string | undefined): void {
+function endSpan(span: Span, attributes: SpanAttributes, errorType: string | undefined): void {
   span.setAttributes(attributes)
   if (errorType !== undefined) markError(span, errorType)
   span.end()

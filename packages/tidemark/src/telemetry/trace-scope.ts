@@ -4,14 +4,14 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Context, context, diag, ROOT_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
-import type { Instruments } from './metrics.ts'
+import type { MetricInstruments } from './metrics.ts'
 import type { ObservedSession } from './telemetry.ts'
 
 /** The means to create spans and metrics of one session. */
-export interface Observer {
+export interface SessionInstrumentation {
   readonly session: ObservedSession
   readonly tracer: Tracer
-  readonly instruments: Instruments
+  readonly instruments: MetricInstruments
   /** True if the host asked for the text of the conversation. */
   readonly hasContent: boolean
 }
@@ -38,7 +38,7 @@ export interface RunningTool {
 const scopes = new AsyncLocalStorage<TraceScope>()
 
 /** Returns the scope of the running code; undefined outside of all operations. */
-export function readScope(): TraceScope | undefined {
+export function readTraceScope(): TraceScope | undefined {
   return scopes.getStore()
 }
 
@@ -49,10 +49,10 @@ export function findParentContext(): Context {
 }
 
 /**
- * Runs `work` so that `readScope` returns this scope in it. If telemetry fails before `work` has begun, `work` runs
+ * Runs `work` so that `readTraceScope` returns this scope in it. If telemetry fails before `work` has begun, `work` runs
  * without a scope.
  */
-export function runInScope<Result>(scope: TraceScope, work: () => Result): Result {
+export function runInTraceScope<Result>(scope: TraceScope, work: () => Result): Result {
   let hasBegun = false
   const begin = (): Result => {
     hasBegun = true

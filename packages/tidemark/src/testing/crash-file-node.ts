@@ -1,7 +1,7 @@
 import type { OpenFile, OpenMode } from '../storage/file-system.ts'
 
 /** Kinds of file operations. A test can count the operations of each kind and make one fail or write fewer bytes. */
-export type OperationKind =
+export type FileOperationKind =
   | 'open'
   | 'read'
   | 'append'
@@ -16,7 +16,7 @@ export type OperationKind =
   | 'touch'
 
 interface FileOperation {
-  readonly kind: OperationKind
+  readonly kind: FileOperationKind
   readonly path: string
   /** Number of this operation among all operations of the file system, counted from 1. */
   readonly number: number
@@ -33,11 +33,11 @@ interface Fault {
   readonly takes?: number
 }
 
-export type FaultInjector = (operation: FileOperation) => Fault | undefined
+export type FileFaultInjector = (operation: FileOperation) => Fault | undefined
 
 /** Counts the file operations of a simulated file system, asks the test for faults, and knows how often it was restarted. */
-export class OperationTracker {
-  readonly counts: Record<OperationKind, number> = {
+export class FileOperationTracker {
+  readonly counts: Record<FileOperationKind, number> = {
     open: 0,
     read: 0,
     append: 0,
@@ -54,9 +54,9 @@ export class OperationTracker {
   /** Number of simulated restarts so far. Files opened before the last restart can no longer be used. */
   boot = 0
   #number = 0
-  #interference: FaultInjector | null = null
+  #interference: FileFaultInjector | null = null
 
-  interfere(interference: FaultInjector | null): void {
+  interfere(interference: FileFaultInjector | null): void {
     this.#interference = interference
   }
 
@@ -66,12 +66,12 @@ export class OperationTracker {
   }
 
   /** Counts a file operation. Throws if the test has injected an error into it. */
-  begin(kind: OperationKind, path: string): void {
+  begin(kind: FileOperationKind, path: string): void {
     const fault = this.ask(kind, path)
     if (fault?.error !== undefined) throw fault.error
   }
 
-  ask(kind: OperationKind, path: string, bytes = 0): Fault | undefined {
+  ask(kind: FileOperationKind, path: string, bytes = 0): Fault | undefined {
     this.counts[kind] += 1
     this.#number += 1
     return this.#interference?.({ kind, path, number: this.#number, bytes })
@@ -117,7 +117,7 @@ export function createFileNode(kind: FileNode['kind'], modifiedMs: number): File
 interface OpenNodeOptions {
   readonly path: string
   readonly purpose: OpenMode
-  readonly operations: OperationTracker
+  readonly operations: FileOperationTracker
   now(): number
 }
 

@@ -9,10 +9,10 @@ import {
   createFileNode,
   createSystemError,
   dropUnsyncedWrites,
-  type FaultInjector,
+  type FileFaultInjector,
   type FileNode,
-  type OperationKind,
-  OperationTracker,
+  type FileOperationKind,
+  FileOperationTracker,
   openFileNode,
   readFileFacts,
   type UnsyncedWrite,
@@ -20,12 +20,12 @@ import {
 
 export interface CrashFileSystem extends FileSystem {
   /** Number of times that each kind of operation was started. */
-  readonly counts: Readonly<Record<OperationKind, number>>
+  readonly counts: Readonly<Record<FileOperationKind, number>>
   /**
    * Sets a function that is called before every file operation and may return a fault for it. Null removes the
    * function.
    */
-  interfere(interference: FaultInjector | null): void
+  interfere(interference: FileFaultInjector | null): void
   /**
    * Simulates a crash and a restart. Only synced data and the unsynced writes that `kept` selects survive. Open files
    * can no longer be used.
@@ -51,7 +51,7 @@ export function createCrashFileSystem({
   directories = [],
   now = Date.now,
 }: CrashFileSystemOptions = {}): CrashFileSystem {
-  const operations = new OperationTracker()
+  const operations = new FileOperationTracker()
   const names = new CrashFileNames(['/', ...directories])
   return {
     counts: operations.counts,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../storage/file-system.ts'
-import { type ConformanceCase, createCases } from './port-cases.ts'
+import { type ConformanceCase, createConformanceCases } from './port-cases.ts'
 
 interface FilePortSubject {
   readonly files: FileSystem
@@ -14,7 +14,7 @@ interface FilePortSubject {
 export function filePortCases(
   make: () => FilePortSubject | Promise<FilePortSubject>,
 ): readonly ConformanceCase[] {
-  return createCases(make, (subject) => subject.end(), checks)
+  return createConformanceCases(make, (subject) => subject.end(), checks)
 }
 
 async function write({ files, root }: FilePortSubject, name: string, text: string): Promise<string> {

@@ -6,12 +6,12 @@ import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core/engine/ports'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { type JournalSubject, journalRefusalChecks, listUuids } from './journal-refusal-cases.ts'
-import { type ConformanceCase, createCases } from './port-cases.ts'
+import { type ConformanceCase, createConformanceCases } from './port-cases.ts'
 
 export function journalCases(
   make: () => JournalSubject | Promise<JournalSubject>,
 ): readonly ConformanceCase[] {
-  return createCases(make, (subject) => subject.end(), {
+  return createConformanceCases(make, (subject) => subject.end(), {
     ...checks,
     ...readFromPositionCases,
     ...journalRefusalChecks,

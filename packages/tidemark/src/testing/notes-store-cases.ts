@@ -1,7 +1,7 @@
 /** Conformance cases for every store of notes. */
 import assert from 'node:assert/strict'
 import type { NotesStore, StoredNotes } from '@tidemark/core/engine/ports'
-import { type ConformanceCase, createCases } from './port-cases.ts'
+import { type ConformanceCase, createConformanceCases } from './port-cases.ts'
 
 /** A store of notes to test. It must be empty at first. */
 interface NotesStoreSubject {
@@ -13,7 +13,7 @@ interface NotesStoreSubject {
 export function notesStoreCases(
   make: () => NotesStoreSubject | Promise<NotesStoreSubject>,
 ): readonly ConformanceCase[] {
-  return createCases(make, (subject) => subject.end(), checks)
+  return createConformanceCases(make, (subject) => subject.end(), checks)
 }
 
 const NOTES: StoredNotes = {

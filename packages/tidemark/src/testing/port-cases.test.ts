@@ -10,7 +10,7 @@ import { createBlobFolder } from '../storage/blob-folder.ts'
 import { checkedJournal, type RawJournal } from '../storage/checked-journal.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { nodeFileSystem } from '../storage/file-system.ts'
-import { createMemoryBlobs, createMemoryJournal, createMemoryNotes } from '../storage/memory-stores.ts'
+import { createMemoryBlobs, createMemoryJournal, createMemoryNotesStore } from '../storage/memory-stores.ts'
 import { createNotesFolder } from '../storage/notes-folder.ts'
 import { createSqliteJournal } from '../storage/sqlite-journal.ts'
 import { createCrashFileSystem } from './crash-file-system.ts'
@@ -152,7 +152,7 @@ run(
 run(
   'notes: memory',
   notesStoreCases(() => {
-    const store = createMemoryNotes()
+    const store = createMemoryNotesStore()
     return { open: async () => store, end: nothingToEnd }
   }),
 )

@@ -11,7 +11,7 @@ export interface ConformanceCase {
  * Creates the cases of a conformance suite. `make` creates a new subject (the object under test) for each case, and
  * `end` is called afterwards, even if the case fails.
  */
-export function createCases<Subject>(
+export function createConformanceCases<Subject>(
   make: () => Subject | Promise<Subject>,
   end: (subject: Subject) => unknown,
   checks: Readonly<Record<string, (subject: Subject) => void | Promise<void>>>,
@@ -38,7 +38,7 @@ interface ClockSubject {
 }
 
 export function clockCases(make: () => ClockSubject | Promise<ClockSubject>): readonly ConformanceCase[] {
-  return createCases(make, () => {}, checks)
+  return createConformanceCases(make, () => {}, checks)
 }
 
 const checks: Readonly<Record<string, (subject: ClockSubject) => Promise<void>>> = {
@@ -106,7 +106,7 @@ interface DeadlinesSubject {
 export function deadlinesCases(
   make: () => DeadlinesSubject | Promise<DeadlinesSubject>,
 ): readonly ConformanceCase[] {
-  return createCases(make, () => {}, checksDeadlinesCases)
+  return createConformanceCases(make, () => {}, checksDeadlinesCases)
 }
 
 const NEVER = new Promise<never>(() => {})
@@ -173,7 +173,7 @@ const checksDeadlinesCases: Readonly<Record<string, (subject: DeadlinesSubject) 
 // Conformance cases for every id generator.
 
 export function idsCases(make: () => IdGenerator | Promise<IdGenerator>): readonly ConformanceCase[] {
-  return createCases(make, () => {}, checksIdsCases)
+  return createConformanceCases(make, () => {}, checksIdsCases)
 }
 
 const KINDS = ['record', 'message', 'batch', 'lock']
@@ -201,7 +201,7 @@ interface BlobStoreSubject {
 export function blobStoreCases(
   make: () => BlobStoreSubject | Promise<BlobStoreSubject>,
 ): readonly ConformanceCase[] {
-  return createCases(make, (subject) => subject.end(), checksBlobStoreCases)
+  return createConformanceCases(make, (subject) => subject.end(), checksBlobStoreCases)
 }
 
 function bytesOf(text: string): Uint8Array {

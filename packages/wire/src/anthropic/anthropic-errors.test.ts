@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toAnthropicError, toAnthropicFailure } from './anthropic-errors.ts'
+import { readAnthropicFailure, toAnthropicErrorObject } from './anthropic-errors.ts'
 
 function body(type: string, message: string, details?: object): string {
   return JSON.stringify({ type: 'error', error: { type, message, details }, request_id: 'req_1' })
@@ -115,7 +115,7 @@ describe('toFailure', () => {
     [503, '', 'overloaded', true],
     [302, '', 'unknown', false],
   ])('%s %s: %s', (status, text, kind, retryable) => {
-    const { kind: found, retryable: again } = toAnthropicFailure({
+    const { kind: found, retryable: again } = readAnthropicFailure({
       ...(status === undefined ? {} : { status }),
       body: text,
     })
@@ -130,7 +130,7 @@ describe('toFailure', () => {
       }),
       headers: { 'x-should-retry': 'false', 'retry-after': '3', 'request-id': 'req_2' },
     }
-    expect(toAnthropicFailure(call)).toEqual({
+    expect(readAnthropicFailure(call)).toEqual({
       kind: 'overflow',
       retryable: false,
       message: 'prompt is too long: 208310 tokens > 200000 maximum',
@@ -146,7 +146,7 @@ describe('toFailure', () => {
 
   it('names the part that was refused', () => {
     const path = (message: string) =>
-      toAnthropicFailure({ status: 400, body: body('invalid_request_error', message) }).path
+      readAnthropicFailure({ status: 400, body: body('invalid_request_error', message) }).path
     expect(path('messages.1.content.0: Invalid `signature` in `thinking` block')).toBe('messages.1.content.0')
     expect(path('messages.363: `tool_use` ids were found without')).toBe('messages.363')
     expect(path('messages: roles must alternate')).toBe('messages')
@@ -155,12 +155,12 @@ describe('toFailure', () => {
 
   it('lets the provider decide whether to try again', () => {
     const call = (status: number, word: string) =>
-      toAnthropicFailure({ status, body: '', headers: { 'x-should-retry': word } })
+      readAnthropicFailure({ status, body: '', headers: { 'x-should-retry': word } })
     expect([call(400, 'true').retryable, call(529, 'false').retryable]).toEqual([true, false])
   })
 
   it('has a message even if the response has none', () => {
-    expect(toAnthropicFailure({ status: 502, body: '' }).message).toBe(
+    expect(readAnthropicFailure({ status: 502, body: '' }).message).toBe(
       'The provider answered 502 and nothing else',
     )
   })
@@ -181,14 +181,16 @@ describe('errorObject', () => {
     'invalid-request',
   ] as const)('says %s so that it is understood', (kind) => {
     const failed = { kind, retryable: false, message: 'no' }
-    expect(toAnthropicFailure({ body: JSON.stringify({ error: toAnthropicError(failed) }) }).kind).toBe(kind)
+    expect(
+      readAnthropicFailure({ body: JSON.stringify({ error: toAnthropicErrorObject(failed) }) }).kind,
+    ).toBe(kind)
   })
 
   it.each([
     ['network', true, 'api_error'],
     ['unknown', false, 'invalid_request_error'],
   ] as const)('has the nearest type for %s', (kind, retryable, type) => {
-    expect(toAnthropicError({ kind, retryable, message: 'no' })).toEqual({ type, message: 'no' })
+    expect(toAnthropicErrorObject({ kind, retryable, message: 'no' })).toEqual({ type, message: 'no' })
   })
 
   it('keeps type, code and details', () => {
@@ -199,13 +201,17 @@ describe('errorObject', () => {
       errorType: 'x_error',
       errorCode: 'y',
     } as const
-    expect(toAnthropicError(failed)).toEqual({ type: 'x_error', message: 'no', details: { error_code: 'y' } })
+    expect(toAnthropicErrorObject(failed)).toEqual({
+      type: 'x_error',
+      message: 'no',
+      details: { error_code: 'y' },
+    })
   })
 })
 
 it.each(['constructor', 'toString', '__proto__'])('a type or code named %s is no known kind', (word) => {
   const error = { type: word, message: 'odd', details: { error_code: word } }
-  expect(toAnthropicFailure({ status: 400, body: JSON.stringify({ type: 'error', error }) }).kind).toBe(
+  expect(readAnthropicFailure({ status: 400, body: JSON.stringify({ type: 'error', error }) }).kind).toBe(
     'invalid-request',
   )
 })

@@ -5,7 +5,7 @@
 import type { ModelFailure, ModelFailureKind } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { omitUndefined } from '@tidemark/core/log/json'
-import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
+import { classifyFailure, type ErrorClassifier, type FailedResponse } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
 
 const KIND_BY_TYPE: Readonly<Record<string, ModelFailureKind>> = {
@@ -51,7 +51,7 @@ const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
 
 const ANTHROPIC_ERRORS: ErrorClassifier = { provider: 'anthropic', classifyError: classifyAnthropicError }
 
-export function toAnthropicFailure(call: FailedCall): ModelFailure {
+export function readAnthropicFailure(call: FailedResponse): ModelFailure {
   return classifyFailure(call, ANTHROPIC_ERRORS)
 }
 
@@ -59,7 +59,7 @@ export function toAnthropicFailure(call: FailedCall): ModelFailure {
  * Converts a failure to the `error` object of a Messages API error response, for servers that imitate the API. Kinds for
  * which the API has no error type become `api_error` if they may be retried, otherwise `invalid_request_error`.
  */
-export function toAnthropicError(failed: ModelFailure): JsonObject {
+export function toAnthropicErrorObject(failed: ModelFailure): JsonObject {
   const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
   const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
   const details =

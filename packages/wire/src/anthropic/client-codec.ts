@@ -24,22 +24,22 @@ import type {
   EncodedRequest,
   HeaderReader,
   ReceivedRequest,
-  WrittenRequest,
+  RewrittenRequest,
 } from '../providers/provider-codec.ts'
 import { toAnthropicErrorType } from './anthropic-errors.ts'
 import { BETA_HEADER, VERSION_HEADER } from './headers.ts'
 import { removeThinking, thinkingFilter } from './hide-thinking.ts'
 import { encodeReplyFrames } from './reply-frames.ts'
-import { encodeResponse } from './response.ts'
+import { encodeResponseBody } from './response-body.ts'
 import { anthropicSpelling } from './spelling.ts'
 
-export const messagesClientCodec: ClientCodec = {
-  matches(path) {
+export const anthropicClientCodec: ClientCodec = {
+  findRouteKind(path) {
     if (path.endsWith('/v1/messages')) return 'reply'
     return path.endsWith('/v1/messages/count_tokens') ? 'count' : null
   },
   // A credential of Anthropic must not reach another provider, even if the client omits the version header.
-  knowsClient: (headers) =>
+  isOwnClient: (headers) =>
     headers.get(VERSION_HEADER) !== null ||
     headers.get('x-api-key') !== null ||
     headers.get('authorization')?.startsWith('Bearer sk-ant-') === true,
@@ -52,15 +52,18 @@ export const messagesClientCodec: ClientCodec = {
   readConversationNames,
   isSideCall,
   ping: encodeSseFrame({ event: 'ping', data: '{"type": "ping"}' }),
-  refuse: (status, message) => ({ type: 'error', error: { type: toAnthropicErrorType(status), message } }),
+  createErrorBody: (status, message) => ({
+    type: 'error',
+    error: { type: toAnthropicErrorType(status), message },
+  }),
   writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: toErrorData(body) }),
   writeReply: (reply, isStream) =>
-    isStream ? encodeReplyFrames(reply).map(encodeSseFrame).join('') : encodeResponse(reply),
+    isStream ? encodeReplyFrames(reply).map(encodeSseFrame).join('') : encodeResponseBody(reply),
   removeThinking,
   thinkingFilter,
 }
 
-function writeRequest(engine: EncodedRequest, { ownFields }: ClientRequest): WrittenRequest {
+function writeRequest(engine: EncodedRequest, { ownFields }: ClientRequest): RewrittenRequest {
   const added = JSON.stringify(ownFields).slice(1, -1)
   const text = added === '' ? engine.text : `{${added},${engine.text.slice(1)}`
   return { text, headers: { [BETA_HEADER]: null, ...engine.headers } }

@@ -1,17 +1,17 @@
 /** The Messages API as a `ProviderCodec`: this file only brings the functions of this folder together. */
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { ProviderCodec, ReplyDecoder } from '../providers/provider-codec.ts'
-import { toAnthropicFailure } from './anthropic-errors.ts'
-import { messagesClientCodec } from './client-codec.ts'
+import { readAnthropicFailure } from './anthropic-errors.ts'
+import { anthropicClientCodec } from './client-codec.ts'
 import {
   type ByteStreamState,
   decodeReplyBytes,
   finishReplyBytes,
   initialByteStreamState,
 } from './decode-stream.ts'
-import { toAuthorizedHeaders } from './headers.ts'
-import { encodeModelCall, toBetaHeader } from './incremental-request.ts'
-import { decodeResponse } from './response.ts'
+import { toCredentialHeaders } from './headers.ts'
+import { encodeMessagesCall, toBetaHeader } from './incremental-request.ts'
+import { decodeResponseBody } from './response-body.ts'
 
 const decode: ReplyDecoder<ByteStreamState> = {
   initial: initialByteStreamState,
@@ -25,12 +25,12 @@ export const anthropicCodec: ProviderCodec = {
   title: 'the Messages API',
   baseUrl: 'https://api.anthropic.com',
   paths: { reply: '/v1/messages', count: '/v1/messages/count_tokens' },
-  authorize: toAuthorizedHeaders,
-  encode: encodeModelCall,
+  createHeaders: toCredentialHeaders,
+  encode: encodeMessagesCall,
   toBody: ({ betas: _, ...body }) => body as unknown as JsonObject,
   toBodyHeaders: ({ betas = [] }) => toBetaHeader(betas),
   decode,
-  decodeBody: decodeResponse,
-  toFailure: toAnthropicFailure,
-  client: messagesClientCodec,
+  decodeBody: decodeResponseBody,
+  toFailure: readAnthropicFailure,
+  client: anthropicClientCodec,
 }

@@ -32,15 +32,15 @@ import {
 } from '@tidemark/core/log/json'
 import { createFailure } from '../failure/classify-failure.ts'
 import {
-  decodeSse,
+  decodeSseBytes,
   finishSse,
   initialSseState,
   type SseFrame,
   type SseRemainder,
   type SseState,
 } from '../http/sse.ts'
-import { readMessageHead, readReplyReport } from '../providers/message.ts'
-import { toAnthropicFailure } from './anthropic-errors.ts'
+import { readMessageHead, readReplyReport } from '../providers/message-object.ts'
+import { readAnthropicFailure } from './anthropic-errors.ts'
 
 interface StreamState {
   readonly assembly: ReplyAssembly
@@ -68,7 +68,7 @@ export function decodeReplyFrame(state: StreamState, frame: SseFrame): StreamSte
   if (state.isClosed) return [state, []]
   const data = parseJson(frame.data)
   const name = frameName(frame, data)
-  if (name === 'error') return failReply(state, toAnthropicFailure({ body: frame.data }))
+  if (name === 'error') return failReply(state, readAnthropicFailure({ body: frame.data }))
   if (name === 'ping') return emitEvents(state, [{ type: 'reply-alive' }])
   const handle = FRAME_HANDLERS.get(name)
   if (handle === undefined) return emitEvents(state, [{ type: 'reply-other', name, text: frame.data }])
@@ -203,7 +203,7 @@ type ByteStep = readonly [ByteStreamState, readonly ReplyEvent[]]
 export const initialByteStreamState: ByteStreamState = { sse: initialSseState, stream: initialStreamState }
 
 export function decodeReplyBytes(state: ByteStreamState, chunk: Uint8Array): ByteStep {
-  const [sse, frames] = decodeSse(state.sse, chunk)
+  const [sse, frames] = decodeSseBytes(state.sse, chunk)
   const events: ReplyEvent[] = []
   let { stream } = state
   for (const frame of frames) {

@@ -1,6 +1,6 @@
 import type { Payload } from '@tidemark/core/context/payload'
 import { describe, expect, it } from 'vitest'
-import { type EncodeRequestOptions, encodeRequest, joinEncodedRequest } from './encode-request.ts'
+import { type EncodeRequestOptions, encodeRequestFragments, joinRequestFragments } from './encode-request.ts'
 
 const EPHEMERAL = { type: 'ephemeral' } as const
 
@@ -29,7 +29,7 @@ const PAYLOAD: Payload = {
 
 describe('encodeRequest', () => {
   it('has one fragment for each parameter, tool, system block and message block', () => {
-    const { fragments, end, betas } = encodeRequest(PAYLOAD)
+    const { fragments, end, betas } = encodeRequestFragments(PAYLOAD)
     const marker = ',"cache_control":{"type":"ephemeral"}}'
     expect(fragments).toEqual([
       {
@@ -149,14 +149,16 @@ describe('encodeRequest', () => {
       '{"model":"m","messages":[{"role":"system","output_config":{"effort":"low"},"content":[]},{"role":"user","content":[{"type":"text","text":"u"}]}]}',
     ],
   ])('spells %s', (_, fields, options, body) => {
-    expect(joinEncodedRequest(encodeRequest({ model: 'm', messages: [], ...fields }, options))).toBe(body)
+    expect(
+      joinRequestFragments(encodeRequestFragments({ model: 'm', messages: [], ...fields }, options)),
+    ).toBe(body)
   })
 
   it('spells a block from its raw text, and puts its marker behind', () => {
     const raw = '{"type":"tool_use","input":{"b":1,"10":2.0} }'
     const block = { type: 'tool_use', input: { 10: 2, b: 1 } }
     const encode = (extra: object) =>
-      encodeRequest(
+      encodeRequestFragments(
         {
           model: 'm',
           messages: [
@@ -183,7 +185,7 @@ describe('encodeRequest', () => {
   it('takes the marker from the value, whatever the raw text has', () => {
     const raw = new Map([[0, '{"type":"text","cache_control":{"type":"ephemeral"},"text":"a","n":1.0}']])
     const content = [{ type: 'text', text: 'a', n: 1 }]
-    const encoded = encodeRequest(
+    const encoded = encodeRequestFragments(
       { model: 'm', messages: [{ role: 'user', content }] },
       { raw: { messages: [raw] } },
     )
@@ -205,7 +207,7 @@ describe('encodeRequest', () => {
       },
       { type: 'tool_use', id: 't', name: 'n', input: { cache_control: 'mine' } },
     ]
-    const { fragments } = encodeRequest({ model: 'm', messages: [{ role: 'user', content }] })
+    const { fragments } = encodeRequestFragments({ model: 'm', messages: [{ role: 'user', content }] })
     expect(fragments.slice(1).map(({ bare }) => bare)).toEqual([
       '{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a"}]}',
       '{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"}]}}',
@@ -218,7 +220,7 @@ describe('encodeRequest', () => {
     const raw = '{"type": "tool_result", "content": [ {"type":"text", "text":"cache_control"} ], "n": 1.0}'
     const content = [{ type: 'tool_result', content: [{ type: 'text', text: 'cache_control' }], n: 1 }]
     const options = { raw: { messages: [new Map([[0, raw]])] } }
-    const fragment = encodeRequest(
+    const fragment = encodeRequestFragments(
       { model: 'm', messages: [{ role: 'user', content }] },
       options,
     ).fragments.at(-1)
@@ -229,7 +231,7 @@ describe('encodeRequest', () => {
   })
 
   it('knows the marker of automatic caching', () => {
-    const { fragments } = encodeRequest({ model: 'm', cache_control: EPHEMERAL, messages: [] })
+    const { fragments } = encodeRequestFragments({ model: 'm', cache_control: EPHEMERAL, messages: [] })
     expect(fragments[1]).toEqual({
       zone: 'parameters',
       path: 'cache_control',

@@ -44,7 +44,7 @@ interface EncodedRequest {
   readonly betas: readonly string[]
 }
 
-export function encodeRequest(payload: Payload, options: EncodeRequestOptions = {}): EncodedRequest {
+export function encodeRequestFragments(payload: Payload, options: EncodeRequestOptions = {}): EncodedRequest {
   const { tools, system, messages, betas, ...parameters } = payload
   const { raw = {} } = options
   const pieces = [
@@ -59,7 +59,7 @@ export function encodeRequest(payload: Payload, options: EncodeRequestOptions = 
   return { ...attachPunctuation(pieces), betas: betas ?? [] }
 }
 
-export function joinEncodedRequest({ fragments, end }: EncodedRequest): string {
+export function joinRequestFragments({ fragments, end }: EncodedRequest): string {
   return fragments.map(({ lead, text }) => lead + text).join('') + end
 }
 
@@ -292,7 +292,7 @@ const plainTextCache = new WeakMap<object, string>()
  * Encodes tools or system blocks with the planned cache markers. The JSON text of each object is cached in this module,
  * because the objects stay the same until the next prefix snapshot.
  */
-export function encodePrefixList(
+export function encodeToolsOrSystem(
   zone: 'tools' | 'system',
   values: readonly (Block | JsonObject)[],
   markers: readonly PlannedMarker[],

@@ -39,7 +39,7 @@ function toAuthHeader({ style, secret }: Credentials): Record<string, string> {
 }
 
 /** Returns the headers that every request needs, whatever its body: content type, version and credentials. */
-export function toAuthorizedHeaders(
+export function toCredentialHeaders(
   credentials: Credentials,
   version: string = DEFAULT_VERSION,
 ): Readonly<Record<string, string>> {

@@ -1,7 +1,7 @@
 /** Removes thinking from responses of the Messages API, for clients that could not send it back to the provider. */
 import { isBlock, isThinkingBlock } from '@tidemark/core/log/block'
 import { isObject, parseJson } from '@tidemark/core/log/json'
-import { decodeSse, encodeSseFrame, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
+import { decodeSseBytes, encodeSseFrame, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
 import type { StreamFilter } from '../providers/provider-codec.ts'
 
 /** Returns the JSON text of a response without its thinking; unchanged if it is not a message. Throws if it is not JSON. */
@@ -21,7 +21,7 @@ interface FilterState {
 export const thinkingFilter: StreamFilter<FilterState> = {
   initial: { sse: initialSseState, hidden: new Set() },
   step(state, chunk) {
-    const [sse, frames] = decodeSse(state.sse, chunk)
+    const [sse, frames] = decodeSseBytes(state.sse, chunk)
     const hidden = new Set([...state.hidden, ...frames.flatMap(findThinkingIndex)])
     const kept = frames.flatMap((frame) => filterFrame(frame, hidden))
     return [{ sse, hidden }, new TextEncoder().encode(kept.map(encodeSseFrame).join(''))]

@@ -1,23 +1,23 @@
 /**
  * Builds a request body by extending the previous one, so that only new messages are encoded. The result has the same
- * bytes as that of `encodeRequest`.
+ * bytes as that of `encodeRequestFragments`.
  */
-import type { TracedMessage } from '@tidemark/core/context/flatten'
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { TracedMessage } from '@tidemark/core/context/flatten-context'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
-import type { Steps } from '@tidemark/core/log/work-steps'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
 import type { AssembledRequest } from '@tidemark/core/request/build-request'
-import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
+import type { EncodeCallOptions, EncodedRequest } from '../providers/provider-codec.ts'
 import {
   encodeCacheControlMember,
   encodeCacheReferenceMember,
   encodeParameters,
-  encodePrefixList,
-  encodeRequest,
+  encodeRequestFragments,
+  encodeToolsOrSystem,
   encodeWithoutMarker,
   findClosingBracket,
-  joinEncodedRequest,
+  joinRequestFragments,
   toContentBlocks,
 } from './encode-request.ts'
 import { BETA_HEADER } from './headers.ts'
@@ -91,10 +91,10 @@ export interface MessageTextCache {
  * Encodes the body of a model call in steps: with `call.request` as an extension of the previous body, otherwise
  * `call.payload` whole.
  */
-export function* encodeModelCall(
-  call: ModelCall,
-  { fields = {}, previous, texts }: EncodeOptions,
-): Steps<EncodedRequest> {
+export function* encodeMessagesCall(
+  call: ModelStreamInput,
+  { fields = {}, previous, texts }: EncodeCallOptions,
+): WorkInSteps<EncodedRequest> {
   if (call.request !== undefined) {
     const request = yield* extendRequest(call.request, {
       fields,
@@ -105,11 +105,11 @@ export function* encodeModelCall(
   }
   // A call without `request` has no cached message texts, so the payload is encoded whole.
   const { payload, raw } = call
-  const encoded = encodeRequest(
+  const encoded = encodeRequestFragments(
     { ...payload, ...fields },
     raw === undefined ? {} : { raw: { messages: raw } },
   )
-  return { text: joinEncodedRequest(encoded), headers: toBetaHeader(encoded.betas), state: previous }
+  return { text: joinRequestFragments(encoded), headers: toBetaHeader(encoded.betas), state: previous }
 }
 
 /** Returns the header that a body with these betas needs; empty if there are none. */
@@ -121,15 +121,18 @@ export function toBetaHeader(betas: readonly string[]): Readonly<Record<string, 
  * Encodes a request, with the texts of messages from `options.previous` if messages were only appended since. In steps, so that
  * a long history that is all new does not block the process.
  */
-function* extendRequest(request: AssembledRequest, options: ExtendRequestOptions): Steps<IncrementalRequest> {
+function* extendRequest(
+  request: AssembledRequest,
+  options: ExtendRequestOptions,
+): WorkInSteps<IncrementalRequest> {
   const { model, parameters, tools, system } = request.front
   const all: JsonObject = { model, ...parameters, ...request.extra, ...options.fields }
   const { betas, ...fields } = all
   const blocks = system.map(({ block }) => block)
   return {
     parameters: encodeParameters(fields).join(','),
-    tools: tools.length === 0 ? null : encodePrefixList('tools', tools, request.markers),
-    system: blocks.length === 0 ? null : encodePrefixList('system', blocks, request.markers),
+    tools: tools.length === 0 ? null : encodeToolsOrSystem('tools', tools, request.markers),
+    system: blocks.length === 0 ? null : encodeToolsOrSystem('system', blocks, request.markers),
     messages: yield* extendMessages(request, options),
     betas: Array.isArray(betas) ? betas.filter((name) => typeof name === 'string') : [],
   }
@@ -162,7 +165,7 @@ function joinMessages(messages: IncrementalMessages): string {
 function* extendMessages(
   request: AssembledRequest,
   { previous: before, texts = new WeakMap() }: ExtendRequestOptions,
-): Steps<IncrementalMessages> {
+): WorkInSteps<IncrementalMessages> {
   const { frozen, tail } = request.messages
   const previous = before?.messages
   const isExtension = previous !== undefined && frozen.extends(previous.frozenMessages)

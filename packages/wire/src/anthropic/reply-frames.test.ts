@@ -1,7 +1,7 @@
 import type { Reply, ReplyEvent } from '@tidemark/core/engine/reply'
 import { describe, expect, it } from 'vitest'
 import { createReplySplitter } from '../providers/reply-events.ts'
-import { encodeReplyFrames, toSseFrames } from './reply-frames.ts'
+import { encodeReplyEvent, encodeReplyFrames } from './reply-frames.ts'
 
 const REPLY: Reply = {
   message: {
@@ -112,6 +112,6 @@ describe('toFrames', () => {
       '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
     ],
   ])('%j', (event, name, data) => {
-    expect(toSseFrames(event)).toEqual([{ ...(name === undefined ? {} : { event: name }), data }])
+    expect(encodeReplyEvent(event)).toEqual([{ ...(name === undefined ? {} : { event: name }), data }])
   })
 })

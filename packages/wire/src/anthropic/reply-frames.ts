@@ -3,17 +3,17 @@ import type { BlockDelta, Reply, ReplyEvent, ReplyUpdated } from '@tidemark/core
 import { type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type { SseFrame } from '../http/sse.ts'
 import { replyToEvents, type TextSplitter } from '../providers/reply-events.ts'
-import { toAnthropicError } from './anthropic-errors.ts'
+import { toAnthropicErrorObject } from './anthropic-errors.ts'
 
 /** Returns the SSE frames that stream `reply`. `split` cuts texts and tool inputs into deltas; default: one delta each. */
 export function encodeReplyFrames(reply: Reply, split: TextSplitter = (text) => [text]): readonly SseFrame[] {
-  return replyToEvents(reply, split).flatMap(toSseFrames)
+  return replyToEvents(reply, split).flatMap(encodeReplyEvent)
 }
 
 /** Fields that `message_delta` has inside its `delta` object. All other fields are outside it. */
 const FIELDS_IN_DELTA = new Set(['stop_reason', 'stop_sequence', 'stop_details', 'container'])
 
-export function toSseFrames(event: ReplyEvent): readonly SseFrame[] {
+export function encodeReplyEvent(event: ReplyEvent): readonly SseFrame[] {
   switch (event.type) {
     case 'reply-started':
       return [
@@ -43,7 +43,7 @@ export function toSseFrames(event: ReplyEvent): readonly SseFrame[] {
     case 'reply-ended':
       return [createFrame('message_stop')]
     case 'reply-failed':
-      return [createFrame('error', `"error":${JSON.stringify(toAnthropicError(event.failure))}`)]
+      return [createFrame('error', `"error":${JSON.stringify(toAnthropicErrorObject(event.failure))}`)]
   }
 }
 

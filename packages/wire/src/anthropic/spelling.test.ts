@@ -1,5 +1,5 @@
-import type { ProviderEdit } from '@tidemark/core/policy/provider-spelling'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import type { ProviderContextEdit } from '@tidemark/core/policy/provider-spelling'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import { describe, expect, it } from 'vitest'
 import { defineMessagesProfile } from '../profiles/provider-profile.ts'
 import { anthropicSpelling } from './spelling.ts'
@@ -37,7 +37,7 @@ describe('settings', () => {
   })
 })
 
-const EDITS: readonly ProviderEdit[] = [
+const EDITS: readonly ProviderContextEdit[] = [
   { act: 'clear-thinking', keepTurns: 'all' },
   {
     act: 'clear-results',
@@ -86,7 +86,7 @@ describe('context edits', () => {
       { type: 'clear_thinking_x', keep: 'all' },
       null,
     ]
-    const change = (act: ProviderEdit['act'], kept: number): number =>
+    const change = (act: ProviderContextEdit['act'], kept: number): number =>
       act === 'clear-results' ? kept + 10 : kept + 20
     expect(changeKept({ context_management: { edits }, other: 1 }, change, NATIVE)).toEqual({
       context_management: {

@@ -7,12 +7,12 @@ import { isToolResult } from '@tidemark/core/log/block'
 import { isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ContextEditRules, ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import type {
-  AnswerSettings,
-  CacheLevel,
-  CacheParameters,
-  ProviderEdit,
+  CacheMissZone,
+  CacheRelevantParameters,
+  GenerationSettings,
+  PrefixPart,
+  ProviderContextEdit,
   ProviderSpelling,
-  ProviderZone,
 } from '@tidemark/core/policy/provider-spelling'
 import { toTokenCount } from '@tidemark/core/tokens/usage'
 import { anthropicFieldChecks } from './validate-request.ts'
@@ -22,7 +22,7 @@ type AnthropicSpelling = ProviderSpelling<ProviderProfile>
 // Settings of an answer.
 
 function spellSettings(
-  { maxOutput, thinking, effort }: AnswerSettings,
+  { maxOutput, thinking, effort }: GenerationSettings,
   { refusedFields }: ProviderProfile,
 ): JsonObject {
   const refusesEffort = refusedFields.some(
@@ -35,7 +35,7 @@ function spellSettings(
   }
 }
 
-function spellThinking(thinking: NonNullable<AnswerSettings['thinking']>): JsonObject {
+function spellThinking(thinking: NonNullable<GenerationSettings['thinking']>): JsonObject {
   return thinking.mode === 'disabled'
     ? { type: 'disabled' }
     : { type: 'enabled', budget_tokens: thinking.budget }
@@ -64,7 +64,7 @@ const limitOutput: AnthropicSpelling['limitOutput'] = (parameters, maxOutput) =>
  * The part of the cached prefix that each request parameter belongs to; null if the cache does not depend on it.
  * Parameters that are not listed belong to the messages.
  */
-const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
+const PARAMETER_LEVELS: ReadonlyMap<string, PrefixPart | null> = new Map([
   ['model', 'tools'],
   ['speed', 'system'],
   ['cache_control', null],
@@ -78,14 +78,14 @@ const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
   ['stream', null],
 ])
 
-function findCacheLevel(parameter: string): CacheLevel | null {
+function findCacheLevel(parameter: string): PrefixPart | null {
   const level = PARAMETER_LEVELS.get(parameter)
   return level === undefined ? 'messages' : level
 }
 
 const SEPARATE_PARAMETERS = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
 
-function readCacheParameters(fields: JsonObject): CacheParameters {
+function readCacheParameters(fields: JsonObject): CacheRelevantParameters {
   const { effort, ...output } = isObject(fields.output_config) ? fields.output_config : {}
   // Context edits by the provider are not part of the cache key, but they explain many cache misses.
   const isCompared = (name: string): boolean => findCacheLevel(name) !== null || name === EDITS
@@ -110,7 +110,7 @@ function toParameterText(value: Json | undefined): string | undefined {
 
 const EDITS = 'context_management'
 
-function requestEdits(edits: readonly ProviderEdit[], { contextEdits }: ProviderProfile): JsonObject {
+function requestEdits(edits: readonly ProviderContextEdit[], { contextEdits }: ProviderProfile): JsonObject {
   const spelt = edits.flatMap((edit): readonly JsonObject[] => {
     const type = edit.act === 'clear-thinking' ? contextEdits.clearThinking : contextEdits.clearToolUses
     return type === null ? [] : [{ type, ...spellEdit(edit) }]
@@ -118,7 +118,7 @@ function requestEdits(edits: readonly ProviderEdit[], { contextEdits }: Provider
   return spelt.length === 0 ? {} : { [EDITS]: { edits: spelt } }
 }
 
-function spellEdit(edit: ProviderEdit): JsonObject {
+function spellEdit(edit: ProviderContextEdit): JsonObject {
   if (edit.act === 'clear-thinking')
     return { keep: edit.keepTurns === 'all' ? 'all' : { type: 'thinking_turns', value: edit.keepTurns } }
   const tokens = (value: number): Json => ({ type: 'input_tokens', value })
@@ -145,7 +145,7 @@ const changeKept: AnthropicSpelling['changeKept'] = (fields, change, { contextEd
   return { [EDITS]: { ...management, edits } }
 }
 
-function findAct(type: unknown, names: ContextEditRules): ProviderEdit['act'] | null {
+function findAct(type: unknown, names: ContextEditRules): ProviderContextEdit['act'] | null {
   if (type === names.clearToolUses) return 'clear-results'
   return type === names.clearThinking ? 'clear-thinking' : null
 }
@@ -177,7 +177,7 @@ function askDiagnosis(previousId: string | null): JsonObject {
   return isKnown ? { diagnostics: { previous_message_id: previousId } } : {}
 }
 
-const MISS_REASON_ZONES: ReadonlyMap<string, ProviderZone> = new Map([
+const MISS_REASON_ZONES: ReadonlyMap<string, CacheMissZone> = new Map([
   ['model_changed', 'model'],
   ['system_changed', 'system'],
   ['tools_changed', 'tools'],

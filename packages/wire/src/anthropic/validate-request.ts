@@ -5,10 +5,10 @@
 
 import {
   type Block,
-  isBlankText,
+  isBlankTextBlock,
   isBlock,
+  isCacheDeletionBlock,
   isCompactionBlock,
-  isDeletionBlock,
 } from '@tidemark/core/log/block'
 import { isObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
@@ -26,16 +26,16 @@ import type {
 } from '@tidemark/core/policy/provider-spelling'
 import {
   canCarryMarker,
+  type FieldShape,
   type FieldShapes,
   flagShape,
   hasForcedToolChoice,
   isTurnScopedMessage,
   type PlacedMarker,
-  type Shape,
   stringShape,
   toArray,
 } from '@tidemark/core/validate/content-rules'
-import type { RuleSet } from '@tidemark/core/validate/findings'
+import type { CheckInput } from '@tidemark/core/validate/findings'
 
 /** The state that the checks keep from one message to the next. */
 interface CheckState {
@@ -80,7 +80,7 @@ export const anthropicFieldChecks: ProviderFieldChecks<ProviderProfile> = {
   },
 }
 
-function checkRefusedFields(request: RawFields, rules: RuleSet): void {
+function checkRefusedFields(request: RawFields, rules: CheckInput): void {
   const { betas } = request
   const isNames = Array.isArray(betas) && Array.from(betas).every((beta) => typeof beta === 'string')
   if (betas != null && !isNames) rules.report('betas-shape', 'betas')
@@ -98,7 +98,7 @@ function readFieldAt(request: RawFields, path: string): unknown {
 }
 
 /** Checks the cache markers on system prompt and tools, each by itself. */
-function checkPrefixMarkers({ system, tools }: ParsedRequestFields, rules: RuleSet): void {
+function checkPrefixMarkers({ system, tools }: ParsedRequestFields, rules: CheckInput): void {
   for (const { block, path } of system) {
     if (block.cache_control != null) checkBlockMarker(block, path, rules)
   }
@@ -108,7 +108,7 @@ function checkPrefixMarkers({ system, tools }: ParsedRequestFields, rules: RuleS
   }
 }
 
-function checkMaxTokens(request: RawFields, { profile, report }: RuleSet): void {
+function checkMaxTokens(request: RawFields, { profile, report }: CheckInput): void {
   const most = request.max_tokens
   if (most == null) {
     if (profile.maxOutputRequired) report('max-tokens', 'max_tokens')
@@ -132,7 +132,7 @@ function checkMaxTokens(request: RawFields, { profile, report }: RuleSet): void 
   }
 }
 
-function checkThinkingSettings(request: ParsedRequestFields, rules: RuleSet): void {
+function checkThinkingSettings(request: ParsedRequestFields, rules: CheckInput): void {
   const { thinking } = request.raw
   if (thinking == null) return
   if (!isObject(thinking)) {
@@ -148,7 +148,7 @@ function checkThinkingSettings(request: ParsedRequestFields, rules: RuleSet): vo
   if (!isObject(binding) || !isKnown) rules.report('thinking-binding', 'thinking.block_binding')
 }
 
-function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: RuleSet): void {
+function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: CheckInput): void {
   if (!thinking.modes.some((known) => known === mode)) {
     report('thinking-mode', 'thinking.type', `one of: ${thinking.modes.join(', ')}`)
     return
@@ -162,7 +162,7 @@ function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, r
 function checkThinkingBudget(
   { raw, betas }: ParsedRequestFields,
   { type, budget_tokens: budget }: RawFields,
-  { profile: { thinking }, report }: RuleSet,
+  { profile: { thinking }, report }: CheckInput,
 ): void {
   const path = 'thinking.budget_tokens'
   if (type !== 'enabled') {
@@ -197,7 +197,7 @@ function listEdits(request: RawFields): readonly Edit[] {
   )
 }
 
-function checkEdits({ raw, thinkingMode }: ParsedRequestFields, rules: RuleSet): void {
+function checkEdits({ raw, thinkingMode }: ParsedRequestFields, rules: CheckInput): void {
   const { profile, report } = rules
   const management = raw.context_management
   if (management == null) return
@@ -227,7 +227,7 @@ function checkEdits({ raw, thinkingMode }: ParsedRequestFields, rules: RuleSet):
   }
 }
 
-function checkEditParameters(edit: RawFields, path: string, { profile, report }: RuleSet): void {
+function checkEditParameters(edit: RawFields, path: string, { profile, report }: CheckInput): void {
   const parameters = findEditParameters(edit.type, profile.contextEdits)
   for (const [name, value] of Object.entries(edit)) {
     if (name === 'type' || value == null) continue
@@ -238,7 +238,7 @@ function checkEditParameters(edit: RawFields, path: string, { profile, report }:
 }
 
 /** Describes an edit parameter `{type, value}` whose value must be an integer of at least `least`. */
-function createAmountShape(types: readonly string[], least: number): Shape {
+function createAmountShape(types: readonly string[], least: number): FieldShape {
   return {
     expected: `an object of type ${types.join(' or ')} with a whole value of at least ${least}`,
     fits: (value) =>
@@ -249,15 +249,15 @@ function createAmountShape(types: readonly string[], least: number): Shape {
   }
 }
 
-const names: Shape = {
+const names: FieldShape = {
   expected: 'a list of tool names',
   fits: (value) => Array.isArray(value) && Array.from(value).every((item) => typeof item === 'string'),
 }
-const namesOrFlag: Shape = {
+const namesOrFlag: FieldShape = {
   expected: 'true, false or a list of tool names',
   fits: (value) => flagShape.fits(value) || names.fits(value),
 }
-const turnsOrAll: Shape = {
+const turnsOrAll: FieldShape = {
   expected: "an object of type thinking_turns with a whole value of at least 1, of type all, or 'all'",
   fits: (value) =>
     value === 'all' ||
@@ -287,7 +287,7 @@ type SignedCompactionPath = string | null
 function checkCompactionBlocks(
   signed: SignedCompactionPath,
   { blocks }: ParsedMessage,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): SignedCompactionPath {
   let first = signed
   for (const { block, path } of blocks) {
@@ -305,7 +305,7 @@ function checkCompaction(
   signed: SignedCompactionPath,
   request: ParsedRequestFields,
   waiting: readonly string[],
-  rules: RuleSet,
+  rules: CheckInput,
 ): void {
   const { profile, report } = rules
   if (signed !== null) {
@@ -323,20 +323,25 @@ function checkCompaction(
 function checkCompactionBeta(
   path: string,
   { betas }: ParsedRequestFields,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): void {
   const { beta } = profile.compaction
   if (beta !== null && !betas.includes(beta)) report('beta-missing', path, `the beta ${beta}`)
 }
 
-function checkBeside(paths: readonly string[], what: string, request: RawFields, { report }: RuleSet): void {
+function checkBeside(
+  paths: readonly string[],
+  what: string,
+  request: RawFields,
+  { report }: CheckInput,
+): void {
   for (const path of paths) {
     if (readFieldAt(request, path) == null) continue
     report('compaction-combination', path, `no ${path} beside ${what}`)
   }
 }
 
-function checkSummaryRequest(request: ParsedRequestFields, rules: RuleSet): void {
+function checkSummaryRequest(request: ParsedRequestFields, rules: CheckInput): void {
   const { profile, report } = rules
   const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
   if (!onDemand) {
@@ -365,7 +370,7 @@ function checkSummaryRequest(request: ParsedRequestFields, rules: RuleSet): void
 /** For each rule about a beta: path of the first block or message field that needs the beta. */
 type BetaUses = ReadonlyMap<BetaRule, string>
 
-function findBetaUses(state: BetaUses, message: ParsedMessage, { profile }: RuleSet): BetaUses {
+function findBetaUses(state: BetaUses, message: ParsedMessage, { profile }: CheckInput): BetaUses {
   let after = state
   for (const rule of profile.betas) {
     const path = state.has(rule) ? null : findUseInMessage(rule, message)
@@ -382,7 +387,7 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
 function checkBetas(
   state: BetaUses,
   { raw, betas }: ParsedRequestFields,
-  { profile, report }: RuleSet,
+  { profile, report }: CheckInput,
 ): void {
   for (const rule of profile.betas) {
     if (rule.betas.some((beta) => betas.includes(beta))) continue
@@ -399,9 +404,9 @@ function findUseInRequest({ where, name }: BetaRule, request: RawFields): string
 
 // Deletions from the cached prefix, which are undocumented.
 
-function checkDeletions({ all }: ParsedMessage, { profile, report }: RuleSet): void {
+function checkDeletions({ all }: ParsedMessage, { profile, report }: CheckInput): void {
   for (const { block, path } of all) {
-    const isDeletion = isDeletionBlock(block)
+    const isDeletion = isCacheDeletionBlock(block)
     if (isDeletion && !isDeletionList(block.edits))
       report('block-field', `${path}.edits`, 'a list of deletions')
     const isNeeded = isDeletion || block.cache_reference != null
@@ -436,7 +441,7 @@ interface CacheMarkerState {
 function checkMessageMarkers(
   state: CacheMarkerState,
   message: ParsedMessage,
-  rules: RuleSet,
+  rules: CheckInput,
 ): CacheMarkerState {
   const isScoped = isTurnScopedMessage(message.fields)
   let { markers } = state
@@ -451,9 +456,9 @@ function checkMessageMarkers(
 }
 
 /** Reads the cache marker of the block at `path`, and reports each rule that the marker breaks. */
-function checkBlockMarker(block: Block, path: string, rules: RuleSet): Marker {
+function checkBlockMarker(block: Block, path: string, rules: CheckInput): Marker {
   if (!canCarryMarker(block, rules.profile.cache)) {
-    const kind = isBlankText(block) ? 'text that is blank' : `a ${block.type} block`
+    const kind = isBlankTextBlock(block) ? 'text that is blank' : `a ${block.type} block`
     rules.report('marker-refused', `${path}.cache_control`, `no cache marker on ${kind}`)
   }
   return { path, ttl: checkMarkerTtl(block.cache_control, `${path}.cache_control`, rules) }
@@ -463,7 +468,7 @@ function checkBlockMarker(block: Block, path: string, rules: RuleSet): Marker {
 function checkMarkerTtl(
   control: unknown,
   path: string,
-  { profile: { cache }, report }: RuleSet,
+  { profile: { cache }, report }: CheckInput,
 ): string | null {
   if (!isObject(control) || control.type !== 'ephemeral') {
     report('marker-shape', path, "an object of type 'ephemeral'")
@@ -483,7 +488,7 @@ function checkMarkerTtl(
 }
 
 /** Lists the cache markers on tools, then on the system prompt. Reports no findings; other checks report them. */
-function listPrefixMarkers({ raw }: ParsedRequestFields, rules: RuleSet): readonly Marker[] {
+function listPrefixMarkers({ raw }: ParsedRequestFields, rules: CheckInput): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
     toArray(raw[zone]).flatMap((item, index): readonly Marker[] =>
@@ -499,7 +504,7 @@ function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
   request: ParsedRequestFields,
-  rules: RuleSet,
+  rules: CheckInput,
 ): void {
   const { profile, report } = rules
   const { maxMarkers } = profile.cache
@@ -529,7 +534,7 @@ function checkMarkers(
 }
 
 /** Checks that no cache marker requests a longer lifetime than one before it. Returns the shortest, in seconds. */
-function checkMarkerOrder(markers: readonly Marker[], { profile, report }: RuleSet): number {
+function checkMarkerOrder(markers: readonly Marker[], { profile, report }: CheckInput): number {
   let shortest = Number.POSITIVE_INFINITY
   for (const { path, ttl } of markers) {
     if (ttl === null) continue
@@ -559,12 +564,12 @@ function findPrefixTarget({ raw, system, tools }: ParsedRequestFields, cache: Ca
 function withPlacedMarkers(
   { markers }: CacheMarkerState,
   placed: readonly PlacedMarker[],
-  rules: RuleSet,
+  rules: CheckInput,
 ): readonly Marker[] {
   return [...markers, ...placed.flatMap((marker) => checkPlacedMarker(marker, rules))].sort(compareMarkers)
 }
 
-function checkPlacedMarker(marker: PlacedMarker, rules: RuleSet): readonly Marker[] {
+function checkPlacedMarker(marker: PlacedMarker, rules: CheckInput): readonly Marker[] {
   const { message, index, block: at, control } = marker
   const path = `messages.${index}.content.${at}`
   const block = Array.isArray(message.content) ? message.content[at] : undefined

@@ -6,7 +6,7 @@ import type { ModelPrices } from '@tidemark/core/cost/prices'
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
 import { GOOGLE_MODELS } from './google-models.ts'
-import { type ModelEntry, scalePrices } from './model-entry.ts'
+import { type ModelEntry, scaleModelPrices } from './model-entry.ts'
 import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
@@ -112,7 +112,7 @@ function withRegionalPrices(model: ModelEntry, { platform, region }: ModelNamePa
     }
   }
   const note = `prices are ${regionalFactor} times the global ones: the endpoint is tied to "${region}"`
-  return { model: scalePrices(model, regionalFactor), notes: [note] }
+  return { model: scaleModelPrices(model, regionalFactor), notes: [note] }
 }
 
 /** What a model name contains besides the model: a date, a cloud platform, a region or a `[1m]` suffix. */

@@ -1,6 +1,6 @@
 import type { Block } from '@tidemark/core/log/block'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { createEstimator, createFixedWeights, type EstimatorWeights } from '@tidemark/core/tokens/estimator'
+import { createDefaultWeights, createEstimator, type EstimatorWeights } from '@tidemark/core/tokens/estimator'
 import { describe, expect, it } from 'vitest'
 import { FITTED_CONSTANTS } from './estimator-constants.ts'
 import { createEstimatorWeights } from './estimator-weights.ts'
@@ -54,8 +54,8 @@ describe('estimatorWeights', () => {
   })
 
   it('falls back to the fixed rule', () => {
-    expect(createEstimatorWeights(null, policy)).toEqual(createFixedWeights(policy))
-    expect(createEstimatorWeights('gemini', policy)).toEqual(createFixedWeights(policy))
+    expect(createEstimatorWeights(null, policy)).toEqual(createDefaultWeights(policy))
+    expect(createEstimatorWeights('gemini', policy)).toEqual(createDefaultWeights(policy))
     expect(charactersPerToken(null, text)).toBeCloseTo(4, 1)
   })
 

@@ -5,8 +5,8 @@
 import type { TokenEstimatePolicy } from '@tidemark/core/policy/window-policy'
 import {
   type CharacterClass,
-  createEvenWeights,
-  createFixedWeights,
+  createDefaultWeights,
+  createUniformTextWeights,
   type EstimatorWeights,
   type TextWeights,
 } from '@tidemark/core/tokens/estimator'
@@ -29,7 +29,7 @@ export function createEstimatorWeights(
     case 'openai':
       return openaiWeights(policy)
     default:
-      return createFixedWeights(policy)
+      return createDefaultWeights(policy)
   }
 }
 
@@ -98,7 +98,7 @@ const O200K_RATIO = { share: 0.87, perItem: 12 }
 function openaiWeights(policy: TokenEstimatePolicy): EstimatorWeights {
   const text = scaleTextWeights(FITTED_TEXT_WEIGHTS, O200K_RATIO.share)
   return {
-    ...createFixedWeights(policy),
+    ...createDefaultWeights(policy),
     text,
     toolInput: text,
     toolResult: text,
@@ -118,5 +118,5 @@ function scaleEach(
   factor: number,
 ): Readonly<Record<CharacterClass, number>> {
   const entries = Object.entries(weights).map(([name, weight]) => [name, weight * factor])
-  return { ...createEvenWeights(0).characters, ...Object.fromEntries(entries) }
+  return { ...createUniformTextWeights(0).characters, ...Object.fromEntries(entries) }
 }

@@ -134,7 +134,7 @@ interface RequestLimits {
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
 /** Returns the model with all its prices, including past prices, multiplied by `factor`. */
-export function scalePrices(model: ModelEntry, factor: number): ModelEntry {
+export function scaleModelPrices(model: ModelEntry, factor: number): ModelEntry {
   const scaled = { ...model, prices: scalePriceList(model.prices, factor) }
   if (model.pastPrices === undefined) return scaled
   const pastPrices = model.pastPrices.map((past) => ({

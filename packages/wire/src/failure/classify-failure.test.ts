@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureFromException, readRetryAfterMs, readRetryHeader } from './classify-failure.ts'
+import { classifyException, readRetryAfterMs, readShouldRetry } from './classify-failure.ts'
 
 const DATE = 'Wed, 21 Oct 2026 07:28:00 GMT'
 const AT = Date.parse(DATE)
@@ -34,7 +34,7 @@ describe('shouldRetry', () => {
     ['False', false],
     ['maybe', undefined],
   ])('%s: %s', (value, expected) => {
-    expect(readRetryHeader({ 'x-should-retry': value })).toBe(expected)
+    expect(readShouldRetry({ 'x-should-retry': value })).toBe(expected)
   })
 })
 
@@ -77,16 +77,16 @@ describe('failureOfThrown', () => {
     ['a string', 'gone', { kind: 'network', retryable: true, message: 'gone' }],
     ['nothing', undefined, { kind: 'network', retryable: true, message: 'The connection failed' }],
   ])('%s', (_, thrown, expected) => {
-    expect(failureFromException(thrown)).toEqual(expected)
+    expect(classifyException(thrown)).toEqual(expected)
   })
 
   it('knows our own signal whatever was thrown', () => {
-    expect(failureFromException(new Error('terminated'), true).kind).toBe('aborted')
+    expect(classifyException(new Error('terminated'), true).kind).toBe('aborted')
   })
 
   it('does not follow a chain that never ends', () => {
     const loop = new Error('again')
     loop.cause = loop
-    expect(failureFromException(loop)).toEqual({ kind: 'network', retryable: true, message: 'again' })
+    expect(classifyException(loop)).toEqual({ kind: 'network', retryable: true, message: 'again' })
   })
 })

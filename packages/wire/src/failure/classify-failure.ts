@@ -10,7 +10,7 @@ import { findPromptOverflow, isRateLimitText } from './prompt-overflow.ts'
 /** HTTP headers as a plain object. */
 type HttpHeaders = Readonly<Record<string, string | undefined>>
 
-export interface FailedCall {
+export interface FailedResponse {
   /** HTTP status; absent for an error event inside a stream. */
   readonly status?: number
   readonly body: string
@@ -54,7 +54,7 @@ const KIND_BY_STATUS: Readonly<Record<number, ModelFailureKind>> = {
 }
 
 /** Classifies an error response: a prompt that is too long first, then by the provider's own rules, then by status. */
-export function classifyFailure(call: FailedCall, dialect: ErrorClassifier): ModelFailure {
+export function classifyFailure(call: FailedResponse, dialect: ErrorClassifier): ModelFailure {
   const body = readErrorBody(call.body)
   const gap = findPromptOverflow({ ...call, body, provider: dialect.provider })
   const kind =
@@ -93,11 +93,11 @@ function kindFromStatus(status: number | undefined, body: ErrorBody): ModelFailu
   return status >= 500 ? 'server' : status >= 400 ? 'invalid-request' : 'unknown'
 }
 
-function readFailureHeaders({ headers = {}, now }: FailedCall, body: ErrorBody): Partial<ModelFailure> {
+function readFailureHeaders({ headers = {}, now }: FailedResponse, body: ErrorBody): Partial<ModelFailure> {
   const requestId = body.requestId ?? readHeader(headers, 'request-id') ?? readHeader(headers, 'x-request-id')
   return omitUndefined({
     retryAfterMs: readRetryAfterMs(headers, now),
-    retryable: readRetryHeader(headers),
+    retryable: readShouldRetry(headers),
     requestId,
   })
 }
@@ -120,7 +120,7 @@ export function readRetryAfterMs(headers: HttpHeaders, now?: number): number | u
  * Returns the value of the `x-should-retry` header, which overrides the default rules; undefined if it is absent or
  * neither `true` nor `false`.
  */
-export function readRetryHeader(headers: HttpHeaders): boolean | undefined {
+export function readShouldRetry(headers: HttpHeaders): boolean | undefined {
   const value = readHeader(headers, 'x-should-retry')?.trim().toLowerCase()
   return value === 'true' ? true : value === 'false' ? false : undefined
 }
@@ -149,7 +149,7 @@ const REFUSED_BY_FETCH = /^(?:bad port|unknown scheme|invalid url|failed to pars
  * Converts an exception of `fetch` to a failure: network, timeout or aborted. Pass `aborted` as true if the caller's
  * own signal was aborted, because the exception for this differs between platforms.
  */
-export function failureFromException(thrown: unknown, aborted = false): ModelFailure {
+export function classifyException(thrown: unknown, aborted = false): ModelFailure {
   const chain = listCauses(thrown)
   const message = chain.map(readMessage).find((text) => text !== '') ?? 'The connection failed'
   if (aborted || chain.some((each) => readName(each) === 'AbortError'))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  decodeSse,
+  decodeSseBytes,
   decodeSseText,
   encodeSseFrame,
   finishSse,
@@ -13,7 +13,7 @@ import {
 /** Returns the data of one line, decoded from chunks of bytes. The bytes must not contain a line ending. */
 function decode(chunks: readonly Uint8Array[]): string {
   let [state] = decodeSseText(initialSseState, 'data: ')
-  for (const chunk of chunks) [state] = decodeSse(state, chunk)
+  for (const chunk of chunks) [state] = decodeSseBytes(state, chunk)
   return finishSse(state).rest?.data ?? ''
 }
 
@@ -81,7 +81,7 @@ describe('bytes', () => {
     ['after broken bytes', [0xe0, 0x80], { rest: { data: '\ufffd\ufffd' }, cutCharacter: false }],
   ])('report an end %s', (_, bytes, end) => {
     const [state] = decodeSseText(initialSseState, 'data: ')
-    expect(finishSse(decodeSse(state, Uint8Array.from(bytes))[0])).toEqual(end)
+    expect(finishSse(decodeSseBytes(state, Uint8Array.from(bytes))[0])).toEqual(end)
   })
 })
 
@@ -143,7 +143,7 @@ describe('endSse', () => {
 
   it('reports a character cut in the middle', () => {
     const bytes = new TextEncoder().encode('data: é').subarray(0, -1)
-    const [state, frames] = decodeSse(initialSseState, bytes)
+    const [state, frames] = decodeSseBytes(initialSseState, bytes)
     expect([frames, finishSse(state)]).toEqual([[], { rest: { data: '\ufffd' }, cutCharacter: true }])
   })
 })

@@ -39,7 +39,7 @@ export const initialSseState: SseState = {
 }
 
 /** Returns the next state, and the frames that the chunk completes. */
-export function decodeSse(state: SseState, chunk: Uint8Array): readonly [SseState, readonly SseFrame[]] {
+export function decodeSseBytes(state: SseState, chunk: Uint8Array): readonly [SseState, readonly SseFrame[]] {
   const bytes = joinBytes(state.incompleteBytes, chunk)
   const whole = bytes.length - countIncompleteBytes(bytes)
   return decodeSseText(

@@ -1,4 +1,4 @@
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { describe, expect, it } from 'vitest'
 import { chatCodec } from './chat-codec.ts'
 
@@ -49,6 +49,6 @@ describe('messages of a client of Chat Completions', () => {
         ),
     )
     const payload = { model: request.model, messages: request.messages }
-    expect(JSON.parse(runAtOnce(chatCodec.encode({ payload, raw }, {})).text).messages).toEqual(messages)
+    expect(JSON.parse(runStepsAtOnce(chatCodec.encode({ payload, raw }, {})).text).messages).toEqual(messages)
   })
 })

@@ -1,31 +1,31 @@
 /** Chat Completions as a codec, for models and for clients that speak it. One codec for each dialect. */
 import type { Reply } from '@tidemark/core/engine/reply'
-import { type Block, isTextBlock, isToolUse, PROVIDER_ITEM, toBlocks } from '@tidemark/core/log/block'
+import { type Block, isTextBlock, isToolUse, PROVIDER_ITEM_TYPE, toBlocks } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { encodeSseFrame } from '../http/sse.ts'
 import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
 import { encodeChatCall } from './chat-request.ts'
-import { CUSTOM_ORIGIN, createChatDecoder, decodeChatBody } from './chat-stream.ts'
+import { CUSTOM_TOOL_ORIGIN, createChatDecoder, decodeChatBody } from './chat-stream.ts'
 import {
+  addClientFields,
   createRoleParameter,
   hasAuthorization,
   isSideCall,
   readConversationNames,
   STREAM_PING,
-  splitClientList,
+  splitListAtSystemPrompt,
   splitRequestFields,
   splitSystemPrompt,
-  UNCHANGED_STREAM,
+  UNCHANGED_STREAM_FILTER,
   withSystemRole,
-  writeClientRequest,
-} from './client-conversation.ts'
+} from './client-requests.ts'
 import { DIALECTS, type Dialect } from './dialects.ts'
-import { OPENAI_VENDOR, toOpenaiErrorBody, toOpenaiFailure } from './openai-errors.ts'
-import { toCallBlock, withOwnArguments } from './output-blocks.ts'
-import { LIMIT_FIELD } from './request-settings.ts'
+import { OPENAI_VENDOR, readOpenaiFailure, toOpenaiErrorBody } from './openai-errors.ts'
+import { withCallInput, withNonObjectArguments } from './output-blocks.ts'
+import { LIMIT_FIELD_PARAMETER } from './request-settings.ts'
 
 /** Asks a server to report usage at the end of a stream. Without this field, there is none. */
 const USAGE_OPTIONS: JsonObject = { stream_options: { include_usage: true } }
@@ -37,17 +37,21 @@ export function createChatCodec(dialect: Dialect): ProviderCodec {
     title: 'Chat Completions',
     baseUrl: 'https://api.openai.com/v1',
     paths: { reply: '/chat/completions' },
-    authorize: ({ secret }) => ({ authorization: `Bearer ${secret}`, 'content-type': 'application/json' }),
+    createHeaders: ({ secret }) => ({
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+    }),
     encode(call, options) {
       const fields =
         options.fields?.stream === true ? { ...USAGE_OPTIONS, ...options.fields } : options.fields
       return encodeChatCall(call, fields === undefined ? options : { ...options, fields }, dialect)
     },
-    toBody: (payload) => parseJson(runAtOnce(encodeChatCall({ payload }, {}, dialect)).text) as JsonObject,
+    toBody: (payload) =>
+      parseJson(runStepsAtOnce(encodeChatCall({ payload }, {}, dialect)).text) as JsonObject,
     toBodyHeaders: () => ({}),
     decode: createChatDecoder(dialect),
     decodeBody: (text) => decodeChatBody(text, dialect),
-    toFailure: toOpenaiFailure,
+    toFailure: readOpenaiFailure,
     client: createChatClient(dialect),
   }
 }
@@ -56,10 +60,10 @@ export const chatCodec: ProviderCodec = createChatCodec(DIALECTS.openai)
 
 function createChatClient(dialect: Dialect): ClientCodec {
   return {
-    matches: (path) => (path.endsWith('/chat/completions') ? 'reply' : null),
-    knowsClient: hasAuthorization,
+    findRouteKind: (path) => (path.endsWith('/chat/completions') ? 'reply' : null),
+    isOwnClient: hasAuthorization,
     readRequest: (given) => readRequest(given, dialect),
-    writeRequest: writeClientRequest,
+    writeRequest: addClientFields,
     writeCount: (body) => body,
     betaHeader: null,
     bodyHeaders: ['content-type', 'accept'],
@@ -68,11 +72,11 @@ function createChatClient(dialect: Dialect): ClientCodec {
     isSideCall,
     mayRefuseInStream: true,
     ping: STREAM_PING,
-    refuse: toOpenaiErrorBody,
+    createErrorBody: toOpenaiErrorBody,
     writeErrorEvent: (body) => encodeSseFrame({ data: body.replaceAll('\n', ' ') }),
     writeReply: (reply, isStream) => (isStream ? writeStream(reply) : JSON.stringify(toCompletion(reply))),
     removeThinking: (body) => body,
-    thinkingFilter: UNCHANGED_STREAM,
+    thinkingFilter: UNCHANGED_STREAM_FILTER,
   }
 }
 
@@ -98,14 +102,16 @@ function readRequest({ body }: ReceivedRequest, dialect: Dialect): ClientRequest
     markers: [],
     ttl: undefined,
     continues: null,
-    list: splitClientList(messages, system),
+    list: splitListAtSystemPrompt(messages, system),
     findExactBlock: ({ id }) => exactCalls.get(String(id)),
   }
 }
 
 /** A server may know only the older of the two names for the largest output, so the client's stays. */
 function readLimitField({ max_tokens: most }: JsonObject, { maxOutput }: Dialect): JsonObject {
-  return typeof most === 'number' && maxOutput !== 'max_tokens' ? { [LIMIT_FIELD]: 'max_tokens' } : {}
+  return typeof most === 'number' && maxOutput !== 'max_tokens'
+    ? { [LIMIT_FIELD_PARAMETER]: 'max_tokens' }
+    : {}
 }
 
 /** Joins tool messages and the user message after them to one message with the role `user`. */
@@ -157,7 +163,7 @@ function readPart(part: JsonObject): Block {
   const origin = { vendor: OPENAI_VENDOR, item: part }
   if (type === 'text' && typeof text === 'string') return { type: 'text', text, origin }
   const url = isJsonObject(image) ? image.url : undefined
-  if (type !== 'image_url' || typeof url !== 'string') return { type: PROVIDER_ITEM, origin }
+  if (type !== 'image_url' || typeof url !== 'string') return { type: PROVIDER_ITEM_TYPE, origin }
   const [, media, data] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? []
   const source =
     media === undefined ? { type: 'url', url } : { type: 'base64', media_type: media, data: data ?? '' }
@@ -183,7 +189,7 @@ function readAnswer(
     const fn = isJsonObject(call.function) ? call.function : {}
     const written = typeof fn.arguments === 'string' ? fn.arguments : ''
     const named = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
-    const { block, raw } = toCallBlock(withOwnArguments(named, written), written)
+    const { block, raw } = withCallInput(withNonObjectArguments(named, written), written)
     if (raw !== undefined) exactCalls.set(String(block.id), raw)
     return block
   })
@@ -198,7 +204,7 @@ function toCustomCall(call: JsonObject, { name, input }: JsonObject): Block {
     id: String(call.id),
     name: String(name),
     input: { input: String(input) },
-    origin: CUSTOM_ORIGIN,
+    origin: CUSTOM_TOOL_ORIGIN,
   }
 }
 

@@ -2,8 +2,8 @@
  * Encodes a model call as a request of Chat Completions. Successive responses become one message. Each tool result is a
  * separate message right after the calls, as the API requires.
  */
-import type { TracedMessage } from '@tidemark/core/context/flatten'
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { TracedMessage } from '@tidemark/core/context/flatten-context'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import {
   type Block,
   isTextBlock,
@@ -16,31 +16,31 @@ import {
   toBlocks,
 } from '@tidemark/core/log/block'
 import { findJsonMember, isJsonObject, isObject, type Json, type JsonObject } from '@tidemark/core/log/json'
-import type { Steps } from '@tidemark/core/log/work-steps'
-import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import type { EncodeCallOptions, EncodedRequest } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
 import { type BodySpelling, encodeOpenaiBody, type RequestFront } from './incremental-body.ts'
 import {
-  CHAT_TYPES,
+  CHAT_ONLY_TYPES,
   FAILED_NOTE,
   readClientRole,
-  readFreeText,
+  readCustomToolInput,
   readOpenaiItem,
   toDataUrl,
 } from './input-items.ts'
 import {
-  LIMIT_FIELD,
+  LIMIT_FIELD_PARAMETER,
   readNeutralSettings,
   readNeutralTool,
-  SYSTEM_ROLE,
+  SYSTEM_ROLE_PARAMETER,
   spellToolChoice,
 } from './request-settings.ts'
 
 export function encodeChatCall(
-  call: ModelCall,
-  options: EncodeOptions,
+  call: ModelStreamInput,
+  options: EncodeCallOptions,
   dialect: Dialect,
-): Steps<EncodedRequest> {
+): WorkInSteps<EncodedRequest> {
   return encodeOpenaiBody(call, options, createSpelling(dialect))
 }
 
@@ -51,7 +51,7 @@ function createSpelling(dialect: Dialect): BodySpelling {
     toSystemItems: ({ system, parameters }) =>
       system.length === 0
         ? []
-        : [{ role: parameters[SYSTEM_ROLE] ?? dialect.system, content: joinTexts(system) }],
+        : [{ role: parameters[SYSTEM_ROLE_PARAMETER] ?? dialect.system, content: joinTexts(system) }],
     toItems(messageAt, index) {
       const message = messageAt(index)
       if (message === undefined) return []
@@ -80,7 +80,9 @@ function toFields({ model, parameters, tools }: RequestFront, dialect: Dialect):
   const level = effort ?? (thinks ? null : 'none')
   return {
     model,
-    ...(maxOutput === null ? {} : { [String(parameters[LIMIT_FIELD] ?? dialect.maxOutput)]: maxOutput }),
+    ...(maxOutput === null
+      ? {}
+      : { [String(parameters[LIMIT_FIELD_PARAMETER] ?? dialect.maxOutput)]: maxOutput }),
     ...(level === null || dialect.effort === null ? {} : { [dialect.effort]: level }),
     ...(toolChoice === null || tools.length === 0 ? {} : spellToolChoice(toolChoice, toNamedChoice)),
     ...others,
@@ -141,7 +143,7 @@ function toContent(parts: readonly JsonObject[]): string | readonly JsonObject[]
 
 function toPart(block: Block): JsonObject {
   const own = readOpenaiItem(block)
-  if (own !== null && (CHAT_TYPES.has(String(own.type)) || own.type === 'input_audio')) return own
+  if (own !== null && (CHAT_ONLY_TYPES.has(String(own.type)) || own.type === 'input_audio')) return own
   if (isTextBlock(block)) return { type: 'text', text: block.text }
   const { title } = block
   const source = block.source as Json | undefined
@@ -174,7 +176,8 @@ function toAssistantMessage(run: readonly TracedMessage[], dialect: Dialect): Js
 function toCall(block: ToolUseBlock, raw: string | undefined): JsonObject {
   const { id, name, input } = block
   const own = readOpenaiItem(block)
-  if (own?.type === 'custom') return { id, type: 'custom', custom: { name, input: readFreeText(input) } }
+  if (own?.type === 'custom')
+    return { id, type: 'custom', custom: { name, input: readCustomToolInput(input) } }
   if (typeof own?.arguments === 'string')
     return { id, type: 'function', function: { name, arguments: own.arguments } }
   const exact = raw === undefined ? undefined : findJsonMember(raw, 'input')

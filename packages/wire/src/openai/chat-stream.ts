@@ -17,11 +17,11 @@ import {
 import type { Block } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import { createFailure } from '../failure/classify-failure.ts'
-import { decodeSse, finishSse, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
-import type { DecodedBody, ReplyDecoder } from '../providers/provider-codec.ts'
+import { decodeSseBytes, finishSse, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
+import type { DecodeBodyResult, ReplyDecoder } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
-import { OPENAI_VENDOR, toOpenaiFailure } from './openai-errors.ts'
-import { type DecodedBlock, toCallBlock, withOwnArguments } from './output-blocks.ts'
+import { OPENAI_VENDOR, readOpenaiFailure } from './openai-errors.ts'
+import { type DecodedBlock, withCallInput, withNonObjectArguments } from './output-blocks.ts'
 import { readChatReport } from './reply-report.ts'
 
 interface ChatStream {
@@ -54,7 +54,7 @@ export function createChatDecoder(dialect: Dialect): ReplyDecoder<ChatStream> {
   return {
     initial: INITIAL,
     step(state, chunk) {
-      const [sse, frames] = decodeSse(state.sse, chunk)
+      const [sse, frames] = decodeSseBytes(state.sse, chunk)
       return decodeFrames({ ...state, sse }, frames, dialect)
     },
     finish(state, cause) {
@@ -98,7 +98,7 @@ function decodeFrame(state: ChatStream, frame: SseFrame, dialect: Dialect): Chat
   if (!isJsonObject(data))
     return fail(state, createFailure('bad-reply', 'The stream has a chunk that is no JSON'))
   if (data.error !== undefined || frame.event === 'error')
-    return fail(state, toOpenaiFailure({ body: frame.data }))
+    return fail(state, readOpenaiFailure({ body: frame.data }))
   const [begun, first] = start(state, data)
   const [choice] = Array.isArray(data.choices) ? data.choices.filter(isJsonObject) : []
   const known = {
@@ -135,7 +135,7 @@ function grow(state: ChatStream, delta: JsonObject, dialect: Dialect): ChatStep 
 }
 
 /** The origin that marks a call of a custom tool, whose input is free text. */
-export const CUSTOM_ORIGIN: { readonly vendor: string; readonly item: JsonObject } = {
+export const CUSTOM_TOOL_ORIGIN: { readonly vendor: string; readonly item: JsonObject } = {
   vendor: OPENAI_VENDOR,
   item: { type: 'custom' },
 }
@@ -156,7 +156,7 @@ function listGrowth(delta: JsonObject, { reasoning }: Dialect): readonly Growth[
     const isCustom = isJsonObject(call.custom)
     const fn = isJsonObject(call.custom) ? call.custom : isJsonObject(call.function) ? call.function : {}
     const named = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
-    const block = isCustom ? { ...named, origin: CUSTOM_ORIGIN } : named
+    const block = isCustom ? { ...named, origin: CUSTOM_TOOL_ORIGIN } : named
     const text = isCustom ? fn.input : fn.arguments
     const json = typeof text === 'string' ? text : ''
     growth.push({ key: `call ${String(call.index ?? call.id)}`, block, delta: { kind: 'input', json } })
@@ -203,8 +203,8 @@ function finishBlock(
 }
 
 function finishCall(block: Block, text: string): DecodedBlock {
-  if (block.origin === CUSTOM_ORIGIN) return { block: { ...block, input: { input: text } } }
-  return toCallBlock(withOwnArguments(block, text), text)
+  if (block.origin === CUSTOM_TOOL_ORIGIN) return { block: { ...block, input: { input: text } } }
+  return withCallInput(withNonObjectArguments(block, text), text)
 }
 
 function withReasoningOrigin(block: Block, list: readonly Json[], { name, details }: Dialect): Block {
@@ -223,7 +223,7 @@ function fail(state: ChatStream, failure: ModelFailure): ChatStep {
 }
 
 /** Decodes a completion that is one JSON body, as if it were a stream of one chunk. */
-export function decodeChatBody(text: string, dialect: Dialect): DecodedBody {
+export function decodeChatBody(text: string, dialect: Dialect): DecodeBodyResult {
   const body = parseJson(text)
   const [choice] = isJsonObject(body) && Array.isArray(body.choices) ? body.choices.filter(isJsonObject) : []
   if (!isJsonObject(body) || !isJsonObject(choice?.message))

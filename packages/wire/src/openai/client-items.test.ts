@@ -1,4 +1,4 @@
-import { findCutPoints } from '@tidemark/core/context/flatten'
+import { findCutPoints } from '@tidemark/core/context/flatten-context'
 import type { Payload } from '@tidemark/core/context/payload'
 import { toBlocks } from '@tidemark/core/log/block'
 import type { JsonObject } from '@tidemark/core/log/json'

@@ -2,13 +2,13 @@
  * Reads the input items of a client of the Responses API as messages; the inverse of `input-items.ts`. Successive items
  * of one role become one message. Content that no block describes is kept as a whole item.
  */
-import { type Block, PROVIDER_ITEM } from '@tidemark/core/log/block'
+import { type Block, PROVIDER_ITEM_TYPE } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import type { ClientMessage } from '../providers/client-request.ts'
-import { withSystemRole } from './client-conversation.ts'
-import { isInputType } from './input-items.ts'
+import { withSystemRole } from './client-requests.ts'
+import { isClientItemType } from './input-items.ts'
 import { OPENAI_VENDOR } from './openai-errors.ts'
-import { toDecodedBlocks } from './output-blocks.ts'
+import { decodeOutputItem } from './output-blocks.ts'
 
 interface ReadItems {
   readonly messages: readonly ClientMessage[]
@@ -19,7 +19,7 @@ interface ReadItems {
 }
 
 /** Reads the `input` of a request. Returns null if it is neither a text nor a list of objects. */
-export function readInputItems(input: Json | undefined): ReadItems | null {
+export function readClientItems(input: Json | undefined): ReadItems | null {
   if (typeof input === 'string')
     return { messages: [{ role: 'user', content: input }], exactCalls: new Map(), namesItems: false }
   if (!Array.isArray(input) || !input.every(isJsonObject)) return null
@@ -63,8 +63,8 @@ function readItem(item: JsonObject): ReadItem {
     return { role: 'user', blocks: [{ block: { type: 'tool_result', tool_use_id: String(call), content } }] }
   }
   return {
-    role: isInputType(String(type)) ? 'user' : 'assistant',
-    blocks: toDecodedBlocks({ ...item, type }),
+    role: isClientItemType(String(type)) ? 'user' : 'assistant',
+    blocks: decodeOutputItem({ ...item, type }),
   }
 }
 
@@ -75,7 +75,7 @@ function readItemType({ type, role }: JsonObject): Json {
 }
 
 function toReference(item: JsonObject, refersTo: string): Block {
-  return { type: PROVIDER_ITEM, origin: { vendor: OPENAI_VENDOR, item, refersTo } }
+  return { type: PROVIDER_ITEM_TYPE, origin: { vendor: OPENAI_VENDOR, item, refersTo } }
 }
 
 function readParts(content: Json | undefined): readonly Block[] {
@@ -95,7 +95,7 @@ function readPart(part: JsonObject): Block {
     return { type: 'image', source: toSource(url), ...origin }
   const address = data ?? part.file_url
   // Only OpenAI knows what a file id stands for.
-  if (type !== 'input_file' || typeof address !== 'string') return { type: PROVIDER_ITEM, ...origin }
+  if (type !== 'input_file' || typeof address !== 'string') return { type: PROVIDER_ITEM_TYPE, ...origin }
   const title = typeof filename === 'string' ? { title: filename } : {}
   return { type: 'document', source: toSource(address), ...title, ...origin }
 }

@@ -56,7 +56,7 @@ export function isCompactionTrigger(item: Json | undefined): boolean {
 }
 
 /** The usage of a compaction without a model call: nothing is billed. */
-export const NO_USAGE: JsonObject = {
+export const NO_COMPACTION_USAGE: JsonObject = {
   input_tokens: 0,
   input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
   output_tokens: 0,
@@ -83,7 +83,7 @@ export function createCompactionBody({ place, body }: CompactionAnswerInput): Js
     object: 'response.compaction',
     created_at: 0,
     output: [...users, createCompactionItem(place)],
-    usage: NO_USAGE,
+    usage: NO_COMPACTION_USAGE,
   }
 }
 

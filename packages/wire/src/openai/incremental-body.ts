@@ -2,14 +2,14 @@
  * Builds the bodies of OpenAI's APIs by extending the previous body, so that only new messages are encoded. All other
  * fields come first in the body, so appending a message only appends text.
  */
-import type { TracedMessage } from '@tidemark/core/context/flatten'
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { TracedMessage } from '@tidemark/core/context/flatten-context'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { Block } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 import { AppendList } from '@tidemark/core/log/persistent-collections'
-import type { Steps } from '@tidemark/core/log/work-steps'
-import type { ClientList } from '../providers/client-request.ts'
-import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import type { SplitClientList } from '../providers/client-request.ts'
+import type { EncodeCallOptions, EncodedRequest } from '../providers/provider-codec.ts'
 import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT } from './input-items.ts'
 
 /** The parts of a request before its messages, in the neutral form. */
@@ -51,10 +51,10 @@ const STEP_CHARACTERS = 100_000
  * list are sent as the client wrote them.
  */
 export function* encodeOpenaiBody(
-  call: ModelCall,
-  { fields = {}, previous, list = ENGINES }: EncodeOptions,
+  call: ModelStreamInput,
+  { fields = {}, previous, list = ENGINES }: EncodeCallOptions,
   spelling: BodySpelling,
-): Steps<EncodedRequest> {
+): WorkInSteps<EncodedRequest> {
   const read = readCall(call)
   const { front } = read
   const before = (previous as JoinedMessages | undefined) ?? NOTHING_JOINED
@@ -72,11 +72,11 @@ export function* encodeOpenaiBody(
   return write(`[${opening === '' || text === '' ? opening + text : `${opening},${text}`}]`, joined)
 }
 
-const ENGINES: ClientList = { system: null, items: null }
+const ENGINES: SplitClientList = { system: null, items: null }
 
 /** Sets a cache breakpoint at the end of the client's system prompt, as in other sessions. Not if the client sets its own. */
 function withBreakpoint(
-  { system, items }: ClientList,
+  { system, items }: SplitClientList,
   { markedSystem }: RequestFront,
 ): readonly JsonObject[] {
   const given = system ?? []
@@ -97,7 +97,7 @@ function hasBreakpoint(lists: Json): boolean {
   return JSON.stringify(lists).includes(`"${BREAKPOINT_FIELD}":`)
 }
 
-function* joinItems(opening: string, items: readonly JsonObject[]): Steps<string> {
+function* joinItems(opening: string, items: readonly JsonObject[]): WorkInSteps<string> {
   let text = opening
   let yielded = text.length
   for (const item of items) {
@@ -114,7 +114,7 @@ function* joinMessages(
   { frozen, tail }: ReadCall,
   before: JoinedMessages,
   spelling: BodySpelling,
-): Steps<{ readonly text: string; readonly joined: JoinedMessages }> {
+): WorkInSteps<{ readonly text: string; readonly joined: JoinedMessages }> {
   const messageAt = (index: number): TracedMessage | undefined =>
     index < frozen.length ? frozen.at(index) : tail[index - frozen.length]
   const known = frozen.extends(before.frozen) ? before : NOTHING_JOINED
@@ -153,7 +153,7 @@ interface ReadCall {
   readonly tail: readonly TracedMessage[]
 }
 
-function readCall({ payload, raw, request }: ModelCall): ReadCall {
+function readCall({ payload, raw, request }: ModelStreamInput): ReadCall {
   if (request !== undefined) {
     const { front, extra, messages, markers } = request
     const places = markers.flatMap(({ place }) => (place.zone === 'system' ? [place.index] : []))

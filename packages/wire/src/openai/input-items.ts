@@ -8,7 +8,7 @@ import {
   isTextBlock,
   isToolResult,
   isToolUse,
-  PROVIDER_ITEM,
+  PROVIDER_ITEM_TYPE,
   readBlockOrigin,
   type ToolResultBlock,
   type ToolUseBlock,
@@ -56,11 +56,11 @@ export function toInputItems(
 
 /** True for an item of the list. Other content that no block describes, such as audio, is a part of a message. */
 function isInputItem(block: Block): boolean {
-  return block.type === PROVIDER_ITEM && isInputType(String(readResponsesItem(block)?.type))
+  return block.type === PROVIDER_ITEM_TYPE && isClientItemType(String(readResponsesItem(block)?.type))
 }
 
 /** True for types of items, besides messages, that the client creates; all others come from the model. */
-export function isInputType(type: string): boolean {
+export function isClientItemType(type: string): boolean {
   return type.endsWith('_output') || INPUT_TYPES.has(type)
 }
 
@@ -147,14 +147,14 @@ function toAnswerItem(block: Block): JsonObject {
 function toCallItem(block: ToolUseBlock, raw: string | undefined): JsonObject {
   const { id, name, input } = block
   const own = readResponsesItem(block) ?? {}
-  if (own.type === 'custom_tool_call') return { ...own, call_id: id, name, input: readFreeText(input) }
+  if (own.type === 'custom_tool_call') return { ...own, call_id: id, name, input: readCustomToolInput(input) }
   const exact = raw === undefined ? undefined : findJsonMember(raw, 'input')
   const text = typeof own.arguments === 'string' ? own.arguments : (exact ?? JSON.stringify(input))
   return { type: 'function_call', ...own, call_id: id, name, arguments: text }
 }
 
 /** Returns the free text that is a custom tool's input: the field `input` of the block's input, else that input as JSON. */
-export function readFreeText(input: unknown): string {
+export function readCustomToolInput(input: unknown): string {
   return isObject(input) && typeof input.input === 'string' ? input.input : JSON.stringify(input)
 }
 
@@ -172,11 +172,17 @@ export function readOpenaiItem(block: Block): JsonObject | null {
 /** As `readOpenaiItem`, but null if the block came by Chat Completions, whose parts this API refuses. */
 function readResponsesItem(block: Block): JsonObject | null {
   const own = readOpenaiItem(block)
-  return own === null || CHAT_TYPES.has(String(own.type)) ? null : own
+  return own === null || CHAT_ONLY_TYPES.has(String(own.type)) ? null : own
 }
 
 /** Types of content and calls that only Chat Completions has. */
-export const CHAT_TYPES: ReadonlySet<string> = new Set(['text', 'image_url', 'file', 'refusal', 'custom'])
+export const CHAT_ONLY_TYPES: ReadonlySet<string> = new Set([
+  'text',
+  'image_url',
+  'file',
+  'refusal',
+  'custom',
+])
 
 /** Returns the role that a client gave a system message; null if it is the usual one. */
 export function readClientRole(blocks: readonly Block[]): string | null {

@@ -1,7 +1,7 @@
 /** Classifies the errors of OpenAI's APIs, and of servers that speak like them, as typed failures. */
 import type { ModelFailure, ModelFailureKind } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
-import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
+import { classifyFailure, type ErrorClassifier, type FailedResponse } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
 
 /** OpenAI's vendor name in the origin of blocks. */
@@ -45,7 +45,7 @@ const KIND_BY_TYPE: ReadonlyMap<string, ModelFailureKind> = new Map([
 
 const OPENAI_ERRORS: ErrorClassifier = { provider: OPENAI_VENDOR, classifyError }
 
-export function toOpenaiFailure(call: FailedCall): ModelFailure {
+export function readOpenaiFailure(call: FailedResponse): ModelFailure {
   return classifyFailure(call, OPENAI_ERRORS)
 }
 

@@ -2,7 +2,7 @@
  * Converts output items of the Responses API to content blocks. What a block cannot express is kept as the item of its
  * origin, so that the item can be sent back unchanged.
  */
-import { type Block, PROVIDER_ITEM, readBlockOrigin } from '@tidemark/core/log/block'
+import { type Block, PROVIDER_ITEM_TYPE, readBlockOrigin } from '@tidemark/core/log/block'
 import {
   findUnstableJsonText,
   formatJsonObject,
@@ -34,7 +34,7 @@ interface ItemSource {
 }
 
 /** Converts one output item to blocks: a message to one for each content part, any other item to one. */
-export function toDecodedBlocks(
+export function decodeOutputItem(
   given: JsonObject,
   { account, isStored = false }: ItemSource = {},
 ): readonly DecodedBlock[] {
@@ -77,7 +77,7 @@ function toProviderItem(item: JsonObject, account: string | undefined): Block {
   const pair = call ?? request ?? (isNamed ? id : undefined)
   const { origin } = withOrigin(item, account)
   return {
-    type: PROVIDER_ITEM,
+    type: PROVIDER_ITEM_TYPE,
     origin: { ...Object(origin), ...(typeof pair === 'string' ? { pair } : {}) },
   }
 }
@@ -123,7 +123,7 @@ function toFunctionCall(item: JsonObject, account: string | undefined): DecodedB
   const written = typeof text === 'string' ? text : ''
   const own = isJsonObject(parseJson(written)) ? rest : { ...rest, arguments: written }
   const block = { type: 'tool_use', id: String(call), name: String(name), input: {} }
-  return toCallBlock(
+  return withCallInput(
     Object.keys(own).length === 0 ? block : { ...block, ...withOrigin(own, account) },
     written,
   )
@@ -133,7 +133,7 @@ function toFunctionCall(item: JsonObject, account: string | undefined): DecodedB
  * Returns a call with the input that the model wrote. The exact text is kept where parsing and stringifying would change
  * it, because a changed text misses the cache.
  */
-export function toCallBlock(call: Block, written: string): DecodedBlock {
+export function withCallInput(call: Block, written: string): DecodedBlock {
   if (written.trim() === '') return { block: call }
   const input = parseJson(written)
   if (input === undefined) return { block: call, cutInput: written }
@@ -146,7 +146,7 @@ export function toCallBlock(call: Block, written: string): DecodedBlock {
 }
 
 /** Keeps arguments that are not a JSON object, so that they are sent back unchanged. */
-export function withOwnArguments(call: Block, written: string): Block {
+export function withNonObjectArguments(call: Block, written: string): Block {
   if (isJsonObject(parseJson(written))) return call
   return { ...call, origin: { vendor: OPENAI_VENDOR, item: { arguments: written } } }
 }

@@ -1,13 +1,13 @@
 /** Converts usage and stop reason of both APIs, and of compatible servers, to the neutral form. */
 import { isObject } from '@tidemark/core/log/json'
-import type { ModelReport, ReplyStop, TokenUsage } from '@tidemark/core/log/model-report'
+import type { ReplyReport, ReplyStop, TokenUsage } from '@tidemark/core/log/reply-report'
 import { toTokenCount } from '@tidemark/core/tokens/usage'
 
 interface ResponseFields {
   readonly [field: string]: unknown
 }
 
-export function readResponsesReport(response: ResponseFields): ModelReport {
+export function readResponsesReport(response: ResponseFields): ReplyReport {
   const usage = readResponsesUsage(response.usage, response.service_tier)
   return { ...(usage === null ? {} : { usage }), stop: readStop(response) }
 }
@@ -45,7 +45,7 @@ const CALL_TYPES: ReadonlySet<string> = new Set(['function_call', 'custom_tool_c
 
 // Chat Completions.
 
-export function readChatReport({ usage: raw, finish_reason: finish }: ResponseFields): ModelReport {
+export function readChatReport({ usage: raw, finish_reason: finish }: ResponseFields): ReplyReport {
   const usage = readChatUsage(raw)
   const stop = STOPS.get(finish)
   return { ...(usage === null ? {} : { usage }), ...(stop === undefined ? {} : { stop }) }

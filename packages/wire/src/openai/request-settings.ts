@@ -5,10 +5,10 @@
 import { isJsonObject, type Json, type JsonObject } from '@tidemark/core/log/json'
 
 /** Parameter with the role of the client's system prompt, if it is not the usual one. Never sent as a parameter. */
-export const SYSTEM_ROLE = 'system_role'
+export const SYSTEM_ROLE_PARAMETER = 'system_role'
 
 /** Parameter with the name under which the client limits the output, if it is not the dialect's. Never sent as a parameter. */
-export const LIMIT_FIELD = 'output_limit_field'
+export const LIMIT_FIELD_PARAMETER = 'output_limit_field'
 
 /** Fields of the neutral form that these APIs do not have; the encoder omits them. */
 const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
@@ -23,8 +23,8 @@ const NEUTRAL_FIELDS: ReadonlySet<string> = new Set([
   'context_management',
   'diagnostics',
   'speed',
-  SYSTEM_ROLE,
-  LIMIT_FIELD,
+  SYSTEM_ROLE_PARAMETER,
+  LIMIT_FIELD_PARAMETER,
 ])
 
 interface NeutralSettings {

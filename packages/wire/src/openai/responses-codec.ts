@@ -2,47 +2,47 @@
 import type { Reply } from '@tidemark/core/engine/reply'
 import { toBlocks } from '@tidemark/core/log/block'
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { replaceLoneSurrogates } from '@tidemark/core/text/truncate-text'
 import { encodeSseFrame } from '../http/sse.ts'
 import type { ClientMessage, ClientRequest } from '../providers/client-request.ts'
 import type { ClientCodec, ProviderCodec, ReceivedRequest } from '../providers/provider-codec.ts'
+import { readClientItems } from './client-items.ts'
 import {
+  addClientFields,
   createRoleParameter,
   hasAuthorization,
   isSideCall,
   readConversationNames,
   STREAM_PING,
-  splitClientList,
+  splitListAtSystemPrompt,
   splitRequestFields,
   splitSystemPrompt,
-  UNCHANGED_STREAM,
-  writeClientRequest,
-} from './client-conversation.ts'
-import { readInputItems } from './client-items.ts'
+  UNCHANGED_STREAM_FILTER,
+} from './client-requests.ts'
 import {
   createCompactedResponseId,
   createCompactionBody,
   createCompactionItem,
   isCompactionTrigger,
-  NO_USAGE,
+  NO_COMPACTION_USAGE,
   readCompactedPlace,
   readCompactedResponseId,
 } from './compaction-items.ts'
 import { toInputItems } from './input-items.ts'
-import { OPENAI_VENDOR, toOpenaiErrorBody, toOpenaiFailure } from './openai-errors.ts'
+import { OPENAI_VENDOR, readOpenaiFailure, toOpenaiErrorBody } from './openai-errors.ts'
 import { encodeResponsesCall } from './responses-request.ts'
 import { createResponsesDecoder, decodeResponsesBody } from './responses-stream.ts'
 
 const client: ClientCodec = {
-  matches(path) {
+  findRouteKind(path) {
     if (path.endsWith('/responses')) return 'reply'
     if (path.endsWith('/responses/compact')) return 'compact'
     return path.endsWith('/responses/input_tokens') ? 'count' : null
   },
-  knowsClient: hasAuthorization,
+  isOwnClient: hasAuthorization,
   readRequest,
-  writeRequest: writeClientRequest,
+  writeRequest: addClientFields,
   writeCount({ previous_response_id: _, ...body }, messages) {
     const given = Array.isArray(body.input) ? body.input : []
     const end = given.findIndex((item) => !isSystemMessage(item))
@@ -56,7 +56,7 @@ const client: ClientCodec = {
   storesResponses: true,
   mayRefuseInStream: true,
   ping: STREAM_PING,
-  refuse: toOpenaiErrorBody,
+  createErrorBody: toOpenaiErrorBody,
   writeErrorEvent: (body) => encodeSseFrame({ event: 'error', data: JSON.stringify(toErrorEvent(body)) }),
   writeReply: (reply, isStream) =>
     isStream ? writeEvents(toResponse(reply)) : JSON.stringify(toResponse(reply)),
@@ -65,11 +65,11 @@ const client: ClientCodec = {
     const response = createResponse(createCompactedResponseId(answer.place), String(answer.body.model), [
       createCompactionItem(answer.place),
     ])
-    const whole = { ...response, usage: NO_USAGE }
+    const whole = { ...response, usage: NO_COMPACTION_USAGE }
     return answer.body.stream === true ? writeEvents(whole) : JSON.stringify(whole)
   },
   removeThinking: (body) => body,
-  thinkingFilter: UNCHANGED_STREAM,
+  thinkingFilter: UNCHANGED_STREAM_FILTER,
 }
 
 /** `account`: name of the account to which encrypted reasoning is bound; without it, only the vendor counts. */
@@ -80,13 +80,16 @@ export function createResponsesCodec(account?: string): ProviderCodec {
     title: 'the Responses API',
     baseUrl: 'https://api.openai.com/v1',
     paths: { reply: '/responses', count: '/responses/input_tokens', compact: '/responses/compact' },
-    authorize: ({ secret }) => ({ authorization: `Bearer ${secret}`, 'content-type': 'application/json' }),
+    createHeaders: ({ secret }) => ({
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+    }),
     encode: encodeResponsesCall,
-    toBody: (payload) => parseJson(runAtOnce(encodeResponsesCall({ payload }, {})).text) as JsonObject,
+    toBody: (payload) => parseJson(runStepsAtOnce(encodeResponsesCall({ payload }, {})).text) as JsonObject,
     toBodyHeaders: () => ({}),
     decode: createResponsesDecoder(account),
     decodeBody: (text) => decodeResponsesBody(text, account),
-    toFailure: toOpenaiFailure,
+    toFailure: readOpenaiFailure,
     client,
   }
 }
@@ -102,7 +105,7 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
   const at = Array.isArray(listed) ? listed.findLastIndex(isOurCompaction) : -1
   if (Array.isArray(listed) && at !== -1) return readCompactedRequest(clean, listed, at, asks)
   // A request to compact a stored response may have no input.
-  const read = readInputItems(listed ?? (typeof previous === 'string' ? [] : undefined))
+  const read = readClientItems(listed ?? (typeof previous === 'string' ? [] : undefined))
   const isToolList =
     tools === undefined || tools === null || (Array.isArray(tools) && tools.every(isJsonObject))
   if (typeof model !== 'string' || read === null || !isToolList || rest.conversation != null) return null
@@ -124,7 +127,9 @@ function readRequest({ body }: ReceivedRequest): ClientRequest | null {
     ttl: undefined,
     continues,
     ...(read.namesItems ? { namesItems: true as const } : {}),
-    ...(system === null ? {} : { list: splitClientList(listed as readonly JsonObject[] | string, system) }),
+    ...(system === null
+      ? {}
+      : { list: splitListAtSystemPrompt(listed as readonly JsonObject[] | string, system) }),
     ...(compacted === null ? {} : { compacted }),
     findExactBlock: ({ id }) => read.exactCalls.get(String(id)),
     ...(asks ? { asksCompaction: true as const } : {}),
@@ -149,7 +154,7 @@ function readCompactedRequest(
   const item = items[at]
   const place = isJsonObject(item) ? readCompactedPlace(item) : null
   const before = readRequest({ body: { ...body, input: items.slice(0, at) }, headers: NO_HEADERS })
-  const after = readInputItems(items.slice(at + 1))
+  const after = readClientItems(items.slice(at + 1))
   if (place === null || before === null || after === null) return null
   return {
     ...before,

@@ -1,13 +1,18 @@
 /**
  * Encodes a model call as a request of the Responses API.
  */
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
-import type { Steps } from '@tidemark/core/log/work-steps'
-import type { EncodedRequest, EncodeOptions } from '../providers/provider-codec.ts'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import type { EncodeCallOptions, EncodedRequest } from '../providers/provider-codec.ts'
 import { type BodySpelling, encodeOpenaiBody, type RequestFront } from './incremental-body.ts'
 import { BREAKPOINT_FIELD, EXPLICIT_BREAKPOINT, toInputItems, toInputPart } from './input-items.ts'
-import { readNeutralSettings, readNeutralTool, SYSTEM_ROLE, spellToolChoice } from './request-settings.ts'
+import {
+  readNeutralSettings,
+  readNeutralTool,
+  SYSTEM_ROLE_PARAMETER,
+  spellToolChoice,
+} from './request-settings.ts'
 
 const RESPONSES_SPELLING: BodySpelling = {
   list: 'input',
@@ -18,7 +23,7 @@ const RESPONSES_SPELLING: BodySpelling = {
       ...toInputPart(block),
       ...(markedSystem.has(index) ? { [BREAKPOINT_FIELD]: EXPLICIT_BREAKPOINT } : {}),
     }))
-    return [{ type: 'message', role: parameters[SYSTEM_ROLE] ?? 'developer', content }]
+    return [{ type: 'message', role: parameters[SYSTEM_ROLE_PARAMETER] ?? 'developer', content }]
   },
   toItems(messageAt, index) {
     const message = messageAt(index)
@@ -26,7 +31,10 @@ const RESPONSES_SPELLING: BodySpelling = {
   },
 }
 
-export function encodeResponsesCall(call: ModelCall, options: EncodeOptions): Steps<EncodedRequest> {
+export function encodeResponsesCall(
+  call: ModelStreamInput,
+  options: EncodeCallOptions,
+): WorkInSteps<EncodedRequest> {
   return encodeOpenaiBody(call, options, RESPONSES_SPELLING)
 }
 

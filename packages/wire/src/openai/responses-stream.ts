@@ -15,10 +15,10 @@ import {
 import type { Block } from '@tidemark/core/log/block'
 import { isJsonObject, type JsonObject, parseJson } from '@tidemark/core/log/json'
 import { createFailure } from '../failure/classify-failure.ts'
-import { decodeSse, finishSse, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
-import type { DecodedBody, ReplyDecoder } from '../providers/provider-codec.ts'
-import { toOpenaiFailure } from './openai-errors.ts'
-import { type DecodedBlock, toDecodedBlocks } from './output-blocks.ts'
+import { decodeSseBytes, finishSse, initialSseState, type SseFrame, type SseState } from '../http/sse.ts'
+import type { DecodeBodyResult, ReplyDecoder } from '../providers/provider-codec.ts'
+import { readOpenaiFailure } from './openai-errors.ts'
+import { type DecodedBlock, decodeOutputItem } from './output-blocks.ts'
 import { readResponsesReport } from './reply-report.ts'
 
 interface ResponseStream {
@@ -49,7 +49,7 @@ export function createResponsesDecoder(account?: string): ReplyDecoder<ResponseS
   return {
     initial: INITIAL,
     step(state, chunk) {
-      const [sse, frames] = decodeSse(state.sse, chunk)
+      const [sse, frames] = decodeSseBytes(state.sse, chunk)
       return decodeFrames({ ...state, sse }, frames, account)
     },
     finish(state, cause) {
@@ -93,7 +93,7 @@ function decodeFrame(state: ResponseStream, frame: SseFrame, account?: string): 
       return isJsonObject(response) ? end(state, response) : [state, []]
     case 'response.failed':
     case 'error':
-      return fail(state, toOpenaiFailure({ body: frame.data }))
+      return fail(state, readOpenaiFailure({ body: frame.data }))
     default:
       return grow(state, data)
   }
@@ -162,7 +162,7 @@ function endItem(
   let next = state
   const all: ReplyEvent[] = []
   const source = { account, isStored: state.isStored }
-  for (const [part, decoded] of toDecodedBlocks(item, source).entries()) {
+  for (const [part, decoded] of decodeOutputItem(item, source).entries()) {
     const [after, events] = endBlock(next, item.type === 'message' ? `${at}.${part}` : `${at}`, decoded)
     next = after
     all.push(...events)
@@ -212,11 +212,11 @@ function fail(state: ResponseStream, failure: ModelFailure): StreamStep {
 }
 
 /** Decodes a response that is one JSON body. */
-export function decodeResponsesBody(text: string, account?: string): DecodedBody {
+export function decodeResponsesBody(text: string, account?: string): DecodeBodyResult {
   const body = parseJson(text)
   if (!isJsonObject(body) || !Array.isArray(body.output))
     return { ok: false, failure: createFailure('bad-reply', 'The response is no response object') }
-  if (body.status === 'failed') return { ok: false, failure: toOpenaiFailure({ body: text }) }
+  if (body.status === 'failed') return { ok: false, failure: readOpenaiFailure({ body: text }) }
   let [state] = start(INITIAL, body)
   for (const [at, item] of body.output.entries())
     [state] = endItem(state, { output_index: at, item }, account)

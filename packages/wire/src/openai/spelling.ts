@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import type { CacheLevel, ProviderSpelling, ProviderZone } from '@tidemark/core/policy/provider-spelling'
+import type { CacheMissZone, PrefixPart, ProviderSpelling } from '@tidemark/core/policy/provider-spelling'
 
 type OpenaiSpelling = ProviderSpelling<ProviderProfile>
 
@@ -17,7 +17,7 @@ interface SettingNames {
 }
 
 /** Parameters that are part of the cached prefix, each with the first part of the prefix that a change invalidates. */
-const CACHE_LEVELS: ReadonlyMap<string, CacheLevel> = new Map([
+const CACHE_LEVELS: ReadonlyMap<string, PrefixPart> = new Map([
   ['model', 'tools'],
   ['prompt_cache_key', 'tools'],
   ['instructions', 'system'],
@@ -83,7 +83,7 @@ function askDiagnosis(previousId: string | null): JsonObject {
   return { prompt_cache_options: { comparison_response_id: previousId } }
 }
 
-const MISS_ZONES: readonly (readonly [RegExp, ProviderZone])[] = [
+const MISS_ZONES: readonly (readonly [RegExp, CacheMissZone])[] = [
   [/model/, 'model'],
   [/tool/, 'tools'],
   [/instruction|system|developer/, 'system'],

@@ -52,14 +52,14 @@ export interface ClientRequest {
    * The client's list as it wrote it, for protocols that can send it so. Absent if the request continues a stored response; its
    * `items` are null if the list has a compaction item of ours.
    */
-  readonly list?: ClientList
+  readonly list?: SplitClientList
 }
 
 /**
  * A client's list of messages or items as it wrote it, split at the end of its system prompt. Null for a part that the
  * engine encodes itself.
  */
-export interface ClientList {
+export interface SplitClientList {
   readonly system: readonly JsonObject[] | null
   /** A text is a list with one prompt. */
   readonly items: readonly JsonObject[] | string | null

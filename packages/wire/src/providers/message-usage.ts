@@ -4,12 +4,12 @@
  */
 import { isObject, type JsonObject, omitUndefined } from '@tidemark/core/log/json'
 import type {
-  ModelReport,
+  ModelRunUsage,
+  ReplyReport,
   ReplyStop,
   TokenCounts,
   TokenUsage,
-  UsagePart,
-} from '@tidemark/core/log/model-report'
+} from '@tidemark/core/log/reply-report'
 import { toTokenCount } from '@tidemark/core/tokens/usage'
 
 type UsageFields = { readonly [field: string]: unknown }
@@ -21,7 +21,7 @@ const FIGURES = [
   'cache_read_input_tokens',
 ] as const
 
-export function readAnthropicReport(message: UsageFields): ModelReport {
+export function readAnthropicReport(message: UsageFields): ReplyReport {
   const usage = readAnthropicUsage(message.usage)
   const { stop_reason: word } = message
   const stop = typeof word === 'string' ? (STOPS.get(word) ?? 'other') : undefined
@@ -95,18 +95,18 @@ function readCounts(fields: UsageFields): TokenCounts {
   }
 }
 
-function readPart(fields: UsageFields): UsagePart {
+function readPart(fields: UsageFields): ModelRunUsage {
   const { model } = fields
   const part = { ...readCounts(fields), kind: readKind(fields.type) }
   return typeof model === 'string' ? { ...part, model } : part
 }
 
-function readKind(type: unknown): UsagePart['kind'] {
+function readKind(type: unknown): ModelRunUsage['kind'] {
   if (type === 'message' || type === 'compaction') return type
   return typeof type === 'string' ? 'other-model' : 'unknown'
 }
 
 /** Returns a usage object with an estimated number of output tokens, marked as estimated, for a response that broke off. */
-export function withAnthropicOutput(raw: JsonObject, output: number): JsonObject {
+export function withEstimatedOutput(raw: JsonObject, output: number): JsonObject {
   return { ...raw, output_tokens: output, output_tokens_estimated: true }
 }

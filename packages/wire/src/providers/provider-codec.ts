@@ -3,12 +3,17 @@
  * provider: the connection to a model, and the drop-in. All functions are pure; state is passed in and returned.
  */
 import type { Payload } from '@tidemark/core/context/payload'
-import type { ModelCall } from '@tidemark/core/engine/ports'
+import type { ModelStreamInput } from '@tidemark/core/engine/ports'
 import type { ModelFailure, Reply, ReplyEvent } from '@tidemark/core/engine/reply'
 import type { JsonObject } from '@tidemark/core/log/json'
-import type { Steps } from '@tidemark/core/log/work-steps'
-import type { FailedCall } from '../failure/classify-failure.ts'
-import type { ClientList, ClientMessage, ClientRequest, CompactionAnswerInput } from './client-request.ts'
+import type { WorkInSteps } from '@tidemark/core/log/work-steps'
+import type { FailedResponse } from '../failure/classify-failure.ts'
+import type {
+  ClientMessage,
+  ClientRequest,
+  CompactionAnswerInput,
+  SplitClientList,
+} from './client-request.ts'
 
 export interface ProviderCodec {
   /** Name of the protocol, as in `anthropic-messages`. */
@@ -25,20 +30,20 @@ export interface ProviderCodec {
   readonly streamType?: string
 
   /** Returns the headers of every request: credentials and version. */
-  authorize(credentials: Credentials, version?: string): TextHeaders
+  createHeaders(credentials: Credentials, version?: string): TextHeaders
   /** Encodes the body of a model call in steps, so that a long history that is all new does not block the process. */
-  encode(call: ModelCall, options: EncodeOptions): Steps<EncodedRequest>
+  encode(call: ModelStreamInput, options: EncodeCallOptions): WorkInSteps<EncodedRequest>
   /** Returns the body of a request as an object, for callers that send it with an SDK. */
   toBody(payload: Payload): JsonObject
-  /** Returns the headers that a body needs beside those of `authorize`; empty if it needs none. */
+  /** Returns the headers that a body needs beside those of `createHeaders`; empty if it needs none. */
   toBodyHeaders(payload: Payload): TextHeaders
 
   /** Decodes the bytes of a streamed reply. */
   readonly decode: ReplyDecoder
   /** Decodes a reply that is one JSON body. */
-  decodeBody(text: string): DecodedBody
+  decodeBody(text: string): DecodeBodyResult
   /** Classifies an error response, or an error inside a stream. */
-  toFailure(response: FailedCall): ModelFailure
+  toFailure(response: FailedResponse): ModelFailure
 
   /** What `tidemark.fetch` and the proxy need between a client and the provider. */
   readonly client: ClientCodec
@@ -47,16 +52,16 @@ export interface ProviderCodec {
 /** How requests of a client are read and answered. */
 export interface ClientCodec {
   /** Returns the kind of a POST to this path; null if the path does not belong to this protocol. */
-  matches(path: string): RouteKind | null
+  findRouteKind(path: string): RouteKind | null
   /**
    * True if the headers show a client of this provider. Decides for paths that several providers have, such as the
    * model list. The first provider in the list for which this is true gets the request.
    */
-  knowsClient(headers: HeaderReader): boolean
+  isOwnClient(headers: HeaderReader): boolean
   /** Returns a request in the neutral form; null if the engine cannot handle it. */
   readRequest(given: ReceivedRequest): ClientRequest | null
   /** Adds the client's fields for this one request to the engine's request. Also returns the headers to change. */
-  writeRequest(engine: EncodedRequest, client: ClientRequest): WrittenRequest
+  writeRequest(engine: EncodedRequest, client: ClientRequest): RewrittenRequest
   /** Returns the body of a request that counts the tokens of these messages instead of its own. */
   writeCount(body: JsonObject, messages: readonly ClientMessage[]): JsonObject
   /** Header that lists the betas of a request; null if the protocol has none. */
@@ -80,7 +85,7 @@ export interface ClientCodec {
   /** Bytes that keep a stream alive before the reply begins. */
   readonly ping: string
   /** Returns an error in the provider's format, as a response body. 402: a limit of money or use is reached. */
-  refuse(status: number, message: string): JsonObject
+  createErrorBody(status: number, message: string): JsonObject
   /** Returns the body of an error response, whatever its format, as bytes of a stream that has already begun. */
   writeErrorEvent(body: string): string
   /** Returns a reply that the engine itself gives, as a response body or as the bytes of a stream. */
@@ -112,13 +117,13 @@ export interface HeaderReader {
   get(name: string): string | null
 }
 
-export interface EncodeOptions {
+export interface EncodeCallOptions {
   /** Fields to add to the body, such as `stream`. */
   readonly fields?: JsonObject
   /** `state` of the last body of this conversation, so that only new messages are encoded. */
   readonly previous?: unknown
   /** Parts of the list that are sent as a client wrote them. */
-  readonly list?: ClientList
+  readonly list?: SplitClientList
   /** Encoded messages of earlier bodies, for requests that alternate between conversations. */
   readonly texts?: MessageCache
 }
@@ -155,7 +160,7 @@ export interface StreamFilter<State = unknown> {
   step(state: State, chunk: Uint8Array): readonly [State, Uint8Array]
 }
 
-export type DecodedBody =
+export type DecodeBodyResult =
   | { readonly ok: true; readonly reply: Reply }
   | { readonly ok: false; readonly failure: ModelFailure }
 
@@ -169,7 +174,7 @@ export interface ReceivedRequest {
 }
 
 /** A client's request as the engine sends it on: the whole body, and changes to the client's headers. */
-export interface WrittenRequest {
+export interface RewrittenRequest {
   readonly text: string
   /** Headers to set; null for one to remove. */
   readonly headers: Readonly<Record<string, string | null>>

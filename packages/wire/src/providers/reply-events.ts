@@ -16,7 +16,7 @@ import {
   splitJsonObject,
   withJsonMember,
 } from '@tidemark/core/log/json'
-import { readReplyReport } from './message.ts'
+import { readReplyReport } from './message-object.ts'
 
 /** Message fields that are known only at the end of a reply and are therefore null in `message_start`. */
 const FIELDS_KNOWN_AT_END = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']

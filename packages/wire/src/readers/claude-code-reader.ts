@@ -11,10 +11,10 @@ import {
   type DamageCollector,
   type LogEndResult,
   type LogReader,
-  type LogRecord,
   type MetaCollector,
   mergeDamage,
   NO_RECORDS,
+  type RecordWithLine,
   TOO_DEEP_MESSAGE,
 } from './log-reader.ts'
 
@@ -51,7 +51,7 @@ const TORN_LINE = 'the last line was cut off; it is left out'
 const NOT_A_RECORD = 'the line is no JSON object with a type; it is left out'
 const NUL_BYTES = 'the line has NUL bytes, as a page lost in a crash leaves; it is left out'
 
-function readLine(reading: RecordReaderState, text: string): readonly LogRecord[] {
+function readLine(reading: RecordReaderState, text: string): readonly RecordWithLine[] {
   reading.line += 1
   const why = findLineProblem(text)
   if (why !== null) reading.damage.add('bad-json', reading.line, why)
@@ -109,7 +109,7 @@ function catchTooDeep<T>(reading: RecordReaderState, read: () => T, otherwise: T
 function withLineNumbers(
   reading: RecordReaderState,
   records: readonly SessionRecord[],
-): readonly LogRecord[] {
+): readonly RecordWithLine[] {
   if (records.length === 0) return NO_RECORDS
   const { lineNumbers } = reading.reader
   return records.map((record, index) => {
@@ -200,7 +200,7 @@ function toQueuedAttachment(queue: QueuedMessages, { record, line }: WaitingMess
 const LOCAL_COMMAND = /^\s*\/\S+\s*$/
 
 /** Returns attachments of the messages that still wait when the log ends. The model has not seen them. */
-function listWaitingMessages({ format, queue }: RecordReaderState): readonly LogRecord[] {
+function listWaitingMessages({ format, queue }: RecordReaderState): readonly RecordWithLine[] {
   if (format === 'tidemark') return []
   return queue.waiting.flatMap((waiting) => {
     const record = toQueuedAttachment(queue, waiting)

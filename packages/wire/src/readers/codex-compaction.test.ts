@@ -1,5 +1,5 @@
 import { buildContextView, type ContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import { readUserTypedText } from '@tidemark/core/facts/user-input'
 import type { SystemRecord } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'

@@ -7,24 +7,24 @@ import type { CompactMetadata, PreservedMessages, SystemRecord } from '@tidemark
 import {
   type CodexInputItem,
   type CodexModelItem,
+  type CodexToolResult,
   createItemKey,
-  type PendingRecord,
+  type PendingCodexLine,
   readCodexItem,
-  type ToolResultItem,
 } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 import {
-  type CodexLog,
+  type CodexRecordState,
+  createLinkedFields,
   indexCodexItem,
-  linkRecordFields,
   type RecordFields,
   toAssistantRecord,
   toUserRecord,
 } from './codex-records.ts'
 import { UNCHANGED_IDS } from './codex-tools.ts'
-import type { LogRecord } from './log-reader.ts'
+import type { RecordWithLine } from './log-reader.ts'
 
-type ContextItem = CodexModelItem | CodexInputItem | ToolResultItem
+type ContextItem = CodexModelItem | CodexInputItem | CodexToolResult
 
 /** An item of the conversation after a compaction. */
 interface HistoryItem {
@@ -33,16 +33,16 @@ interface HistoryItem {
   readonly keptUuid: string | null
 }
 
-interface CompactionInput extends Pick<PendingRecord, 'line' | 'timestamp' | 'model' | 'surroundings'> {
+interface CompactionInput extends Pick<PendingCodexLine, 'line' | 'timestamp' | 'model' | 'surroundings'> {
   readonly trigger: CompactMetadata['trigger']
 }
 
 /** Returns one batch: the boundary, then the summary and all other items without an earlier record. Changes `log`. */
 export function toCompactionRecords(
-  log: CodexLog,
+  log: CodexRecordState,
   payload: JsonFields,
   at: CompactionInput,
-): readonly LogRecord[] {
+): readonly RecordWithLine[] {
   const message = typeof payload.message === 'string' ? payload.message : ''
   const history = Array.isArray(payload.replacement_history) ? payload.replacement_history : null
   const items =
@@ -50,7 +50,7 @@ export function toCompactionRecords(
   return buildCompactionRecords(log, items, { ...at, message })
 }
 
-function matchHistory(log: CodexLog, history: readonly unknown[]): readonly HistoryItem[] {
+function matchHistory(log: CodexRecordState, history: readonly unknown[]): readonly HistoryItem[] {
   const parts = history.filter(isObject).flatMap((item) => {
     const part = readCodexItem(item, UNCHANGED_IDS)
     return part.from === 'other' || part.from === 'unreadable' ? [] : [part]
@@ -71,7 +71,7 @@ function matchHistory(log: CodexLog, history: readonly unknown[]): readonly Hist
  * Rebuilds the history after a compaction whose log line does not contain it: the newest user prompts up to a total
  * length, then the summary.
  */
-function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] {
+function rebuildHistory(log: CodexRecordState, message: string): readonly HistoryItem[] {
   let budget = KEPT_PROMPT_CHARACTERS
   const kept = log.prompts.toReversed().filter(({ textLength }) => {
     budget -= textLength
@@ -109,21 +109,21 @@ function findKeptRuns(items: readonly HistoryItem[]): readonly (readonly History
 }
 
 function buildCompactionRecords(
-  log: CodexLog,
+  log: CodexRecordState,
   items: readonly HistoryItem[],
   at: CompactionInput & { readonly message: string },
-): readonly LogRecord[] {
+): readonly RecordWithLine[] {
   const logicalParentUuid = log.lastUuid
-  const place = { ...linkRecordFields(log, at), parentUuid: null }
+  const place = { ...createLinkedFields(log, at), parentUuid: null }
   const summary = findSummaryItem(items, at.message)
-  const records: LogRecord['record'][] = []
+  const records: RecordWithLine['record'][] = []
   if (summary === null)
-    records.push(toSummaryRecord(linkRecordFields(log, at, '.0'), { from: 'host', blocks: [] }))
+    records.push(toSummaryRecord(createLinkedFields(log, at, '.0'), { from: 'host', blocks: [] }))
   const lists: { anchorUuid: string; uuids: string[] }[] = []
   let anchorUuid = place.uuid
   for (const [index, { item, keptUuid }] of items.entries()) {
     if (keptUuid === null) {
-      const own = linkRecordFields(log, at, `.${index + 1}`)
+      const own = createLinkedFields(log, at, `.${index + 1}`)
       records.push(item === summary ? toSummaryRecord(own, item) : toCopyRecord(log, own, { part: item, at }))
       anchorUuid = own.uuid
     } else if (lists.at(-1)?.anchorUuid === anchorUuid) lists.at(-1)?.uuids.push(keptUuid)
@@ -152,7 +152,7 @@ const ENCRYPTED_TYPES: ReadonlySet<unknown> = new Set([
   'context_compaction',
 ])
 
-function toSummaryRecord(place: RecordFields, part: ContextItem): LogRecord['record'] {
+function toSummaryRecord(place: RecordFields, part: ContextItem): RecordWithLine['record'] {
   const record = toUserRecord(place, { from: 'host', blocks: part.blocks })
   return { ...record, isMeta: false, isCompactSummary: true, isVisibleInTranscriptOnly: true }
 }
@@ -162,10 +162,10 @@ function toSummaryRecord(place: RecordFields, part: ContextItem): LogRecord['rec
  * item's author.
  */
 function toCopyRecord(
-  log: CodexLog,
+  log: CodexRecordState,
   place: RecordFields,
   { part, at }: { readonly part: ContextItem; readonly at: CompactionInput },
-): LogRecord['record'] {
+): RecordWithLine['record'] {
   indexCodexItem(log, part, place.uuid)
   if (part.from === 'model')
     return toAssistantRecord(place, part, { id: `codex-${place.uuid}`, model: at.model, usage: null })
@@ -173,7 +173,7 @@ function toCopyRecord(
 }
 
 function toCompactMetadata(
-  log: CodexLog,
+  log: CodexRecordState,
   at: CompactionInput & { readonly message: string },
   [first, second]: readonly PreservedMessages[],
 ): CompactMetadata {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { readCodexItem } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
-import { createToolCallIds } from './codex-tools.ts'
+import { createUniqueCallIds } from './codex-tools.ts'
 
 function taken(...items: readonly JsonFields[]): readonly unknown[] {
-  const ids = createToolCallIds()
+  const ids = createUniqueCallIds()
   return items.map((item) => readCodexItem(item, ids))
 }
 

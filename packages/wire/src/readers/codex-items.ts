@@ -7,18 +7,13 @@ import type { CodexLine, JsonFields } from './codex-line.ts'
 import {
   readContentText,
   readToolCallId,
-  type ToolCallIds,
   toCodexBlocks,
   toToolResult,
   toToolUse,
+  type UniqueCallIds,
 } from './codex-tools.ts'
 
-export type CodexItem =
-  | CodexModelItem
-  | CodexInputItem
-  | ToolResultItem
-  | NonConversationItem
-  | UnreadableItem
+export type CodexItem = CodexModelItem | CodexInputItem | CodexToolResult | CodexOtherLine | UnreadableItem
 
 export interface CodexModelItem {
   readonly from: 'model'
@@ -34,13 +29,13 @@ export interface CodexInputItem {
   readonly blocks: readonly Block[]
 }
 
-export interface ToolResultItem {
+export interface CodexToolResult {
   readonly from: 'tool'
   readonly blocks: readonly Block[]
 }
 
 /** A line of the log that is not part of the conversation, such as an event. */
-export interface NonConversationItem {
+export interface CodexOtherLine {
   readonly from: 'other'
 }
 
@@ -53,7 +48,7 @@ interface UnreadableItem {
 export const EMPTY_RESPONSE: CodexModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
 /** Reads a response item. Items of an unknown type count as no part of the conversation (`other`). */
-export function readCodexItem(item: JsonFields, ids: ToolCallIds): CodexItem {
+export function readCodexItem(item: JsonFields, ids: UniqueCallIds): CodexItem {
   switch (item.type) {
     case 'message':
       return readMessage(item)
@@ -119,7 +114,7 @@ function readReasoningText({ content, summary }: JsonFields): string {
  * Reads a tool call. A tool search without a call id is kept unchanged: the provider runs it, and its result is not in
  * the log.
  */
-function readToolCall(item: JsonFields, ids: ToolCallIds): CodexItem {
+function readToolCall(item: JsonFields, ids: UniqueCallIds): CodexItem {
   const callId = readToolCallId(item)
   if (callId === null) {
     if (item.type === 'tool_search_call') return toModelItem(item, { ...item, type: item.type })
@@ -131,7 +126,7 @@ function readToolCall(item: JsonFields, ids: ToolCallIds): CodexItem {
     : { from: 'model', blocks: [call.block], raw: call.raw, identifier: callId }
 }
 
-function readToolOutput(item: JsonFields, ids: ToolCallIds): CodexItem {
+function readToolOutput(item: JsonFields, ids: UniqueCallIds): CodexItem {
   const { call_id: callId } = item
   if (typeof callId !== 'string') {
     return item.type === 'tool_search_output'
@@ -149,7 +144,7 @@ function unreadableItem(why: string): UnreadableItem {
 }
 
 /** Returns a key that identifies an item by its content. A copy of the item in a compacted history has the same key. */
-export function createItemKey(part: CodexModelItem | CodexInputItem | ToolResultItem): string {
+export function createItemKey(part: CodexModelItem | CodexInputItem | CodexToolResult): string {
   const [block] = part.blocks
   if (part.from === 'tool') return `result ${String(block?.tool_use_id)}`
   if (block?.type === 'tool_use') return `call ${String(block.id)}`
@@ -211,14 +206,14 @@ export interface CodexSurroundings {
 }
 
 /** A log line that is held back until the model response that it belongs to is known. It then becomes a record. */
-export interface PendingRecord {
+export interface PendingCodexLine {
   readonly line: number
   readonly timestamp: string
   /** The model that was in use when the line was logged. */
   readonly model: string
   /** The working directory, and the Git branch when the session began, as far as they are known. */
   readonly surroundings: CodexSurroundings
-  readonly item: CodexModelItem | CodexInputItem | ToolResultItem | NonConversationItem
+  readonly item: CodexModelItem | CodexInputItem | CodexToolResult | CodexOtherLine
   /** The parsed log line. It becomes the record itself if it is not part of the conversation. */
   readonly source: CodexLine
 }

@@ -1,7 +1,7 @@
 import { buildContextView } from '@tidemark/core/context/context-view'
-import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten'
+import { flattenContext, toApiMessages } from '@tidemark/core/context/flatten-context'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
-import { validateRequest } from '@tidemark/core/validate/validate'
+import { validateRequest } from '@tidemark/core/validate/validate-request'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

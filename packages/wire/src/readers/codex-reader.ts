@@ -9,15 +9,15 @@ import {
   type CodexSurroundings,
   EMPTY_RESPONSE,
   isCodexInputItem,
-  type PendingRecord,
+  type PendingCodexLine,
   readAgentMessage,
   readCodexItem,
 } from './codex-items.ts'
 import { type CodexLine, type JsonFields, parseCodexLine } from './codex-line.ts'
 import {
-  type CodexLog,
-  createCodexLog,
-  readSessionMeta,
+  type CodexRecordState,
+  collectSessionMeta,
+  createCodexRecordState,
   rollBackTurns,
   toResponseRecords,
 } from './codex-records.ts'
@@ -28,25 +28,25 @@ import {
   type ResponseGrouper,
   type UsageReader,
 } from './codex-responses.ts'
-import { createToolCallIds, type ToolCallIds } from './codex-tools.ts'
+import { createUniqueCallIds, type UniqueCallIds } from './codex-tools.ts'
 import {
   createDamageCollector,
   createMetaCollector,
   type DamageCollector,
   type LogReader,
-  type LogRecord,
   type MetaCollector,
   NO_RECORDS,
+  type RecordWithLine,
   TOO_DEEP_MESSAGE,
 } from './log-reader.ts'
 
 interface CodexReaderState {
   readonly damage: DamageCollector
   readonly meta: MetaCollector
-  readonly ids: ToolCallIds
+  readonly ids: UniqueCallIds
   readonly counts: UsageReader
   readonly responses: ResponseGrouper
-  readonly log: CodexLog
+  readonly log: CodexRecordState
   line: number
   timestamp: string
   model: string
@@ -60,10 +60,10 @@ export function createCodexReader(): LogReader {
   const reading: CodexReaderState = {
     damage: createDamageCollector(),
     meta: createMetaCollector(),
-    ids: createToolCallIds(),
+    ids: createUniqueCallIds(),
     counts,
     responses: createResponseGrouper(() => counts.hasUsage),
-    log: createCodexLog(),
+    log: createCodexRecordState(),
     line: 0,
     timestamp: '',
     model: 'unknown',
@@ -90,7 +90,7 @@ function readText(
   reading: CodexReaderState,
   text: string,
   kind: keyof typeof UNREADABLE_MESSAGES,
-): readonly LogRecord[] {
+): readonly RecordWithLine[] {
   reading.line += 1
   const trimmed = text.trim()
   if (trimmed === '') return NO_RECORDS
@@ -114,19 +114,19 @@ function reportDamage(
   reading: CodexReaderState,
   kind: 'bad-json' | 'torn-line' | 'bad-shape',
   why: string,
-): readonly LogRecord[] {
+): readonly RecordWithLine[] {
   reading.damage.add(kind, reading.line, why)
   return NO_RECORDS
 }
 
-function readLine(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+function readLine(reading: CodexReaderState, line: CodexLine): readonly RecordWithLine[] {
   const { payload } = line
   reading.timestamp = line.timestamp ?? reading.timestamp
   reading.meta.addTime(line.timestamp)
   switch (line.type) {
     case 'session_meta':
       if (reading.meta.meta.sessionId === null) readSurroundings(reading, payload)
-      readSessionMeta(payload, reading.meta, reading.log)
+      collectSessionMeta(payload, reading.meta, reading.log)
       return keepLine(reading, line)
     case 'turn_context':
       readModel(reading, payload)
@@ -146,14 +146,14 @@ function readLine(reading: CodexReaderState, line: CodexLine): readonly LogRecor
   }
 }
 
-function addItem(reading: CodexReaderState, line: CodexLine, part: CodexItem): readonly LogRecord[] {
+function addItem(reading: CodexReaderState, line: CodexLine, part: CodexItem): readonly RecordWithLine[] {
   if (part.from === 'unreadable') return reportDamage(reading, 'bad-shape', part.why)
   const before = isCodexInputItem(part) ? reading.responses.close() : []
   reading.hasUserPrompt ||= part.from === 'user'
   return toRecords(reading, [...before, ...reading.responses.add(createPendingRecord(reading, line, part))])
 }
 
-function keepLine(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+function keepLine(reading: CodexReaderState, line: CodexLine): readonly RecordWithLine[] {
   return toRecords(reading, reading.responses.add(createPendingRecord(reading, line, { from: 'other' })))
 }
 
@@ -166,7 +166,7 @@ const TURN_EVENTS = new Set([
   'turn_aborted',
 ])
 
-function readEvent(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+function readEvent(reading: CodexReaderState, line: CodexLine): readonly RecordWithLine[] {
   const { type, num_turns: turns } = line.payload
   if (type === 'token_count') return [...readUsage(reading, line), ...keepLine(reading, line)]
   reading.meta.setContextWindow(line.payload.model_context_window)
@@ -179,7 +179,7 @@ function readEvent(reading: CodexReaderState, line: CodexLine): readonly LogReco
   return [...before, ...keepLine(reading, line)]
 }
 
-function readUsage(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+function readUsage(reading: CodexReaderState, line: CodexLine): readonly RecordWithLine[] {
   const { counts, responses, meta } = reading
   const { info } = line.payload
   if (isObject(info)) meta.setContextWindow(info.model_context_window)
@@ -192,7 +192,7 @@ function readUsage(reading: CodexReaderState, line: CodexLine): readonly LogReco
  * Converts a compaction line to records. The trigger is `manual` if the turn has no user prompt, because the user then
  * requested the compaction; otherwise `auto`.
  */
-function readCompaction(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+function readCompaction(reading: CodexReaderState, line: CodexLine): readonly RecordWithLine[] {
   const before = toRecords(reading, reading.responses.close())
   const trigger = reading.hasUserPrompt ? 'auto' : 'manual'
   const at = { ...createPendingRecord(reading, line, { from: 'other' }), trigger } as const
@@ -202,8 +202,8 @@ function readCompaction(reading: CodexReaderState, line: CodexLine): readonly Lo
 function createPendingRecord(
   reading: CodexReaderState,
   source: CodexLine,
-  part: PendingRecord['item'],
-): PendingRecord {
+  part: PendingCodexLine['item'],
+): PendingCodexLine {
   const { line, timestamp, model, surroundings } = reading
   return { line, timestamp, model, surroundings, item: part, source }
 }
@@ -224,6 +224,9 @@ function readSurroundings(reading: CodexReaderState, { cwd, git }: JsonFields): 
     reading.surroundings = { ...reading.surroundings, gitBranch: branch }
 }
 
-function toRecords(reading: CodexReaderState, responses: readonly GroupedResponse[]): readonly LogRecord[] {
+function toRecords(
+  reading: CodexReaderState,
+  responses: readonly GroupedResponse[],
+): readonly RecordWithLine[] {
   return responses.flatMap((response) => toResponseRecords(reading.log, response))
 }

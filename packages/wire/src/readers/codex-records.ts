@@ -4,16 +4,16 @@ import type { AssistantRecord, SessionRecord, UserRecord } from '@tidemark/core/
 import {
   type CodexInputItem,
   type CodexModelItem,
+  type CodexOtherLine,
   type CodexSurroundings,
+  type CodexToolResult,
   createItemKey,
   isUserShellCommand,
-  type NonConversationItem,
-  type PendingRecord,
-  type ToolResultItem,
+  type PendingCodexLine,
 } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 import type { GroupedResponse } from './codex-responses.ts'
-import type { LogRecord, MetaCollector } from './log-reader.ts'
+import type { MetaCollector, RecordWithLine } from './log-reader.ts'
 import { fromStoredRecord } from './stored-records.ts'
 
 /** A user prompt in a Codex rollout. */
@@ -27,7 +27,7 @@ interface LoggedPrompt {
 }
 
 /** What the reader of a Codex log knows so far. It changes with every record. */
-export interface CodexLog {
+export interface CodexRecordState {
   sessionId: string
   /**
    * Id of the oldest ancestor session, from which the beginning of this log was copied; the session's own id if it was
@@ -43,7 +43,7 @@ export interface CodexLog {
   readonly uuidsByIdentity: Map<string, string[]>
 }
 
-export function createCodexLog(): CodexLog {
+export function createCodexRecordState(): CodexRecordState {
   return {
     sessionId: 'codex',
     rootSessionId: 'codex',
@@ -66,9 +66,9 @@ export interface RecordFields extends CodexSurroundings {
  * Creates the fields that every record has, and changes `log` so that the next record gets this one as parent. `part`:
  * suffix of the uuid, for several records of one log line.
  */
-export function linkRecordFields(
-  log: CodexLog,
-  { line, timestamp, surroundings }: Pick<PendingRecord, 'line' | 'timestamp' | 'surroundings'>,
+export function createLinkedFields(
+  log: CodexRecordState,
+  { line, timestamp, surroundings }: Pick<PendingCodexLine, 'line' | 'timestamp' | 'surroundings'>,
   part = '',
 ): RecordFields {
   const uuid = `${log.sessionId}:${line}${part}`
@@ -77,7 +77,10 @@ export function linkRecordFields(
   return place
 }
 
-export function toResponseRecords(log: CodexLog, response: GroupedResponse): readonly LogRecord[] {
+export function toResponseRecords(
+  log: CodexRecordState,
+  response: GroupedResponse,
+): readonly RecordWithLine[] {
   const id = createResponseId(log, response)
   if (response.callUsage !== null) log.inputTokens = response.callUsage.inputTokens
   return response.records.map((draft) => ({
@@ -91,7 +94,7 @@ interface ResponseInfo {
   readonly usage: JsonObject | null
 }
 
-function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): SessionRecord {
+function toRecord(log: CodexRecordState, draft: PendingCodexLine, response: ResponseInfo): SessionRecord {
   const { item } = draft
   if (item.from === 'other') {
     // A line outside the conversation keeps its own type and gets no uuid.
@@ -99,7 +102,7 @@ function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): 
     const record = { type: source.type, timestamp, payload: source.payload }
     return record
   }
-  const place = linkRecordFields(log, draft)
+  const place = createLinkedFields(log, draft)
   indexCodexItem(log, item, place.uuid)
   if (item.from === 'user' && !isUserShellCommand(item)) log.prompts.push(toPrompt(item, place))
   return item.from === 'model'
@@ -107,7 +110,7 @@ function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): 
     : toUserRecord(place, item)
 }
 
-export function toUserRecord(place: RecordFields, part: CodexInputItem | ToolResultItem): UserRecord {
+export function toUserRecord(place: RecordFields, part: CodexInputItem | CodexToolResult): UserRecord {
   const record: UserRecord = { ...place, type: 'user', message: { role: 'user', content: part.blocks } }
   return part.from === 'host' ? { ...record, isMeta: true } : record
 }
@@ -131,8 +134,8 @@ export function toAssistantRecord(
  * the record.
  */
 export function indexCodexItem(
-  log: CodexLog,
-  part: Exclude<PendingRecord['item'], NonConversationItem>,
+  log: CodexRecordState,
+  part: Exclude<PendingCodexLine['item'], CodexOtherLine>,
   uuid: string,
 ): void {
   if (part.blocks.length === 0) return
@@ -143,7 +146,7 @@ export function indexCodexItem(
 }
 
 /** Rolls back the newest turns. The next record then follows the record before the first prompt of these turns. */
-export function rollBackTurns(log: CodexLog, turns: number): void {
+export function rollBackTurns(log: CodexRecordState, turns: number): void {
   const kept = Math.max(0, log.prompts.length - turns)
   const first = log.prompts[kept]
   if (first === undefined) return
@@ -160,7 +163,7 @@ function toPrompt(part: CodexInputItem, { uuid, parentUuid }: RecordFields): Log
  * Returns the id of a model response. A copy of the response in a forked session gets the same id, so it is not counted
  * twice. The id combines a tool call id and token totals, because neither is unique by itself.
  */
-function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse): string {
+function createResponseId(log: CodexRecordState, { records, callUsage }: GroupedResponse): string {
   const items = records.flatMap(({ item: part, line }) => (part.from === 'model' ? [{ ...part, line }] : []))
   if (callUsage === null) return `codex-${log.sessionId}-${items[0]?.line ?? 0}`
   const call = items.find((item) => item.blocks[0]?.type === 'tool_use')
@@ -172,7 +175,7 @@ function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse
  * Reads a `session_meta` line. The first such line describes this session. In a forked session, lines copied from its
  * ancestors follow, with the oldest ancestor last; only the id of that root session is taken from them.
  */
-export function readSessionMeta(payload: JsonFields, meta: MetaCollector, log: CodexLog): void {
+export function collectSessionMeta(payload: JsonFields, meta: MetaCollector, log: CodexRecordState): void {
   const id = payload.id ?? payload.session_id
   if (typeof id !== 'string' || id === '') return
   if (log.lastUuid === null) log.rootSessionId = id

@@ -4,7 +4,7 @@
  * back until it is known which call they belong to.
  */
 import { isObject, type JsonObject } from '@tidemark/core/log/json'
-import type { PendingRecord } from './codex-items.ts'
+import type { PendingCodexLine } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 
 /**
@@ -12,15 +12,15 @@ import type { JsonFields } from './codex-line.ts'
  * model call; null if unknown.
  */
 export interface GroupedResponse {
-  readonly records: readonly PendingRecord[]
+  readonly records: readonly PendingCodexLine[]
   readonly callUsage: CallUsage | null
 }
 
 export interface ResponseGrouper {
   /** Adds the next line of the log. Returns the responses that are complete now. */
-  add(draft: PendingRecord): readonly GroupedResponse[]
+  add(draft: PendingCodexLine): readonly GroupedResponse[]
   /** Adds the token usage of a model call. If the call produced no items, `empty` is used as its response. */
-  addUsage(count: CallUsage, empty: PendingRecord): readonly GroupedResponse[]
+  addUsage(count: CallUsage, empty: PendingCodexLine): readonly GroupedResponse[]
   /** Ends the current response. Returns the responses that are complete now. */
   close(): readonly GroupedResponse[]
   /** True if the model has produced no item since the last token usage in the log. */
@@ -28,7 +28,7 @@ export interface ResponseGrouper {
 }
 
 interface GrouperState {
-  pending: PendingRecord[]
+  pending: PendingCodexLine[]
   hasItems: boolean
   /**
    * Token usage of a model call whose items have not arrived yet; null if there is none. The first pending record is
@@ -71,7 +71,7 @@ export function createResponseGrouper(hasUsage: () => boolean): ResponseGrouper 
 function assignUsage(
   holding: GrouperState,
   count: CallUsage,
-  empty: PendingRecord,
+  empty: PendingCodexLine,
 ): readonly GroupedResponse[] {
   const { unmatchedUsage, hasItems, usagePosition } = holding
   if (hasItems && (unmatchedUsage === null || usagePosition === 'behind')) {
@@ -101,7 +101,7 @@ function closeResponse(holding: GrouperState): readonly GroupedResponse[] {
  * the first record.
  */
 function splitResponses(
-  held: readonly PendingRecord[],
+  held: readonly PendingCodexLine[],
   open: CallUsage,
   count: CallUsage | null,
 ): readonly GroupedResponse[] {
@@ -119,7 +119,7 @@ function takePending(holding: GrouperState): Readonly<GrouperState> {
   return before
 }
 
-function endsWithToolResult(held: readonly PendingRecord[]): boolean {
+function endsWithToolResult(held: readonly PendingCodexLine[]): boolean {
   return held.findLast(({ item }) => item.from === 'model' || item.from === 'tool')?.item.from === 'tool'
 }
 

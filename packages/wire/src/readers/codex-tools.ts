@@ -128,7 +128,7 @@ function toImageBlock(item: Block): Block {
  * Makes tool call ids unique within a session. Some model providers number their calls from 0 in every response, so the
  * same id would refer to several calls.
  */
-export interface ToolCallIds {
+export interface UniqueCallIds {
   /** Returns a unique id for a new tool call. */
   assign(callId: string): string
   /** Returns the unique id of the newest tool call with this `call_id`. */
@@ -136,9 +136,9 @@ export interface ToolCallIds {
 }
 
 /** Keeps ids as they are: to match items of a compacted history with their originals, or to read a single item. */
-export const UNCHANGED_IDS: ToolCallIds = { assign: (id) => id, resolve: (id) => id }
+export const UNCHANGED_IDS: UniqueCallIds = { assign: (id) => id, resolve: (id) => id }
 
-export function createToolCallIds(): ToolCallIds {
+export function createUniqueCallIds(): UniqueCallIds {
   const counts = new Map<string, number>()
   return {
     assign(callId) {

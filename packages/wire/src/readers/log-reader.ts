@@ -9,7 +9,7 @@ import type { SessionRecord } from '@tidemark/core/log/record'
 export type LogFormat = 'claude-code' | 'codex' | 'tidemark'
 
 /** A record and the number of its line in the log, counted from 1. */
-export interface LogRecord {
+export interface RecordWithLine {
   readonly record: SessionRecord
   readonly line: number
 }
@@ -21,7 +21,7 @@ export interface LogRecord {
 export interface LogReader {
   readonly format: LogFormat
   /** Reads the next line of the log, given without its newline. An empty line counts as a line but gives no record. */
-  readLine(text: string): readonly LogRecord[]
+  readLine(text: string): readonly RecordWithLine[]
   /** Ends reading. `rest` is the text after the last newline of the log. */
   finish(rest?: string): LogEndResult
 }
@@ -29,13 +29,13 @@ export interface LogReader {
 /** What a reader still has to return at the end of a log. */
 export interface LogEndResult {
   /** The last records, which had to wait for the end. */
-  readonly records: readonly LogRecord[]
+  readonly records: readonly RecordWithLine[]
   /** Damaged parts of the log, in line order. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
 }
 
-export const NO_RECORDS: readonly LogRecord[] = []
+export const NO_RECORDS: readonly RecordWithLine[] = []
 
 /** Metadata of a session, collected from its log. A field is null if the log does not contain it. */
 export interface LogMeta {
@@ -98,7 +98,7 @@ const EMPTY_META: LogMeta = {
 const RESTORED_FIELDS = ['cwd', 'version', 'forkedFrom', 'parentSessionId', 'agent'] as const
 
 /** Returns the field `copiedFrom` of the header of a copy. The reader of the copy restores the metadata from it. */
-export function createLogOrigin(format: LogFormat, meta: LogMeta): object {
+export function createCopyOrigin(format: LogFormat, meta: LogMeta): object {
   const { copiedFrom, project, endedAt, ...restored } = meta
   // A copy of a copy has the records of the first log, so it names the first log.
   return { format, ...restored, ...copiedFrom }

@@ -3,18 +3,18 @@
  * stop reason is stored only if it cannot be derived from them. So a response of the Messages API is stored with the
  * fields that Claude Code's logs have.
  */
-import { withModelReport } from '@tidemark/core/log/decode-record'
+import { withReplyReport } from '@tidemark/core/log/decode-record'
 import {
   type AssistantRecord,
   isKnownRecord,
   type SessionRecord,
   type SystemRecord,
 } from '@tidemark/core/log/record'
-import { readAnthropicReport, readAnthropicUsage, withAnthropicOutput } from '../providers/message-usage.ts'
+import { readAnthropicReport, readAnthropicUsage, withEstimatedOutput } from '../providers/message-usage.ts'
 
 /** Returns a record from the log with usage and stop reason in the neutral form added. */
 export function fromStoredRecord(record: SessionRecord): SessionRecord {
-  return withModelReport(record, readAnthropicReport).record
+  return withReplyReport(record, readAnthropicReport).record
 }
 
 /** Returns a record as the log keeps it: without what `fromStoredRecord` can derive again. */
@@ -36,7 +36,7 @@ export function toStoredForms(record: SessionRecord): {
 
 function storeResponse(record: AssistantRecord): ReturnType<typeof toStoredForms> {
   const { usage, stop, billed, ...fields } = record
-  const { record: known, note } = withModelReport(fields, readAnthropicReport)
+  const { record: known, note } = withReplyReport(fields, readAnthropicReport)
   const derived = known as AssistantRecord
   const own = {
     ...(usage === undefined || isEqual(usage, derived.usage) ? {} : { usage }),
@@ -51,7 +51,7 @@ function toStoredCall(record: SystemRecord): SystemRecord {
   const { modelCall } = record
   if (modelCall?.tokens === undefined) return record
   const { tokens, ...call } = modelCall
-  const usages = [call.usage, withAnthropicOutput(call.usage, tokens.output)]
+  const usages = [call.usage, withEstimatedOutput(call.usage, tokens.output)]
   const usage = usages.find((each) => isEqual(readAnthropicUsage(each), tokens))
   return { ...record, modelCall: usage === undefined ? modelCall : { ...call, usage } }
 }

@@ -8,9 +8,9 @@ import { collectReply } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/decode-stream.ts'
-import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
-import { encodeReplyFrames, toSseFrames } from '../../src/anthropic/reply-frames.ts'
-import { decodeResponse, encodeResponse } from '../../src/anthropic/response.ts'
+import { encodeRequestFragments, joinRequestFragments } from '../../src/anthropic/encode-request.ts'
+import { encodeReplyEvent, encodeReplyFrames } from '../../src/anthropic/reply-frames.ts'
+import { decodeResponseBody, encodeResponseBody } from '../../src/anthropic/response-body.ts'
 import type { SseFrame } from '../../src/http/sse.ts'
 import { createReplySplitter, replyToEvents } from '../../src/providers/reply-events.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
@@ -53,7 +53,7 @@ describe('replies', () => {
   it('give the same events from a stream and from one body', () => {
     fc.assert(
       fc.property(reply, (whole) => {
-        const body = decodeResponse(encodeResponse(whole))
+        const body = decodeResponseBody(encodeResponseBody(whole))
         expect(body).toEqual({ ok: true, reply: whole })
         expect(body.ok && replyToEvents(body.reply)).toEqual(decode(encodeReplyFrames(whole)))
       }),
@@ -65,7 +65,7 @@ describe('replies', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
         const events = decode(encodeReplyFrames(whole, createReplySplitter(size)))
-        expect(decode(events.flatMap(toSseFrames))).toEqual(events)
+        expect(decode(events.flatMap(encodeReplyEvent))).toEqual(events)
       }),
     )
   })
@@ -83,7 +83,7 @@ function withBlocks(whole: Payload): unknown {
 }
 
 function said(whole: Payload): string {
-  const { fragments } = encodeRequest(whole)
+  const { fragments } = encodeRequestFragments(whole)
   return fragments.map(({ lead, bare }) => lead + bare).join('')
 }
 
@@ -91,8 +91,8 @@ describe('requests', () => {
   it('come back as they went, strings as strings when asked', () => {
     fc.assert(
       fc.property(payload, (whole) => {
-        const encoded = encodeRequest(whole, { strings: 'keep' })
-        expect(decodeRequest(joinEncodedRequest(encoded), encoded.betas)).toEqual({
+        const encoded = encodeRequestFragments(whole, { strings: 'keep' })
+        expect(decodeRequest(joinRequestFragments(encoded), encoded.betas)).toEqual({
           ok: true,
           payload: whole,
           raw: {},
@@ -105,8 +105,8 @@ describe('requests', () => {
   it('come back with strings as one block', () => {
     fc.assert(
       fc.property(payload, (whole) => {
-        const encoded = encodeRequest(whole)
-        expect(decodeRequest(joinEncodedRequest(encoded), encoded.betas)).toMatchObject({
+        const encoded = encodeRequestFragments(whole)
+        expect(decodeRequest(joinRequestFragments(encoded), encoded.betas)).toMatchObject({
           ok: true,
           payload: withBlocks(whole),
         })
@@ -120,9 +120,9 @@ describe('requests', () => {
       fc.property(objectText, objectText, (first, second) => {
         const body = `{"model":"m","metadata":${first},"tools":[{"name":"t","input_schema":${second}}],"system":[{"type":"text","text":"s","x":${first}}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_use","input":${second}}]}]}`
         const decoded = decodeRequest(body)
-        expect(decoded.ok && joinEncodedRequest(encodeRequest(decoded.payload, { raw: decoded.raw }))).toBe(
-          body,
-        )
+        expect(
+          decoded.ok && joinRequestFragments(encodeRequestFragments(decoded.payload, { raw: decoded.raw })),
+        ).toBe(body)
       }),
       { numRuns: 300 },
     )
@@ -154,11 +154,11 @@ describe('requests', () => {
   it('have the same bare text whatever is marked', () => {
     fc.assert(
       fc.property(payload, (whole) => {
-        const bare = encodeRequest(whole).fragments.map((fragment) => fragment.bare)
+        const bare = encodeRequestFragments(whole).fragments.map((fragment) => fragment.bare)
         const plain: Payload = JSON.parse(JSON.stringify(whole), (key, value) =>
           key === 'cache_control' ? undefined : value,
         )
-        const without = encodeRequest(plain).fragments
+        const without = encodeRequestFragments(plain).fragments
         expect(bare.filter((text) => text !== '')).toEqual(without.map((fragment) => fragment.text))
       }),
       { numRuns: 200 },

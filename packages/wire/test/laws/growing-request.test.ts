@@ -1,9 +1,9 @@
 import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
-import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten'
+import { type FlattenedContext, flattenContext } from '@tidemark/core/context/flatten-context'
 import type { JsonObject } from '@tidemark/core/log/json'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { appendRecord, emptySessionLog } from '@tidemark/core/log/session-log'
-import { runAtOnce } from '@tidemark/core/log/work-steps'
+import { runStepsAtOnce } from '@tidemark/core/log/work-steps'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
@@ -12,19 +12,19 @@ import {
   listRawTexts,
   toPayload,
 } from '@tidemark/core/request/build-request'
-import { captureForkParent, createForkRequest } from '@tidemark/core/request/fork-request'
+import { createForkRequest, toForkParent } from '@tidemark/core/request/fork-request'
 import { buildRequestPrefix, createPrefixSnapshot } from '@tidemark/core/request/prefix-snapshot'
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
+import { encodeRequestFragments, joinRequestFragments } from '../../src/anthropic/encode-request.ts'
 import {
-  encodeModelCall,
+  encodeMessagesCall,
   type IncrementalRequest,
   type MessageTextCache,
 } from '../../src/anthropic/incremental-request.ts'
 import { defineMessagesProfile } from '../../src/profiles/provider-profile.ts'
-import type { EncodeOptions } from '../../src/providers/provider-codec.ts'
+import type { EncodeCallOptions } from '../../src/providers/provider-codec.ts'
 
 const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache
@@ -72,16 +72,21 @@ function roughened(record: SessionRecord, dice: number): SessionRecord {
 }
 
 function plainBody(request: AssembledRequest): string {
-  return joinEncodedRequest(
-    encodeRequest({ ...toPayload(request), ...STREAM }, { raw: { messages: listRawTexts(request) } }),
+  return joinRequestFragments(
+    encodeRequestFragments(
+      { ...toPayload(request), ...STREAM },
+      { raw: { messages: listRawTexts(request) } },
+    ),
   )
 }
 
 function extend(
   request: AssembledRequest,
-  options: EncodeOptions = {},
+  options: EncodeCallOptions = {},
 ): IncrementalRequest & { text: string } {
-  const { text, state } = runAtOnce(encodeModelCall({ payload: toPayload(request), request }, options))
+  const { text, state } = runStepsAtOnce(
+    encodeMessagesCall({ payload: toPayload(request), request }, options),
+  )
   return { ...(state as IncrementalRequest), text }
 }
 
@@ -120,7 +125,7 @@ describe('a request that grows', () => {
         }
         if (previous === undefined) return
         const forked = createForkRequest(
-          captureForkParent(previous, profile),
+          toForkParent(previous, profile),
           [{ role: 'user', content: 'and?' }],
           { ttl },
         )

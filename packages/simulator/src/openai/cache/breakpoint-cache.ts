@@ -3,9 +3,9 @@
  * latest three and an implicit one at the end of the prompt. It reads the longest prefix that ends at a breakpoint of
  * the conversation. Without such a breakpoint, nothing is read.
  */
-import { isObject } from '../../protocol/api.ts'
+import { isObject } from '../../protocol/messages-request.ts'
 import type { JsonFields } from '../openai-shape.ts'
-import type { BreakpointTtl, UnitCacheResult, UnitPrompt, UnitTokenSplit } from './prompt-units.ts'
+import type { BreakpointTtl, OpenaiCacheResult, OpenaiTokenSplit, UnitPrompt } from './prompt-units.ts'
 
 interface CacheOptions {
   readonly mode: 'implicit' | 'explicit'
@@ -22,7 +22,7 @@ export function readCacheOptions(body: JsonFields): CacheOptions {
 }
 
 /** Fewest tokens of a prefix that is written or read. */
-export const BREAKPOINT_MINIMUM = 1_024
+export const MIN_BREAKPOINT_TOKENS = 1_024
 const MAX_WRITTEN = 4
 const MAX_MATCHED = 80
 const TTL_MS: Readonly<Record<BreakpointTtl, number>> = { '30m': 30 * 60_000, '12h': 12 * 3_600_000 }
@@ -41,7 +41,7 @@ interface BreakpointRequest {
 
 export interface BreakpointCache {
   /** Finds what the request reads, refreshes the entries at its breakpoints, and decides what `commit` will write. */
-  apply(request: BreakpointRequest): UnitCacheResult
+  apply(request: BreakpointRequest): OpenaiCacheResult
   clear(): void
   readonly size: number
 }
@@ -127,7 +127,7 @@ function findLongest(
     const isWritten = has(position)
     if (!explicit.has(position) && (mode === 'explicit' || !isWritten)) continue
     considered += 1
-    if (isWritten && (ends[position] ?? 0) >= BREAKPOINT_MINIMUM) return position
+    if (isWritten && (ends[position] ?? 0) >= MIN_BREAKPOINT_TOKENS) return position
   }
   return null
 }
@@ -138,7 +138,7 @@ function decideFate(
   hit: number | null,
   has: (position: number) => boolean,
 ): 'read' | 'refreshed' | 'written' | 'below-minimum' {
-  if (tokens < BREAKPOINT_MINIMUM) return 'below-minimum'
+  if (tokens < MIN_BREAKPOINT_TOKENS) return 'below-minimum'
   if (position === hit) return 'read'
   return has(position) ? 'refreshed' : 'written'
 }
@@ -146,8 +146,8 @@ function decideFate(
 function splitTokens(
   { ends, tokens }: UnitPrompt,
   hit: number | null,
-  breakpoints: UnitCacheResult['breakpoints'],
-): UnitTokenSplit {
+  breakpoints: OpenaiCacheResult['breakpoints'],
+): OpenaiTokenSplit {
   const read = hit === null ? 0 : (ends[hit] ?? 0)
   const written = { '30m': 0, '12h': 0 }
   let end = read

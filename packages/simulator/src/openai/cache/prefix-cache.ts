@@ -4,7 +4,7 @@
  * down to a step.
  */
 import type { PrefixCacheRules } from '../dialects.ts'
-import type { PromptUnit, UnitCacheResult, UnitPrompt } from './prompt-units.ts'
+import type { OpenaiCacheResult, PromptUnit, UnitPrompt } from './prompt-units.ts'
 
 interface PrefixNode {
   readonly tokens: number
@@ -13,11 +13,11 @@ interface PrefixNode {
 }
 
 /** Milliseconds that a prefix is kept after its last use, by the value of `prompt_cache_retention`. */
-export const RETENTION_MS = { in_memory: 5 * 60_000, '24h': 24 * 3_600_000 } as const
+export const PREFIX_RETENTION_MS = { in_memory: 5 * 60_000, '24h': 24 * 3_600_000 } as const
 
 export interface PrefixCache {
   /** Finds what the request reads. `commit` of the result stores the prompt and refreshes what it shares. */
-  apply(request: PrefixRequest): UnitCacheResult
+  apply(request: PrefixRequest): OpenaiCacheResult
   clear(): void
   readonly size: number
 }

@@ -40,7 +40,7 @@ export function createUnitPrompt(units: readonly PromptUnit[]): UnitPrompt {
 }
 
 /** Tokens of a prompt by price class. */
-export interface UnitTokenSplit {
+export interface OpenaiTokenSplit {
   readonly read: number
   readonly write30m: number
   readonly write12h: number
@@ -48,8 +48,8 @@ export interface UnitTokenSplit {
 }
 
 /** What a request reads from a prompt cache of OpenAI, and what it will write. */
-export interface UnitCacheResult {
-  readonly split: UnitTokenSplit
+export interface OpenaiCacheResult {
+  readonly split: OpenaiTokenSplit
   /** Position of the last unit that was read at least partly; null if nothing was read. */
   readonly hit: number | null
   /** What happened to each breakpoint. */

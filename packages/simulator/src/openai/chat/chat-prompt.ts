@@ -2,14 +2,14 @@
  * Converts the messages of a Chat Completions request to units for the prompt cache and to messages for a script. Also
  * drops the oldest messages, as servers do that cut a prompt to the window without an error.
  */
-import { type Block, isObject, type JsonObject } from '../../protocol/api.ts'
+import { type Block, isObject, type JsonObject } from '../../protocol/messages-request.ts'
 import {
+  CALL_OVERHEAD_TOKENS,
   countTextTokens,
-  countToolTokens,
-  TOKENS_PER_CALL,
+  countToolDefinitionTokens,
   TOKENS_PER_DOCUMENT,
   TOKENS_PER_IMAGE,
-  TOKENS_PER_TURN,
+  TURN_OVERHEAD_TOKENS,
 } from '../../protocol/tokenizer.ts'
 import type { PromptUnit } from '../cache/prompt-units.ts'
 import type { JsonFields } from '../openai-shape.ts'
@@ -29,7 +29,7 @@ export function buildChatPrompt({ tools, messages }: Pick<ChatBody, 'tools' | 'm
   const toolUnits = declared.map((tool, index) => ({
     path: `tools[${index}]`,
     text: JSON.stringify(tool),
-    tokens: countToolTokens(tool),
+    tokens: countToolDefinitionTokens(tool),
   }))
   const view = createViewBuilder()
   const units: PromptUnit[] = [...toolUnits]
@@ -67,7 +67,7 @@ export function dropOldestMessages(
 export function listMessageUnits(message: ChatMessage, path: string): readonly PromptUnit[] {
   const { role, reasoning_content: reasoning } = message
   const head = `${role} ${message.tool_call_id ?? ''} `
-  const extra = role === 'tool' ? TOKENS_PER_CALL : TOKENS_PER_TURN
+  const extra = role === 'tool' ? CALL_OVERHEAD_TOKENS : TURN_OVERHEAD_TOKENS
   const units: PromptUnit[] = [{ path, text: head, tokens: extra }]
   if (typeof reasoning === 'string')
     units.push({ path, text: `reasoning ${reasoning}`, tokens: countTextTokens(reasoning) })
@@ -87,7 +87,7 @@ export function listMessageUnits(message: ChatMessage, path: string): readonly P
     units.push({
       path: `${path}.tool_calls[${index}]`,
       text: `call ${id} ${name} ${text}`,
-      tokens: TOKENS_PER_CALL + countTextTokens(name) + countTextTokens(text),
+      tokens: CALL_OVERHEAD_TOKENS + countTextTokens(name) + countTextTokens(text),
     })
   }
   return units

@@ -1,10 +1,10 @@
 /** The response of Chat Completions: the message that a script generated, as one object or as chunks of a stream. */
-import { type Block, isObject, readTextField } from '../../protocol/api.ts'
-import type { UnitTokenSplit } from '../cache/prompt-units.ts'
+import { type Block, isObject, readTextField } from '../../protocol/messages-request.ts'
+import type { OpenaiTokenSplit } from '../cache/prompt-units.ts'
 import type { Dialect } from '../dialects.ts'
 import type { JsonFields } from '../openai-shape.ts'
 import type { GeneratedBlocks } from '../responses/output-items.ts'
-import { splitText } from '../responses/response-stream.ts'
+import { splitIntoDeltas } from '../responses/response-stream.ts'
 import type { ToolView } from '../script-view.ts'
 import type { ChatMessage } from '../validation/chat-shape.ts'
 
@@ -63,7 +63,7 @@ function createCall(block: Block, cut: string | undefined, custom: ReadonlySet<s
  * details are reported.
  */
 export function createChatUsage(
-  split: UnitTokenSplit,
+  split: OpenaiTokenSplit,
   output: number,
   reasoning: number,
   { cacheReport }: Dialect,
@@ -154,7 +154,7 @@ function listDeltas(message: ChatMessage, deltaSize: number): readonly MessageDe
   const texts = ['reasoning_content', 'reasoning', 'content', 'refusal'].flatMap((field) => {
     const text = message[field]
     if (typeof text !== 'string') return []
-    return splitText(text, deltaSize).map((part, at) => ({ field, part, isStart: at === 0 }))
+    return splitIntoDeltas(text, deltaSize).map((part, at) => ({ field, part, isStart: at === 0 }))
   })
   const deltas = texts.map(({ field, part, isStart }, index): MessageDelta => {
     const delay = isStart && index > 0 ? 'block-piece' : 'piece'
@@ -182,7 +182,7 @@ function listCallDeltas(
   const first = { index, id: call.id, type: call.type, [field]: { name: named.name, [argument]: '' } }
   return [
     { delta: { tool_calls: [first] }, delay: isFirstBlock ? 'none' : 'block' },
-    ...splitText(String(named[argument] ?? ''), deltaSize).map(
+    ...splitIntoDeltas(String(named[argument] ?? ''), deltaSize).map(
       (part): MessageDelta => ({
         delta: { tool_calls: [{ index, [field]: { [argument]: part } }] },
         delay: 'piece',

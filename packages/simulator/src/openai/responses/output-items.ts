@@ -1,6 +1,7 @@
 /** Converts the blocks that a script generated to the output items of a response. */
-import { type Block, isObject, readTextField } from '../../protocol/api.ts'
+
 import type { IdGenerator } from '../../protocol/clock-and-ids.ts'
+import { type Block, isObject, readTextField } from '../../protocol/messages-request.ts'
 import { countTextTokens } from '../../protocol/tokenizer.ts'
 import type { JsonFields } from '../openai-shape.ts'
 import type { ToolView } from '../script-view.ts'

@@ -1,14 +1,14 @@
 /** The response object of the Responses API, with its usage. */
-import { isObject } from '../../protocol/api.ts'
+import { isObject } from '../../protocol/messages-request.ts'
 import { readCacheOptions } from '../cache/breakpoint-cache.ts'
-import type { PromptDiagnosis } from '../cache/diagnose-prompt.ts'
-import type { UnitTokenSplit } from '../cache/prompt-units.ts'
+import type { PromptCacheDiagnosis } from '../cache/prompt-cache-diagnostics.ts'
+import type { OpenaiTokenSplit } from '../cache/prompt-units.ts'
 import { type OpenaiError, toErrorFields } from '../openai-error.ts'
 import type { OpenaiModel } from '../openai-models.ts'
 import type { JsonFields } from '../openai-shape.ts'
 import type { ResponsesBody } from '../validation/responses-shape.ts'
 
-export interface ResponseInfo {
+export interface ResponseBodyInput {
   readonly id: string
   /** In milliseconds since 1970. */
   readonly createdAt: number
@@ -16,11 +16,11 @@ export interface ResponseInfo {
   readonly completedAt: number
   readonly body: ResponsesBody
   readonly model: OpenaiModel
-  readonly diagnosis: PromptDiagnosis | null
+  readonly diagnosis: PromptCacheDiagnosis | null
 }
 
 /** Creates the fields that do not depend on the generated output. */
-function createHead({ id, createdAt, body, model }: ResponseInfo): JsonFields {
+function createHead({ id, createdAt, body, model }: ResponseBodyInput): JsonFields {
   const reasoning = isObject(body.reasoning) ? body.reasoning : {}
   const text = isObject(body.text) ? body.text : {}
   const defaultEffort = model.efforts.includes('medium') ? 'medium' : (model.efforts[0] ?? null)
@@ -73,7 +73,7 @@ export function readServiceTier(body: JsonFields): string {
 }
 
 /** Creates the response object before any output was generated. */
-export function createPendingResponse(info: ResponseInfo): JsonFields {
+export function createPendingResponse(info: ResponseBodyInput): JsonFields {
   return { ...createHead(info), status: 'in_progress', completed_at: null, output: [], usage: null }
 }
 
@@ -85,7 +85,7 @@ interface FinishedResponse {
 }
 
 export function createFinishedResponse(
-  info: ResponseInfo,
+  info: ResponseBodyInput,
   { output, usage, incomplete }: FinishedResponse,
 ): JsonFields {
   const isDone = incomplete === null
@@ -101,7 +101,7 @@ export function createFinishedResponse(
 }
 
 /** Creates the response of a stream that fails. */
-export function createFailedResponse(info: ResponseInfo, error: OpenaiError): JsonFields {
+export function createFailedResponse(info: ResponseBodyInput, error: OpenaiError): JsonFields {
   return {
     ...createHead(info),
     status: 'failed',
@@ -113,7 +113,7 @@ export function createFailedResponse(info: ResponseInfo, error: OpenaiError): Js
 }
 
 /** Creates the usage of a response. Cached and written tokens are part of `input_tokens`. */
-export function createResponseUsage(split: UnitTokenSplit, output: number, reasoning: number): JsonFields {
+export function createResponseUsage(split: OpenaiTokenSplit, output: number, reasoning: number): JsonFields {
   const { read, write30m, write12h, input } = split
   const total = read + write30m + write12h + input
   const written = { ttl_30m_tokens: write30m, ttl_12h_tokens: write12h }

@@ -2,20 +2,20 @@
  * Converts the items of a Responses request to units for the prompt cache and to messages for a script. Also decrypts
  * reasoning and compaction items, so that items of another account are refused.
  */
-import { type Block, isObject, type JsonObject, type MessageParam } from '../../protocol/api.ts'
+import { type Block, isObject, type JsonObject, type MessageParam } from '../../protocol/messages-request.ts'
 import {
+  CALL_OVERHEAD_TOKENS,
   countTextTokens,
-  countToolTokens,
-  TOKENS_PER_CALL,
+  countToolDefinitionTokens,
   TOKENS_PER_DOCUMENT,
   TOKENS_PER_IMAGE,
-  TOKENS_PER_TURN,
+  TURN_OVERHEAD_TOKENS,
 } from '../../protocol/tokenizer.ts'
 import type { BreakpointTtl, PromptUnit } from '../cache/prompt-units.ts'
-import { type OpenaiResult, refuseOpenai } from '../openai-error.ts'
+import { type OpenaiResult, toOpenaiRefusal } from '../openai-error.ts'
 import type { JsonFields } from '../openai-shape.ts'
 import { createToolView, createViewBuilder, type ScriptView, type ViewBuilder } from '../script-view.ts'
-import { type PlacedItem, readItemType } from '../validation/responses-rules.ts'
+import { type ItemWithPath, readItemType } from '../validation/responses-rules.ts'
 import type { ResponsesBody } from '../validation/responses-shape.ts'
 import { createUnreadableError, type ItemSealer } from './sealed-items.ts'
 
@@ -28,7 +28,7 @@ interface ResponsePrompt {
 
 interface PromptInput {
   readonly body: ResponsesBody
-  readonly items: readonly PlacedItem[]
+  readonly items: readonly ItemWithPath[]
   readonly sealer: ItemSealer
   readonly organization: string
 }
@@ -40,7 +40,7 @@ export function buildResponsePrompt(input: PromptInput): OpenaiResult<{ prompt: 
   const tools = (body.tools ?? []).map((tool, index) => ({
     path: `tools[${index}]`,
     text: JSON.stringify(tool),
-    tokens: countToolTokens(tool),
+    tokens: countToolDefinitionTokens(tool),
   }))
   const units: PromptUnit[] = [...tools]
   const view = createViewBuilder()
@@ -69,7 +69,7 @@ function textUnit(path: string, text: string, counted: string, extra = 0): Promp
   return { path, text, tokens: extra + countTextTokens(counted) }
 }
 
-function addItem({ item, path }: PlacedItem, target: PromptTarget): OpenaiResult<object> {
+function addItem({ item, path }: ItemWithPath, target: PromptTarget): OpenaiResult<object> {
   const { units, view } = target
   const type = readItemType(item)
   switch (type) {
@@ -81,7 +81,7 @@ function addItem({ item, path }: PlacedItem, target: PromptTarget): OpenaiResult
       const text = String(type === 'function_call' ? item.arguments : item.input)
       const head = `${type} ${String(item.call_id)} ${String(item.name)} `
       const name = countTextTokens(String(item.name))
-      units.push(textUnit(path, head + text, text, TOKENS_PER_CALL + name))
+      units.push(textUnit(path, head + text, text, CALL_OVERHEAD_TOKENS + name))
       view.addCall(String(item.call_id), String(item.name), readCallInput(type, text))
       return { ok: true }
     }
@@ -91,7 +91,7 @@ function addItem({ item, path }: PlacedItem, target: PromptTarget): OpenaiResult
       units.push(
         ...listPartUnits(parts, `${path}.output`, {
           head: `${type} ${String(item.call_id)} `,
-          extra: TOKENS_PER_CALL,
+          extra: CALL_OVERHEAD_TOKENS,
         }),
       )
       view.addResult(String(item.call_id), parts.map(toBlock))
@@ -127,7 +127,7 @@ function addSealed(
   const { encrypted_content: sealed } = item
   if (typeof sealed !== 'string') return { ok: true }
   const content = open(sealed)
-  if (content === null) return refuseOpenai(createUnreadableError(sealed))
+  if (content === null) return toOpenaiRefusal(createUnreadableError(sealed))
   units.push({ path, text: `${String(item.type)} ${sealed}`, tokens: content.tokens })
   if (item.type === 'reasoning') view.addBlock('assistant', { type: 'thinking', thinking: content.text })
   else view.addBlock('assistant', { type: 'compaction', content: content.text })
@@ -137,7 +137,7 @@ function addSealed(
 function addMessage(item: JsonFields, path: string, { units, view }: PromptTarget): void {
   const role = String(item.role)
   const parts = toParts(item.content)
-  units.push(...listPartUnits(parts, `${path}.content`, { head: `${role} `, extra: TOKENS_PER_TURN }))
+  units.push(...listPartUnits(parts, `${path}.content`, { head: `${role} `, extra: TURN_OVERHEAD_TOKENS }))
   view.addMessage(role as MessageParam['role'] | 'developer', parts.map(toBlock))
 }
 

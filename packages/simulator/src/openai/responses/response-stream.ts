@@ -1,5 +1,5 @@
 /** The events of a Responses stream, created from a finished response. Every event gets the next sequence number. */
-import { isObject } from '../../protocol/api.ts'
+import { isObject } from '../../protocol/messages-request.ts'
 import type { JsonFields } from '../openai-shape.ts'
 
 /** An event, and the kind of delay before it. */
@@ -45,7 +45,7 @@ function numberEvents(events: readonly Unnumbered[]): readonly StreamEvent[] {
  * Returns the two events with which every stream begins, and `others` after them, for a response that fails before any
  * output.
  */
-export function listEarlyEvents(
+export function listStreamStartEvents(
   pending: JsonFields,
   ...others: readonly JsonFields[]
 ): readonly StreamEvent[] {
@@ -142,7 +142,7 @@ interface DeltaInput {
 /** Lists the deltas of a text and the event that ends them. */
 function listDeltas({ name, field, text, at, deltaSize, extra = {} }: DeltaInput): readonly Unnumbered[] {
   return [
-    ...splitText(text, deltaSize).map(
+    ...splitIntoDeltas(text, deltaSize).map(
       (delta): Unnumbered => ({ data: { type: `${name}.delta`, ...at, delta, ...extra }, delay: 'piece' }),
     ),
     { data: { type: `${name}.done`, ...at, [field]: text, ...extra }, delay: 'none' },
@@ -199,7 +199,7 @@ function listSummaryEvents(
 }
 
 /** Splits a text into parts of `size` characters, none of which ends inside a surrogate pair. */
-export function splitText(text: string, size: number): readonly string[] {
+export function splitIntoDeltas(text: string, size: number): readonly string[] {
   const parts: string[] = []
   for (let start = 0; start < text.length; ) {
     let end = Math.min(text.length, start + Math.max(1, size))

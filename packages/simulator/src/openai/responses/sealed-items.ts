@@ -3,8 +3,8 @@
  * which it was created, and refused if altered. A server that was restarted with the same seed can read it.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
-import { isObject } from '../../protocol/api.ts'
-import { type OpenaiError, openaiError } from '../openai-error.ts'
+import { isObject } from '../../protocol/messages-request.ts'
+import { createOpenaiError, type OpenaiError } from '../openai-error.ts'
 
 interface SealedContent {
   readonly kind: 'reasoning' | 'compaction'
@@ -73,7 +73,7 @@ export function createItemSealer(seed: string): ItemSealer {
 /** Creates the error for content that cannot be decrypted. */
 export function createUnreadableError(text: string): OpenaiError {
   const shown = `${text.slice(0, 4)}...${text.slice(-4)}`
-  return openaiError(
+  return createOpenaiError(
     400,
     `The encrypted content ${shown} could not be verified. Reason: Encrypted content could not be decrypted or parsed.`,
     { code: 'invalid_encrypted_content' },

@@ -3,14 +3,14 @@
  * reasoning each item was generated, which the provider knows from the ids of items.
  */
 import {
-  invalidParameter,
+  createOpenaiError,
+  createParameterError,
   type OpenaiError,
   type OpenaiResult,
-  openaiError,
-  refuseOpenai,
+  toOpenaiRefusal,
 } from '../openai-error.ts'
 import type { JsonFields } from '../openai-shape.ts'
-import { type PlacedItem, readItemType } from '../validation/responses-rules.ts'
+import { type ItemWithPath, readItemType } from '../validation/responses-rules.ts'
 import type { ResponsesBody } from '../validation/responses-shape.ts'
 
 interface StoredResponse {
@@ -28,7 +28,10 @@ export interface StoredResponses {
    * Returns the whole conversation of a request: the items of `previous_response_id`, then its own. References are
    * replaced by stored items. Refused if a response or an item is not stored, or belongs to another organization.
    */
-  resolve(body: ResponsesBody, organization: string): OpenaiResult<{ items: readonly PlacedItem[] }>
+  collectConversation(
+    body: ResponsesBody,
+    organization: string,
+  ): OpenaiResult<{ items: readonly ItemWithPath[] }>
   add(id: string, response: StoredResponse): void
   find(id: string, organization: string): JsonFields | undefined
   remove(id: string, organization: string): boolean
@@ -42,11 +45,11 @@ export function createStoredResponses(): StoredResponses {
   const items = new Map<string, StoredItem>()
 
   return {
-    resolve(body, organization) {
+    collectConversation(body, organization) {
       const previous = body.previous_response_id ?? null
       const before = previous === null ? [] : collectItems(responses, previous, organization)
-      if (before === null) return refuseOpenai(describeMissingResponse(String(previous)))
-      const resolved: PlacedItem[] = [...before]
+      if (before === null) return toOpenaiRefusal(describeMissingResponse(String(previous)))
+      const resolved: ItemWithPath[] = [...before]
       for (const placed of listInput(body)) {
         const found = resolveItem(items, placed, body, organization)
         if (!found.ok) return found
@@ -83,8 +86,8 @@ function collectItems(
   responses: ReadonlyMap<string, StoredResponse>,
   id: string,
   organization: string,
-): readonly PlacedItem[] | null {
-  const parts: (readonly PlacedItem[])[] = []
+): readonly ItemWithPath[] | null {
+  const parts: (readonly ItemWithPath[])[] = []
   for (let at: string | null = id; at !== null; ) {
     const found: StoredResponse | undefined = responses.get(at)
     if (found === undefined || found.organization !== organization) return null
@@ -98,10 +101,10 @@ function collectItems(
 /** Returns the stored item for a reference, or for a reasoning item that has only its id. */
 function resolveItem(
   items: ReadonlyMap<string, StoredItem>,
-  { item, path }: PlacedItem,
+  { item, path }: ItemWithPath,
   body: ResponsesBody,
   organization: string,
-): OpenaiResult<PlacedItem> {
+): OpenaiResult<ItemWithPath> {
   const isReference = readItemType(item) === 'item_reference'
   if (!isReference && (item.type !== 'reasoning' || typeof item.encrypted_content === 'string'))
     return { ok: true, item, path }
@@ -109,7 +112,7 @@ function resolveItem(
   if (!isReference && typeof item.id !== 'string') return { ok: true, item, path }
   const stored = items.get(String(item.id))
   if (stored === undefined || stored.organization !== organization)
-    return refuseOpenai(describeMissingItem(String(item.id), body))
+    return toOpenaiRefusal(describeMissingItem(String(item.id), body))
   return { ok: true, item: stored.item, path }
 }
 
@@ -138,7 +141,7 @@ export function createReasoningIndex(): ReasoningIndex {
 }
 
 /** Lists the items of a request's own input. A text becomes one user message. */
-export function listInput({ input }: Pick<ResponsesBody, 'input'>): readonly PlacedItem[] {
+export function listInput({ input }: Pick<ResponsesBody, 'input'>): readonly ItemWithPath[] {
   if (typeof input === 'string')
     return [{ item: { type: 'message', role: 'user', content: input }, path: 'input' }]
   return (input ?? []).map((item, index) => ({ item, path: `input[${index}]` }))
@@ -153,11 +156,11 @@ function describeMissingItem(id: string, { store }: ResponsesBody): OpenaiError 
     store === false
       ? ' Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.'
       : ''
-  return openaiError(404, `Item with id '${id}' not found.${why}`, { param: 'input' })
+  return createOpenaiError(404, `Item with id '${id}' not found.${why}`, { param: 'input' })
 }
 
 function describeMissingResponse(id: string): OpenaiError {
-  return invalidParameter(
+  return createParameterError(
     `Previous response with id '${id}' not found.`,
     'previous_response_id',
     'previous_response_not_found',

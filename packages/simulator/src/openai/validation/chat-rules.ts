@@ -2,9 +2,9 @@
  * Rules of Chat Completions besides the shape of requests: settings that a model does not support, tool messages that
  * do not follow their calls, and successive assistant messages.
  */
-import { isObject } from '../../protocol/api.ts'
+import { isObject } from '../../protocol/messages-request.ts'
 import type { Dialect } from '../dialects.ts'
-import { invalidParameter, type OpenaiError } from '../openai-error.ts'
+import { createParameterError, type OpenaiError } from '../openai-error.ts'
 import type { OpenaiModel } from '../openai-models.ts'
 import type { JsonFields } from '../openai-shape.ts'
 import type { ChatBody, ChatMessage } from './chat-shape.ts'
@@ -37,20 +37,20 @@ function checkUnsimulatedChat(body: ChatBody): OpenaiError | null {
 function checkModelSettings(body: ChatBody, model: OpenaiModel): OpenaiError | null {
   const { efforts, hasSampling } = model
   if (body.max_tokens != null && efforts.length > 0)
-    return invalidParameter(
+    return createParameterError(
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
       'max_tokens',
       'unsupported_parameter',
     )
   for (const name of ['temperature', 'top_p'])
     if (body[name] != null && body[name] !== 1 && !hasSampling)
-      return invalidParameter(
+      return createParameterError(
         `Unsupported value: '${name}' does not support ${String(body[name])} with this model. Only the default (1) value is supported.`,
         name,
         'unsupported_value',
       )
   if (body.stop != null && efforts.length > 0)
-    return invalidParameter(
+    return createParameterError(
       "Unsupported parameter: 'stop' is not supported with this model.",
       'stop',
       'unsupported_parameter',
@@ -69,13 +69,13 @@ function checkToolSettings({
     ['parallel_tool_calls', parallel],
   ] as const)
     if (isWithout && value != null)
-      return invalidParameter(
+      return createParameterError(
         `Invalid value for '${name}': '${name}' is only allowed when 'tools' are specified.`,
         name,
       )
   const wanted = isObject(choice) && isObject(choice.function) ? choice.function.name : undefined
   if (wanted === undefined || (tools ?? []).some((tool) => readToolName(tool) === wanted)) return null
-  return invalidParameter(
+  return createParameterError(
     `Invalid value for 'tool_choice': no function named '${String(wanted)}' was specified in the 'tools' parameter.`,
     'tool_choice',
   )
@@ -113,11 +113,11 @@ function checkToolMessage(
 ): OpenaiError | null {
   if (open.has(String(id))) return null
   if (callers.includes(String(id)))
-    return invalidParameter(
+    return createParameterError(
       `Duplicate value for 'tool_call_id' of '${id}' in message[${index}].`,
       `messages.[${index}].tool_call_id`,
     )
-  return invalidParameter(
+  return createParameterError(
     callers.length === 0
       ? "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
       : `Invalid parameter: 'tool_call_id' of '${id}' not found in 'tool_calls' of previous message.`,
@@ -126,7 +126,7 @@ function checkToolMessage(
 }
 
 function describeUnanswered(open: ReadonlySet<string>, index: number): OpenaiError {
-  return invalidParameter(
+  return createParameterError(
     `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${[...open].join(', ')}`,
     `messages.[${index}].role`,
   )
@@ -138,7 +138,7 @@ function checkAssistantRuns(messages: readonly ChatMessage[]): OpenaiError | nul
     ({ role }, index) => role === 'assistant' && messages[index - 1]?.role === 'assistant',
   )
   if (at < 0) return null
-  return invalidParameter(
+  return createParameterError(
     `Invalid parameter: messages[${at}] has the role 'assistant' and follows a message with the role 'assistant'. Merge them into one message.`,
     `messages.[${at}].role`,
   )
@@ -150,7 +150,7 @@ function checkReasoningSent(messages: readonly ChatMessage[]): OpenaiError | nul
     (message) => message.tool_calls != null && typeof message.reasoning_content !== 'string',
   )
   if (!isMissing) return null
-  return invalidParameter(
+  return createParameterError(
     'The reasoning_content in the thinking mode must be passed back to the API.',
     null,
     'invalid_request_error',

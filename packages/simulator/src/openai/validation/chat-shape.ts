@@ -1,24 +1,24 @@
 /** The shape of a request to `/v1/chat/completions`. */
-import { isObject } from '../../protocol/api.ts'
+import { isObject } from '../../protocol/messages-request.ts'
 import type { Dialect } from '../dialects.ts'
-import { invalidParameter, type OpenaiError } from '../openai-error.ts'
+import { createParameterError, type OpenaiError } from '../openai-error.ts'
 import {
   acceptAny,
   arrayCheck,
   booleanCheck,
   breakpointCheck,
-  cacheFields,
+  cacheFieldChecks,
   choiceCheck,
-  createTypeError,
-  fieldsCheck,
+  createWrongTypeError,
   integerCheck,
   type JsonFields,
   metadataCheck,
   numberCheck,
+  objectCheck,
   type ShapeCheck,
   stringCheck,
   stringOr,
-  typeCheck,
+  unionCheck,
 } from '../openai-shape.ts'
 
 export interface ChatMessage extends JsonFields {
@@ -38,25 +38,25 @@ export interface ChatBody extends JsonFields {
 
 const marked = { prompt_cache_breakpoint: breakpointCheck }
 // Unknown fields of messages and parts are ignored: OpenAI's own agents library sends some.
-const textPart = fieldsCheck({ required: { type: acceptAny, text: stringCheck() }, optional: marked }, true)
-const textParts = stringOr(arrayCheck(typeCheck({ text: textPart }), { min: 1 }))
+const textPart = objectCheck({ required: { type: acceptAny, text: stringCheck() }, optional: marked }, true)
+const textParts = stringOr(arrayCheck(unionCheck({ text: textPart }), { min: 1 }))
 
 const userParts = stringOr(
   arrayCheck(
-    typeCheck({
+    unionCheck({
       text: textPart,
-      image_url: fieldsCheck(
+      image_url: objectCheck(
         {
-          required: { type: acceptAny, image_url: fieldsCheck({ required: { url: stringCheck() } }, true) },
+          required: { type: acceptAny, image_url: objectCheck({ required: { url: stringCheck() } }, true) },
           optional: marked,
         },
         true,
       ),
-      input_audio: fieldsCheck(
+      input_audio: objectCheck(
         { required: { type: acceptAny, input_audio: acceptAny }, optional: marked },
         true,
       ),
-      file: fieldsCheck({ required: { type: acceptAny, file: acceptAny }, optional: marked }, true),
+      file: objectCheck({ required: { type: acceptAny, file: acceptAny }, optional: marked }, true),
     }),
     { min: 1 },
   ),
@@ -64,9 +64,9 @@ const userParts = stringOr(
 
 const assistantParts = stringOr(
   arrayCheck(
-    typeCheck({
+    unionCheck({
       text: textPart,
-      refusal: fieldsCheck({ required: { type: acceptAny, refusal: stringCheck() } }, true),
+      refusal: objectCheck({ required: { type: acceptAny, refusal: stringCheck() } }, true),
     }),
     { min: 1 },
   ),
@@ -74,20 +74,20 @@ const assistantParts = stringOr(
 
 const callName = stringCheck({ max: 64, pattern: /^[a-zA-Z0-9_-]+$/ })
 
-const toolCallCheck = typeCheck({
-  function: fieldsCheck({
+const toolCallCheck = unionCheck({
+  function: objectCheck({
     required: {
       type: acceptAny,
       id: stringCheck({ max: 40 }),
-      function: fieldsCheck({ required: { name: callName, arguments: stringCheck() } }),
+      function: objectCheck({ required: { name: callName, arguments: stringCheck() } }),
     },
     optional: { index: acceptAny },
   }),
-  custom: fieldsCheck({
+  custom: objectCheck({
     required: {
       type: acceptAny,
       id: stringCheck({ max: 40 }),
-      custom: fieldsCheck({ required: { name: callName, input: stringCheck() } }),
+      custom: objectCheck({ required: { name: callName, input: stringCheck() } }),
     },
     optional: { index: acceptAny },
   }),
@@ -100,10 +100,10 @@ type Role = ChatMessage['role']
 const withText = { required: { role: acceptAny, content: textParts }, optional: named }
 
 const messageChecks: Readonly<Record<Role, ShapeCheck>> = {
-  system: fieldsCheck(withText, true),
-  developer: fieldsCheck(withText, true),
-  user: fieldsCheck({ required: { role: acceptAny, content: userParts }, optional: named }, true),
-  assistant: fieldsCheck(
+  system: objectCheck(withText, true),
+  developer: objectCheck(withText, true),
+  user: objectCheck({ required: { role: acceptAny, content: userParts }, optional: named }, true),
+  assistant: objectCheck(
     {
       required: { role: acceptAny },
       optional: {
@@ -115,13 +115,13 @@ const messageChecks: Readonly<Record<Role, ShapeCheck>> = {
     },
     true,
   ),
-  tool: fieldsCheck({ required: { ...withText.required, tool_call_id: stringCheck() } }, true),
+  tool: objectCheck({ required: { ...withText.required, tool_call_id: stringCheck() } }, true),
 }
 
 const ROLES: readonly Role[] = ['system', 'assistant', 'user', 'tool', 'developer']
 
 const messageCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value)) return createTypeError(value, path, 'an object')
+  if (!isObject(value)) return createWrongTypeError(value, path, 'an object')
   const role = ROLES.find((known) => known === value.role)
   if (role === undefined) return choiceCheck(...ROLES)(value.role, `${path}.role`)
   return messageChecks[role](value, path) ?? checkAssistantContent(value, path)
@@ -131,27 +131,27 @@ const messageCheck: ShapeCheck = (value, path) => {
 function checkAssistantContent(message: JsonFields, path: string): OpenaiError | null {
   const { role, content, tool_calls: calls, refusal } = message
   if (role !== 'assistant' || content != null || calls != null || refusal != null) return null
-  return invalidParameter(
+  return createParameterError(
     `Invalid value for 'content': expected a string, got null.`,
     `${path.replace('[', '.[')}.content`,
     null,
   )
 }
 
-const chatTool = typeCheck({
-  function: fieldsCheck({
+const chatTool = unionCheck({
+  function: objectCheck({
     required: {
       type: acceptAny,
-      function: fieldsCheck({
+      function: objectCheck({
         required: { name: callName },
         optional: { description: stringCheck(), parameters: acceptAny, strict: booleanCheck },
       }),
     },
   }),
-  custom: fieldsCheck({
+  custom: objectCheck({
     required: {
       type: acceptAny,
-      custom: fieldsCheck({
+      custom: objectCheck({
         required: { name: callName },
         optional: { description: stringCheck(), format: acceptAny },
       }),
@@ -160,7 +160,7 @@ const chatTool = typeCheck({
 })
 
 const optionalFields: Readonly<Record<string, ShapeCheck>> = {
-  ...cacheFields,
+  ...cacheFieldChecks,
   audio: acceptAny,
   frequency_penalty: numberCheck(-2, 2),
   function_call: acceptAny,
@@ -184,7 +184,7 @@ const optionalFields: Readonly<Record<string, ShapeCheck>> = {
   stop: stringOr(arrayCheck(stringCheck(), { max: 4 })),
   store: booleanCheck,
   stream: booleanCheck,
-  stream_options: fieldsCheck({
+  stream_options: objectCheck({
     optional: { include_usage: booleanCheck, include_obfuscation: booleanCheck },
   }),
   temperature: numberCheck(0, 2),
@@ -201,8 +201,8 @@ const bodyFields = {
   required: { model: stringCheck(), messages: arrayCheck(messageCheck, { min: 1 }) },
   optional: optionalFields,
 }
-const strictBody = fieldsCheck(bodyFields)
-const lenientBody = fieldsCheck(bodyFields, true)
+const strictBody = objectCheck(bodyFields)
+const lenientBody = objectCheck(bodyFields, true)
 
 /** Returns the first error in the shape of a body; null if it has the shape of a request. */
 export function checkChatShape(value: unknown, { isLenient }: Dialect): OpenaiError | null {

@@ -3,17 +3,17 @@
  * or reasoning without their counterpart. Checks the whole conversation, with items of `previous_response_id` and
  * references resolved.
  */
-import { isObject } from '../../protocol/api.ts'
-import { invalidParameter, type OpenaiError } from '../openai-error.ts'
+import { isObject } from '../../protocol/messages-request.ts'
+import { createParameterError, type OpenaiError } from '../openai-error.ts'
 import type { OpenaiModel } from '../openai-models.ts'
-import { type JsonFields, listChoices } from '../openai-shape.ts'
+import { formatChoices, type JsonFields } from '../openai-shape.ts'
 import type { ResponsesBody } from './responses-shape.ts'
 
 /**
  * An item of the conversation with its origin: its path in the request, such as `input[3]`, or the response that it
  * came from.
  */
-export interface PlacedItem {
+export interface ItemWithPath {
   readonly item: JsonFields
   readonly path: string
 }
@@ -40,7 +40,7 @@ function readReasoning(body: ResponsesBody): JsonFields {
 /** Refuses features that the simulator does not implement, with an error that says so, and settings that exclude each other. */
 function checkUnsimulated(body: ResponsesBody): OpenaiError | null {
   if (body.conversation != null && body.previous_response_id != null)
-    return invalidParameter(
+    return createParameterError(
       "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
       'conversation',
       'mutually_exclusive_parameters',
@@ -51,14 +51,14 @@ function checkUnsimulated(body: ResponsesBody): OpenaiError | null {
 }
 
 export function createUnsimulatedError(name: string): OpenaiError {
-  return invalidParameter(`'${name}' is not simulated.`, name, 'not_simulated')
+  return createParameterError(`'${name}' is not simulated.`, name, 'not_simulated')
 }
 
 function checkSampling(body: ResponsesBody, { hasSampling }: OpenaiModel): OpenaiError | null {
   if (hasSampling) return null
   for (const name of ['temperature', 'top_p'])
     if (body[name] != null)
-      return invalidParameter(`Unsupported parameter: '${name}' is not supported with this model.`, name)
+      return createParameterError(`Unsupported parameter: '${name}' is not supported with this model.`, name)
   return null
 }
 
@@ -66,13 +66,13 @@ function checkSampling(body: ResponsesBody, { hasSampling }: OpenaiModel): Opena
 export function checkEffort(effort: unknown, path: string, { id, efforts }: OpenaiModel): OpenaiError | null {
   if (effort === undefined || effort === null || efforts.includes(String(effort))) return null
   if (efforts.length === 0)
-    return invalidParameter(
+    return createParameterError(
       `Unsupported parameter: '${path}' is not supported with this model.`,
       path,
       'unsupported_parameter',
     )
-  return invalidParameter(
-    `Unsupported value: '${String(effort)}' is not supported with the '${id}' model. Supported values are: ${listChoices(efforts)}.`,
+  return createParameterError(
+    `Unsupported value: '${String(effort)}' is not supported with the '${id}' model. Supported values are: ${formatChoices(efforts)}.`,
     path,
     'unsupported_value',
   )
@@ -87,7 +87,7 @@ export function checkCacheSettings(
   if (!hasBreakpoints) {
     const path = options === null ? findBreakpoint(body) : 'prompt_cache_options'
     if (path !== null)
-      return invalidParameter(
+      return createParameterError(
         `Unsupported parameter: '${path}' is not supported with this model.`,
         path,
         'unsupported_parameter',
@@ -95,7 +95,7 @@ export function checkCacheSettings(
   }
   const isRecent = hasBreakpoints || (efforts.length > 0 && id.startsWith('gpt-5.5'))
   if (body.prompt_cache_retention === 'in_memory' && isRecent)
-    return invalidParameter(
+    return createParameterError(
       `Unsupported value: 'in_memory' is not supported with the '${id}' model. Supported values are: '24h'.`,
       'prompt_cache_retention',
       'unsupported_value',
@@ -120,7 +120,7 @@ function findBreakpoint(body: JsonFields): string | null {
 
 export function checkStreamOptions(body: JsonFields): OpenaiError | null {
   if (body.stream_options == null || body.stream === true) return null
-  return invalidParameter(
+  return createParameterError(
     "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
     'stream_options',
   )
@@ -130,12 +130,12 @@ function checkToolChoice({ tool_choice: choice, tools }: ResponsesBody): OpenaiE
   if (!isObject(choice) || (choice.type !== 'function' && choice.type !== 'custom')) return null
   const isThere = (tools ?? []).some((tool) => tool.type === choice.type && tool.name === choice.name)
   if (isThere) return null
-  return invalidParameter(`Tool choice '${choice.type}' not found in 'tools' parameter.`, 'tool_choice')
+  return createParameterError(`Tool choice '${choice.type}' not found in 'tools' parameter.`, 'tool_choice')
 }
 
 /** Checks the items of a conversation: ids, pairs of calls and outputs, and reasoning. */
 export function checkConversationItems(
-  items: readonly PlacedItem[],
+  items: readonly ItemWithPath[],
   findReasoning: ReasoningLookup,
 ): OpenaiError | null {
   return (
@@ -162,7 +162,7 @@ export function readItemType(item: JsonFields): string {
   return item.role === undefined ? 'item_reference' : 'message'
 }
 
-function checkIds(items: readonly PlacedItem[]): OpenaiError | null {
+function checkIds(items: readonly ItemWithPath[]): OpenaiError | null {
   const seen = new Set<string>()
   for (const { item, path } of items) {
     const { id } = item
@@ -171,19 +171,19 @@ function checkIds(items: readonly PlacedItem[]): OpenaiError | null {
     // The id of a user message may come from the client, so its prefix is not checked.
     const isOurs = prefix !== undefined && (item.role === undefined || item.role === 'assistant')
     if (!/^[a-zA-Z0-9_-]+$/.test(id))
-      return invalidParameter(
+      return createParameterError(
         `Invalid '${path}.id': '${id}'. Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained additional characters.`,
         `${path}.id`,
         'invalid_value',
       )
     if (isOurs && !id.startsWith(prefix))
-      return invalidParameter(
+      return createParameterError(
         `Invalid '${path}.id': '${id}'. Expected an ID that begins with '${prefix}'.`,
         `${path}.id`,
         'invalid_value',
       )
     if (seen.has(id))
-      return invalidParameter(
+      return createParameterError(
         `Duplicate item found with id ${id}. Remove duplicate items from your input and try again.`,
         'input',
       )
@@ -192,10 +192,10 @@ function checkIds(items: readonly PlacedItem[]): OpenaiError | null {
   return null
 }
 
-function checkTrigger(items: readonly PlacedItem[]): OpenaiError | null {
+function checkTrigger(items: readonly ItemWithPath[]): OpenaiError | null {
   const at = items.findIndex(({ item }) => item.type === 'compaction_trigger')
   if (at < 0 || at === items.length - 1) return null
-  return invalidParameter(
+  return createParameterError(
     "Item of type 'compaction_trigger' must be the final input item.",
     items[at]?.path ?? 'input',
     'invalid_value',
@@ -212,7 +212,7 @@ const CALL_TYPES: Readonly<Record<string, { readonly output: string; readonly na
   computer_call: { output: 'computer_call_output', name: 'computer call' },
 }
 
-function checkOutputs(items: readonly PlacedItem[]): OpenaiError | null {
+function checkOutputs(items: readonly ItemWithPath[]): OpenaiError | null {
   const called = new Set<string>()
   for (const { item } of items) {
     const type = readItemType(item)
@@ -220,7 +220,7 @@ function checkOutputs(items: readonly PlacedItem[]): OpenaiError | null {
     if (call !== undefined) called.add(`${call.output}/${String(item.call_id)}`)
     const answered = Object.values(CALL_TYPES).find(({ output }) => output === type)
     if (answered !== undefined && !called.has(`${type}/${String(item.call_id)}`))
-      return invalidParameter(
+      return createParameterError(
         `No tool call found for ${answered.name} output with call_id ${String(item.call_id)}.`,
         'input',
       )
@@ -228,23 +228,23 @@ function checkOutputs(items: readonly PlacedItem[]): OpenaiError | null {
   return null
 }
 
-function checkCalls(items: readonly PlacedItem[]): OpenaiError | null {
+function checkCalls(items: readonly ItemWithPath[]): OpenaiError | null {
   const answered = new Set(items.map(({ item }) => `${readItemType(item)}/${String(item.call_id)}`))
   for (const { item } of items) {
     const call = CALL_TYPES[readItemType(item)]
     if (call !== undefined && !answered.has(`${call.output}/${String(item.call_id)}`))
-      return invalidParameter(`No tool output found for ${call.name} ${String(item.call_id)}.`, 'input')
+      return createParameterError(`No tool output found for ${call.name} ${String(item.call_id)}.`, 'input')
   }
   return null
 }
 
 /** Checks that each reasoning item is followed by an item that the model generated. */
-function checkReasoningFollowed(items: readonly PlacedItem[]): OpenaiError | null {
+function checkReasoningFollowed(items: readonly ItemWithPath[]): OpenaiError | null {
   for (const [index, { item }] of items.entries()) {
     if (item.type !== 'reasoning') continue
     const next = items[index + 1]?.item
     if (next === undefined || !isGenerated(next))
-      return invalidParameter(
+      return createParameterError(
         `Item '${String(item.id ?? '')}' of type 'reasoning' was provided without its required following item.`,
         'input',
       )
@@ -261,7 +261,7 @@ function isGenerated(item: JsonFields): boolean {
 
 /** Checks that the reasoning of each generated item is present. Items without an id cannot be checked. */
 function checkReasoningPresent(
-  items: readonly PlacedItem[],
+  items: readonly ItemWithPath[],
   findReasoning: ReasoningLookup,
 ): OpenaiError | null {
   const before = new Set<string>()
@@ -271,7 +271,7 @@ function checkReasoningPresent(
     if (item.type === 'reasoning') before.add(id)
     const needed = findReasoning(id)
     if (needed !== undefined && !before.has(needed))
-      return invalidParameter(
+      return createParameterError(
         `Item '${id}' of type '${readItemType(item)}' was provided without its required 'reasoning' item: '${needed}'.`,
         'input',
       )

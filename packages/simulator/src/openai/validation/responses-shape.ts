@@ -1,23 +1,23 @@
 /** The shapes of the requests to `/v1/responses`, `/v1/responses/compact` and `/v1/responses/input_tokens`. */
-import { isObject } from '../../protocol/api.ts'
-import { invalidParameter, type OpenaiError } from '../openai-error.ts'
+import { isObject } from '../../protocol/messages-request.ts'
+import { createParameterError, type OpenaiError } from '../openai-error.ts'
 import {
   acceptAny,
   arrayCheck,
   booleanCheck,
   breakpointCheck,
-  cacheFields,
+  cacheFieldChecks,
   choiceCheck,
-  createTypeError,
-  fieldsCheck,
+  createWrongTypeError,
   integerCheck,
   type JsonFields,
   metadataCheck,
   numberCheck,
+  objectCheck,
   type ShapeCheck,
   stringCheck,
   stringOr,
-  typeCheck,
+  unionCheck,
 } from '../openai-shape.ts'
 
 export type ResponsesEndpoint = 'responses' | 'compact' | 'input_tokens'
@@ -38,11 +38,11 @@ const status = choiceCheck('in_progress', 'completed', 'incomplete')
 const markedContent = { prompt_cache_breakpoint: breakpointCheck }
 
 const inputContent: Readonly<Record<string, ShapeCheck>> = {
-  input_text: fieldsCheck({
+  input_text: objectCheck({
     required: { type: acceptAny, text: stringCheck() },
     optional: markedContent,
   }),
-  input_image: fieldsCheck({
+  input_image: objectCheck({
     required: { type: acceptAny },
     optional: {
       image_url: stringCheck(),
@@ -51,7 +51,7 @@ const inputContent: Readonly<Record<string, ShapeCheck>> = {
       ...markedContent,
     },
   }),
-  input_file: fieldsCheck({
+  input_file: objectCheck({
     required: { type: acceptAny },
     optional: {
       file_data: stringCheck(),
@@ -65,11 +65,11 @@ const inputContent: Readonly<Record<string, ShapeCheck>> = {
 }
 
 const outputContent: Readonly<Record<string, ShapeCheck>> = {
-  output_text: fieldsCheck({
+  output_text: objectCheck({
     required: { type: acceptAny, text: stringCheck() },
     optional: { annotations: arrayCheck(acceptAny), logprobs: arrayCheck(acceptAny) },
   }),
-  refusal: fieldsCheck({ required: { type: acceptAny, refusal: stringCheck() } }),
+  refusal: objectCheck({ required: { type: acceptAny, refusal: stringCheck() } }),
 }
 
 const ROLES = ['assistant', 'system', 'developer', 'user'] as const
@@ -77,8 +77,8 @@ const ROLES = ['assistant', 'system', 'developer', 'user'] as const
 /** Checks a message. Its role decides which content parts it may have. */
 const messageCheck: ShapeCheck = (value, path) => {
   const content = isObject(value) && value.role === 'assistant' ? outputContent : inputContent
-  return fieldsCheck({
-    required: { role: choiceCheck(...ROLES), content: stringOr(arrayCheck(typeCheck(content))) },
+  return objectCheck({
+    required: { role: choiceCheck(...ROLES), content: stringOr(arrayCheck(unionCheck(content))) },
     optional: {
       type: choiceCheck('message'),
       id: stringCheck({ max: 64 }),
@@ -97,31 +97,31 @@ const anyCall = {
   async: booleanCheck,
   status,
 }
-const toolOutput = stringOr(arrayCheck(typeCheck(inputContent)))
+const toolOutput = stringOr(arrayCheck(unionCheck(inputContent)))
 
 const summaryCheck = arrayCheck(
-  typeCheck({ summary_text: fieldsCheck({ required: { type: acceptAny, text: stringCheck() } }) }),
+  unionCheck({ summary_text: objectCheck({ required: { type: acceptAny, text: stringCheck() } }) }),
 )
 
 const itemChecks: Readonly<Record<string, ShapeCheck>> = {
   message: messageCheck,
-  function_call: fieldsCheck({
+  function_call: objectCheck({
     required: { type: acceptAny, ...namedCall, arguments: stringCheck() },
     optional: anyCall,
   }),
-  function_call_output: fieldsCheck({
+  function_call_output: objectCheck({
     required: { type: acceptAny, call_id: callId, output: toolOutput },
     optional: { ...anyCall, name: stringCheck() },
   }),
-  custom_tool_call: fieldsCheck({
+  custom_tool_call: objectCheck({
     required: { type: acceptAny, ...namedCall, input: stringCheck() },
     optional: anyCall,
   }),
-  custom_tool_call_output: fieldsCheck({
+  custom_tool_call_output: objectCheck({
     required: { type: acceptAny, call_id: callId, output: toolOutput },
     optional: { ...anyCall, name: stringCheck() },
   }),
-  reasoning: fieldsCheck({
+  reasoning: objectCheck({
     required: { type: acceptAny, summary: summaryCheck },
     optional: {
       id: stringCheck(),
@@ -130,13 +130,13 @@ const itemChecks: Readonly<Record<string, ShapeCheck>> = {
       status,
     },
   }),
-  item_reference: fieldsCheck({ required: { id: stringCheck() }, optional: { type: acceptAny } }),
-  compaction: fieldsCheck({
+  item_reference: objectCheck({ required: { id: stringCheck() }, optional: { type: acceptAny } }),
+  compaction: objectCheck({
     required: { type: acceptAny, encrypted_content: stringCheck() },
     optional: { id: stringCheck(), created_by: stringCheck() },
   }),
-  compaction_trigger: fieldsCheck({ required: { type: acceptAny }, optional: { id: stringCheck() } }),
-  additional_tools: fieldsCheck({
+  compaction_trigger: objectCheck({ required: { type: acceptAny }, optional: { id: stringCheck() } }),
+  additional_tools: objectCheck({
     required: { type: acceptAny, role: choiceCheck('developer'), tools: acceptAny },
     optional: { id: stringCheck() },
   }),
@@ -167,14 +167,14 @@ const OTHER_ITEMS = [
   'web_search_call',
 ]
 
-const listedItem = typeCheck({
+const listedItem = unionCheck({
   ...itemChecks,
   ...Object.fromEntries(OTHER_ITEMS.map((type) => [type, acceptAny])),
 })
 
 /** Checks an item. Without a type, it is a message if it has a role, else a reference. */
 const itemCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value)) return createTypeError(value, path, 'an object')
+  if (!isObject(value)) return createWrongTypeError(value, path, 'an object')
   if (value.type !== undefined && value.type !== null) return listedItem(value, path)
   return (
     (value.role === undefined && value.id !== undefined ? itemChecks.item_reference : messageCheck)?.(
@@ -188,7 +188,7 @@ const itemCheck: ShapeCheck = (value, path) => {
 
 const functionName = stringCheck({ max: 128, pattern: /^[a-zA-Z0-9_-]+$/ })
 
-const functionTool = fieldsCheck({
+const functionTool = objectCheck({
   required: { type: acceptAny, name: functionName },
   optional: {
     description: stringCheck(),
@@ -202,15 +202,16 @@ const functionTool = fieldsCheck({
 })
 
 const toolCheck: ShapeCheck = (value, path) => {
-  if (!isObject(value) || typeof value.type !== 'string') return createTypeError(value, path, 'an object')
+  if (!isObject(value) || typeof value.type !== 'string')
+    return createWrongTypeError(value, path, 'an object')
   if (value.type === 'function') return functionTool(value, path)
-  if (value.type === 'custom') return fieldsCheck({ required: { name: functionName } }, true)(value, path)
+  if (value.type === 'custom') return objectCheck({ required: { name: functionName } }, true)(value, path)
   if (value.type === 'namespace')
-    return fieldsCheck({ required: { name: functionName, tools: arrayCheck(acceptAny) } }, true)(value, path)
+    return objectCheck({ required: { name: functionName, tools: arrayCheck(acceptAny) } }, true)(value, path)
   return null
 }
 
-const reasoningCheck = fieldsCheck({
+const reasoningCheck = objectCheck({
   optional: {
     effort: stringCheck(),
     summary: choiceCheck('auto', 'concise', 'detailed'),
@@ -220,16 +221,16 @@ const reasoningCheck = fieldsCheck({
   },
 })
 
-const formatCheck = typeCheck({
-  text: fieldsCheck({ required: { type: acceptAny } }),
-  json_object: fieldsCheck({ required: { type: acceptAny } }),
-  json_schema: fieldsCheck({
+const formatCheck = unionCheck({
+  text: objectCheck({ required: { type: acceptAny } }),
+  json_object: objectCheck({ required: { type: acceptAny } }),
+  json_schema: objectCheck({
     required: { type: acceptAny, name: functionName, schema: acceptAny },
     optional: { strict: booleanCheck, description: stringCheck() },
   }),
 })
 
-const textCheck = fieldsCheck({
+const textCheck = objectCheck({
   optional: { format: formatCheck, verbosity: choiceCheck('low', 'medium', 'high') },
 })
 
@@ -261,18 +262,18 @@ const settingFields: Readonly<Record<string, ShapeCheck>> = {
 }
 
 const bodyChecks: Readonly<Record<ResponsesEndpoint, ShapeCheck>> = {
-  responses: fieldsCheck({
+  responses: objectCheck({
     required: { model: stringCheck() },
     optional: {
       ...inputFields,
       ...settingFields,
-      ...cacheFields,
+      ...cacheFieldChecks,
       access_programs: acceptAny,
       background: booleanCheck,
       // Not documented, but Codex CLI 0.166 sends it.
       client_metadata: acceptAny,
       context_management: arrayCheck(
-        fieldsCheck({
+        objectCheck({
           required: { type: choiceCheck('compaction') },
           optional: { compact_threshold: integerCheck(1) },
         }),
@@ -288,18 +289,18 @@ const bodyChecks: Readonly<Record<ResponsesEndpoint, ShapeCheck>> = {
       service_tier: choiceCheck('auto', 'default', 'flex', 'scale', 'priority', 'fast', 'ultrafast'),
       store: booleanCheck,
       stream: booleanCheck,
-      stream_options: fieldsCheck({ optional: { include_obfuscation: booleanCheck } }),
+      stream_options: objectCheck({ optional: { include_obfuscation: booleanCheck } }),
       temperature: numberCheck(0, 2),
       top_logprobs: integerCheck(0),
       top_p: numberCheck(0, 1),
       user: stringCheck(),
     },
   }),
-  compact: fieldsCheck({
+  compact: objectCheck({
     required: { model: stringCheck() },
-    optional: { ...inputFields, ...cacheFields, image: acceptAny, service_tier: stringCheck() },
+    optional: { ...inputFields, ...cacheFieldChecks, image: acceptAny, service_tier: stringCheck() },
   }),
-  input_tokens: fieldsCheck({
+  input_tokens: objectCheck({
     required: { model: stringCheck() },
     optional: { ...inputFields, ...settingFields, personality: stringCheck() },
   }),
@@ -312,7 +313,7 @@ export function checkResponsesShape(value: unknown, endpoint: ResponsesEndpoint)
   const { input, previous_response_id: previous, conversation } = value
   const isEmpty = input == null || input === '' || (Array.isArray(input) && input.length === 0)
   if (!isEmpty || typeof previous === 'string' || conversation != null) return null
-  return invalidParameter(
+  return createParameterError(
     "One of 'input' or 'previous_response_id' or 'prompt' or 'conversation' must be provided.",
     'input',
     'missing_required_parameter',

@@ -10,7 +10,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { COMMAND_SAMPLE, TIDEMARK_COMMAND } from './command-line.ts'
 import { createHostileLog, HostileLog } from './hostile-log.ts'
-import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
+import { closePage, findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 import { listFaintTexts, measureOverflow, readAccessibleNames, readFocus } from './page-look.ts'
 
 const executable = findBrowser()
@@ -62,7 +62,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await page.getByRole('button', { name: 'Zoom in' }).click()
     await expect.poll(() => page.evaluate('window.drawn')).not.toBe(0)
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('zooms by a drag that ends outside the chart, shows all again with Escape, and opens a request only by the main button', async () => {
@@ -88,7 +88,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await chart.click()
     await page.getByRole('dialog').locator('.opening').first().waitFor()
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('opens from a link on another site, with no token left in the address or the history', async () => {
@@ -142,7 +142,7 @@ describe.skipIf(executable === null)('the page in use', () => {
       .click()
     await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe('7')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('can be used with the keyboard alone, with the focus always in sight', async () => {
@@ -180,7 +180,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await expect.poll(() => dialog.count()).toBe(0)
     expect((await readFocus(page)).name).toBe('Context by request')
     expect([hidden, faults]).toEqual([[], []])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('writes the dollars of a flag above the lines of its neighbours', async () => {
@@ -193,7 +193,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     expect(drawn).toEqual(drawn.toSorted())
     expect(new Set(drawn)).toEqual(new Set(['line', 'text']))
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it.each([
@@ -236,7 +236,7 @@ describe.skipIf(executable === null)('the page in use', () => {
       .uncheck()
     await look('if')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('skips the header without leaving the view, finds the focus in each new view, and the name of it in the title', async () => {
@@ -256,7 +256,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await expect.poll(() => page.title()).toBe('Sessions · Tidemark')
     expect(titles).toEqual([expect.stringMatching(/^Fix the login .* · Tide · Tidemark$/)])
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('has a name and a role for everything that a screen reader meets', async () => {
@@ -295,6 +295,6 @@ describe.skipIf(executable === null)('the page in use', () => {
       expect([view, unnamed]).toEqual([view, []])
     }
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 })

@@ -12,6 +12,9 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // One process draws all pages: to start another one for a page takes most of what the page takes.
+  '--renderer-process-limit=1',
+  '--disable-site-isolation-trials',
 ]
 
 /** What a run says that finds no browser. */
@@ -79,7 +82,7 @@ interface PageWatch {
 
 const VIEWPORT = { width: 1200, height: 900 }
 const watches = new WeakMap<Page, PageWatch>()
-/** Closed pages, empty again: a context and page that are new take a second of CPU time, one that is used again a fifth. */
+/** Closed pages, without storage: a context and page that are new take a second of CPU time, one that is used again a fifth. */
 const idlePages = new WeakMap<Browser, Page[]>()
 
 /** Opens an address in a page without cookies and storage, and watches it. `closePage` ends that. */
@@ -110,11 +113,13 @@ async function createPage(browser: Browser): Promise<Page> {
   return page
 }
 
-/** Removes what the page stored and gives it back to `openPage`. A test that failed before leaves its page alone. */
+/**
+ * Removes what the page stored and gives it back to `openPage`, which goes to another address. It stays where it is until then: an
+ * empty page would be another process. A test that failed before leaves its page alone.
+ */
 export async function closePage(page: Page): Promise<void> {
   watches.delete(page)
   await page.evaluate('localStorage.clear(); sessionStorage.clear()')
-  await page.goto('about:blank')
   await page.context().clearCookies()
   await page.mouse.move(0, 0)
   const browser = page.context().browser()

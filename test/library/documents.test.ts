@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { serve } from '@tidemark/simulator'
 import ts from 'typescript'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { LIBRARY_ARGUMENTS } from '../../packages/tidemark/test/child-process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -22,7 +23,7 @@ function snippets(path: string): readonly string[] {
 }
 
 async function run(program: string, given: Readonly<Record<string, string>> = {}): Promise<string> {
-  const flags = ['--conditions=tidemark-source', '--input-type=module-typescript', '-']
+  const flags = [...LIBRARY_ARGUMENTS, '--input-type=module-typescript', '-']
   const child = spawn(process.execPath, flags, {
     cwd: ROOT,
     env: { ...env, ...given },
@@ -187,7 +188,7 @@ describe('examples', () => {
   it.each(readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.ts')))(
     '%s runs',
     async (name) => {
-      const flags = ['--conditions=tidemark-source', join(ROOT, 'examples', name)]
+      const flags = [...LIBRARY_ARGUMENTS, join(ROOT, 'examples', name)]
       const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: ROOT, env })
       expect(stdout).toMatch(lastLines[name] ?? /nobody says how this example ends/)
     },

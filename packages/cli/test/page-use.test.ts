@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sampleCases } from '@tidemark/core/testing'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { COMMAND_SAMPLE, TIDEMARK_COMMAND } from './command-line.ts'
@@ -196,14 +197,15 @@ describe.skipIf(executable === null)('the page in use', () => {
     await closePage(page)
   })
 
-  it.each([
-    ['light', { colorScheme: 'light' }],
-    ['dark', { colorScheme: 'dark' }],
+  const looks = [
     ['half a screen', { viewport: { width: 960, height: 900 } }],
+    ['light', { colorScheme: 'light' }],
     ['a tablet', { viewport: { width: 780, height: 900 } }],
     ['narrow', { viewport: { width: 380, height: 800 } }],
+    ['dark', { colorScheme: 'dark' }],
     ['narrow and dark', { viewport: { width: 380, height: 800 }, colorScheme: 'dark' }],
-  ] as const)('is as wide as the window and can be read: %s', async (_, options) => {
+  ] as const
+  it.each(sampleCases(looks, 3))('is as wide as the window and can be read: %s', async (_, options) => {
     const { page, faults } = await openPage(browser, served.url, options)
     const look = async (view: string): Promise<void> =>
       expect({ view, faint: await listFaintTexts(page), tooWide: await measureOverflow(page) }).toEqual({

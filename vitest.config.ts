@@ -15,7 +15,7 @@ export const shared = {
     // A worker loads each module once for all its files. No test replaces a module or leaves anything set behind it.
     isolate: false,
     sequence: { sequencer: WholeSessionsFirst },
-    globalSetup: ['./scripts/test-environment.ts'],
+    globalSetup: ['./scripts/test-environment.ts', './scripts/test-postgres.ts'],
     setupFiles: ['./scripts/property-runs.ts'],
     // On a busy machine everything takes longer. Only what never ends should meet these limits.
     testTimeout: 240_000,

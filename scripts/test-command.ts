@@ -1,11 +1,12 @@
 /**
- * Before tests that start the command as a process: a build of its sources as they are now. It starts in half the CPU time of
- * the sources, and hundreds of processes are started. Where the bundler cannot be loaded, tests run the sources. A run
- * without a browser for the page says so, once.
+ * Before tests that start processes: a build of the sources as they are now, with the command, the libraries, and the programs
+ * that tests start. A build starts in a third of the CPU time of the sources, and hundreds of processes are started. Where the
+ * bundler cannot be loaded, tests run the sources. A run without a browser for the page says so, once.
  */
 import { createHash } from 'node:crypto'
 import {
   cpSync,
+  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -23,6 +24,10 @@ import { COMPILED } from './test-environment.ts'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** The command, and the agent and the gateway that it starts, whose threads are files of their own. */
 const PACKAGES = ['agent', 'gateway', 'cli']
+/** Packages that documents and examples import. */
+const LIBRARIES = ['tidemark', 'simulator']
+/** Programs of tests; `listProgramArguments` in packages/tidemark/test/child-process.ts finds their builds. */
+const PROGRAMS = ['packages/tidemark/test/*-process.ts', 'test/**/*-process.ts']
 const BUILDS = fileURLToPath(new URL('../node_modules/.cache/tidemark-test-command', import.meta.url))
 const DAY_MS = 86_400_000
 
@@ -33,7 +38,16 @@ const { run } = await import('./dist/index.mjs')
 await run()
 `
 
-/** Builds the command and names the file that starts it in `TIDEMARK_TEST_COMMAND`. */
+/** For `node --import`: lets a program that is no build import the built libraries by their names. */
+const IMPORT_LIBRARIES = `import { registerHooks } from 'node:module'
+const built = BUILT
+registerHooks({
+  resolve: (name, context, next) =>
+    name in built ? { url: new URL(built[name], import.meta.url).href, shortCircuit: true } : next(name, context),
+})
+`
+
+/** Builds everything and names the file that starts it in `TIDEMARK_TEST_COMMAND`. */
 export default async function setup(): Promise<void> {
   if (findBrowser() === null) process.stderr.write(NO_BROWSER)
   const tsdown = await import('tsdown').catch(() => null)
@@ -44,11 +58,20 @@ export default async function setup(): Promise<void> {
   const entries = configs.flatMap(({ cwd = '', entry }) =>
     Object.entries(entry ?? {}).map(([name, path]) => [name, join(ROOT, cwd, String(path))]),
   )
+  const libraries = listLibraryEntries()
+  const programs = globSync(PROGRAMS, { cwd: ROOT }).map((path) => [
+    `program-${path.replaceAll(/[\\/]/g, '-').replace(/\.ts$/, '')}`,
+    join(ROOT, path),
+  ])
   await tsdown.build({
     ...configs[0],
     config: false,
     cwd: ROOT,
-    entry: Object.fromEntries(entries),
+    entry: Object.fromEntries([
+      ...entries,
+      ...libraries.map(({ entry, path }) => [entry, path]),
+      ...programs,
+    ]),
     deps: { alwaysBundle: /^@?tidemark/, neverBundle: /^(?!@?tidemark)[^./]/ },
     outDir: join(made, 'dist'),
     dts: false,
@@ -63,10 +86,25 @@ export default async function setup(): Promise<void> {
   })
   cpSync(join(ROOT, 'packages/page/src/page.css'), join(made, 'dist', 'page', 'page.css'))
   writeFileSync(join(made, 'start.mjs'), START)
+  const built = Object.fromEntries(libraries.map(({ name, entry }) => [name, `./dist/${entry}.mjs`]))
+  writeFileSync(join(made, 'import-libraries.mjs'), IMPORT_LIBRARIES.replace('BUILT', JSON.stringify(built)))
   // The build looks for its samples beside its folder, as the published ones do.
   for (const name of ['cli', 'agent'])
     cpSync(join(ROOT, 'packages', name, 'sample'), join(made, 'sample'), { recursive: true })
   process.env.TIDEMARK_TEST_COMMAND = join(keepOnce(made), 'start.mjs')
+}
+
+/** Every public entry of the libraries: the name that it is imported by, its name in the build, and its source. */
+function listLibraryEntries(): readonly { name: string; entry: string; path: string }[] {
+  const configs = [config].flat().filter(({ name = '' }) => LIBRARIES.includes(name))
+  return configs.flatMap(({ name: folder = '', cwd = '', entry = {} }) => {
+    const named = folder === 'tidemark' ? folder : `@tidemark/${folder}`
+    return Object.entries(entry).map(([name, path]) => ({
+      name: name === 'index' ? named : `${named}/${name}`,
+      entry: `library-${folder}-${name}`,
+      path: join(ROOT, cwd, String(path)),
+    }))
+  })
 }
 
 /** Moves a build to a folder named by its content: a run at the same time never sees a build change or half of one. */

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TIDEMARK_COMMAND } from '../../packages/cli/test/command-line.ts'
 import { ATTACK } from '../../packages/cli/test/hostile-log.ts'
 import {
+  closePage,
   findBrowser,
   launchBrowser,
   openPage,
@@ -75,7 +76,7 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
     expect(await page.getByRole('button', { name: /Undo/ }).count()).toBe(0)
     expect(faults).toEqual([])
     expect(await listAudit(world.pool, 1)).toMatchObject([{ actor: 'lead', action: 'page-opened' }])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('adds up losses by cause as the sessions have them', async () => {
@@ -90,7 +91,7 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
       8,
     )
     await page.getByText('tools changed ×').waitFor()
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows another key its own sessions alone, also to one who knows the address of another one', async () => {
@@ -130,7 +131,7 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
       for (const { page } of [ann, searchLead])
         expect([part, await readStatus(page, `/api/session/${foreign}${part}`)]).toEqual([part, 404])
     expect(await readStatus(lead.page, `/api/session/${foreign}`)).toBe(200)
-    for (const { page } of [lead, searchLead, ann]) await page.context().close()
+    for (const { page } of [lead, searchLead, ann]) await closePage(page)
   })
 
   it('refuses other hosts and sites, requests without a cookie, and every change', async () => {
@@ -192,7 +193,7 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
       await expect.poll(() => page.locator('tbody tr').count()).toBe(3)
       await check()
       expect(faults).toEqual([])
-      await page.context().close()
+      await closePage(page)
     }
   })
 
@@ -219,7 +220,7 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
     await page.getByRole('link', { name: 'Live' }).click()
     await page.getByRole('slider').waitFor()
     expect([faults, await page.evaluate('window.hacked !== undefined')]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('ends with its key, and a deleted session is gone with what was stored about it', async () => {
@@ -240,7 +241,7 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
     await page.getByLabel('Key').fill(team.keys.bob)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('This key is unknown or revoked.').waitFor()
-    await page.context().close()
+    await closePage(page)
   })
 
   it('behind a proxy with TLS it answers at the address that was given, with a cookie for it alone', async () => {

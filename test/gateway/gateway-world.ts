@@ -50,6 +50,23 @@ interface GatewayWorldOptions extends SimulatorOptions {
 
 /** Databases with the tables of a gateway, of which worlds get copies: to create the tables takes ten times as long. */
 const templates = new WeakMap<PostgresServer, Promise<string>>()
+/** That of the tests' own server. Whoever comes first creates it, for the files in other workers too. */
+const TEMPLATE = 'tidemark_template'
+
+async function findTemplate(server: PostgresServer): Promise<string> {
+  if (!server.isOwn) return createTemplate(server)
+  const admin = new pg.Client({ connectionString: server.url })
+  await admin.connect()
+  try {
+    await admin.query('select pg_advisory_lock(1)')
+    const { rowCount } = await admin.query('select 1 from pg_database where datname = $1', [TEMPLATE])
+    if (rowCount === 0)
+      await admin.query(`alter database ${await createTemplate(server)} rename to ${TEMPLATE}`)
+    return TEMPLATE
+  } finally {
+    await admin.end()
+  }
+}
 
 async function createTemplate(server: PostgresServer): Promise<string> {
   const { name, url } = await createDatabase(server, null)
@@ -74,7 +91,7 @@ export async function createGatewayWorld(
   options: GatewayWorldOptions = {},
 ): Promise<GatewayWorld> {
   const { turns = 30, isEmpty = false, coder = createCoder({ turns }), ...simulation } = options
-  if (!isEmpty && !templates.has(server)) templates.set(server, createTemplate(server))
+  if (!isEmpty && !templates.has(server)) templates.set(server, findTemplate(server))
   const { name, url } = await createDatabase(server, isEmpty ? null : ((await templates.get(server)) ?? null))
   const pool = new pg.Pool({ connectionString: url, max: 10 }).on('error', () => {})
   const simulator = await serve({
@@ -125,7 +142,7 @@ export async function stopServer(server: PostgresServer): Promise<void> {
 
 export type CreateGatewayWorld = (options?: GatewayWorldOptions) => Promise<GatewayWorld>
 
-/** Starts a Postgres for the tests of a suite. Returns what creates a world on it, which is closed after its test or the suite. */
+/** Finds a Postgres for the tests of a suite. Returns what creates a world on it, which is closed after its test or the suite. */
 export function useGatewayWorlds(lifetime: 'test' | 'suite' = 'test'): CreateGatewayWorld {
   let server: PostgresServer | undefined
   const worlds: GatewayWorld[] = []

@@ -1,4 +1,4 @@
-/** What documents and examples show is run as it stands: no network, no key. */
+/** What documents and examples show is run as it stands: no network, no key. `npm run types` checks their types. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { serve } from '@tidemark/simulator'
-import ts from 'typescript'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { LIBRARY_ARGUMENTS } from '../../packages/tidemark/test/child-process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -22,7 +22,7 @@ function snippets(path: string): readonly string[] {
 }
 
 async function run(program: string, given: Readonly<Record<string, string>> = {}): Promise<string> {
-  const flags = ['--conditions=tidemark-source', '--input-type=module-typescript', '-']
+  const flags = [...LIBRARY_ARGUMENTS, '--input-type=module-typescript', '-']
   const child = spawn(process.execPath, flags, {
     cwd: ROOT,
     env: { ...env, ...given },
@@ -36,23 +36,6 @@ async function run(program: string, given: Readonly<Record<string, string>> = {}
   ])
   if (code !== 0) throw new Error(wrong)
   return said
-}
-
-/** The programs as the compiler sees them, with the settings of the repository, in files that are not there. */
-function complaints(programs: readonly string[]): readonly string[] {
-  const files = new Map(
-    programs.map((program, index) => [join(ROOT, 'examples', `document-${index}.ts`), program]),
-  )
-  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile)
-  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, ROOT)
-  const host = ts.createCompilerHost(options)
-  const { fileExists, readFile } = host
-  host.fileExists = (path) => files.has(path) || fileExists(path)
-  host.readFile = (path) => files.get(path) ?? readFile(path)
-  const compiled = ts.createProgram([...files.keys()], { ...options, noEmit: true }, host)
-  return [...files.keys()]
-    .flatMap((file) => compiled.getSemanticDiagnostics(compiled.getSourceFile(file)))
-    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
 }
 
 describe('the README', () => {
@@ -87,26 +70,6 @@ describe('the example in the README', () => {
     expect(after).toBeLessThan(before)
     expect(lines.at(-1)).toMatch(/^true 9\d% left$/)
   })
-})
-
-it('what documents show is well typed', () => {
-  expect(
-    complaints(
-      [
-        'README.md',
-        'docs/getting-started.md',
-        'docs/drop-in.md',
-        'docs/events.md',
-        'docs/library.md',
-        'docs/memory-files.md',
-        'docs/openai.md',
-        'docs/policy.md',
-        'docs/providers.md',
-        'docs/system-prompt.md',
-        'docs/telemetry.md',
-      ].map((path) => snippets(path).join('\n')),
-    ),
-  ).toEqual([])
 })
 
 it('docs/library.md is one program that runs', async () => {
@@ -187,7 +150,7 @@ describe('examples', () => {
   it.each(readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.ts')))(
     '%s runs',
     async (name) => {
-      const flags = ['--conditions=tidemark-source', join(ROOT, 'examples', name)]
+      const flags = [...LIBRARY_ARGUMENTS, join(ROOT, 'examples', name)]
       const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: ROOT, env })
       expect(stdout).toMatch(lastLines[name] ?? /nobody says how this example ends/)
     },

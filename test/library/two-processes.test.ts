@@ -9,6 +9,7 @@ import { readSessionState } from '@tidemark/core/engine/session-state'
 import { isPrompt } from '@tidemark/core/log/record'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { listProgramArguments } from '../../packages/tidemark/test/child-process.ts'
 import { createTestTidemark } from '../support/test-tidemark.ts'
 
 const WRITER = fileURLToPath(new URL('./writing-process.ts', import.meta.url))
@@ -22,7 +23,7 @@ afterEach(() => rm(home, { recursive: true, force: true }))
 
 async function write(name: string): Promise<void> {
   const given = JSON.stringify({ home, name, count: COUNT })
-  await promisify(execFile)(process.execPath, ['--conditions=tidemark-source', WRITER, given])
+  await promisify(execFile)(process.execPath, [...listProgramArguments(WRITER), given])
 }
 
 async function promptsIn(folder: string): Promise<readonly string[]> {

@@ -1,12 +1,13 @@
 /**
  * A real Postgres for tests: the one that `TIDEMARK_TEST_DATABASE` names, else one of this machine or of npm
- * (`postgres-programs.ts`), started for the run on loopback with a data folder of its own.
+ * (`postgres-programs.ts`), started once for the run (`scripts/test-postgres.ts`) on loopback with a data folder of its own.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { findPostgresPrograms, findPostgresUser } from './postgres-programs.ts'
 
 export interface PostgresServer {
@@ -32,12 +33,15 @@ export function explainMissingPostgres(server: 'any' | 'own' = 'any'): string | 
     : 'Tests that stop Postgres are left out: install postgresql.'
 }
 
-/** Returns the configured server, or one that is started for this suite. */
+/** Returns the configured server, that of the test run, or outside of one a new one. */
 export async function startPostgres(): Promise<PostgresServer> {
-  const configured = process.env.TIDEMARK_TEST_DATABASE
-  return configured === undefined
-    ? startOwnPostgres()
-    : { url: configured, isOwn: false, stop: async () => {} }
+  const stop = async () => {}
+  const { TIDEMARK_TEST_DATABASE: configured, TIDEMARK_TEST_POSTGRES: run } = process.env
+  if (configured !== undefined) return { url: configured, isOwn: false, stop }
+  if (run === undefined) return startOwnPostgres()
+  const response = await fetch(run)
+  if (!response.ok) throw new Error(await response.text())
+  return { url: await response.text(), isOwn: true, stop }
 }
 
 export async function startOwnPostgres(): Promise<OwnPostgresServer> {
@@ -49,14 +53,10 @@ export async function startOwnPostgres(): Promise<OwnPostgresServer> {
   if (owner !== null) chownSync(folder, owner.uid, owner.gid)
   const run = { ...owner, cwd: folder, env: { LC_ALL: 'C' } }
   const data = join(folder, 'data')
-  const made = spawnSync(
-    join(programs, 'initdb'),
-    ['-D', data, '-U', 'tidemark', '--auth=trust', '-E', 'UTF8', '--no-sync'],
-    run,
-  )
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const options = ['-D', data, '-U', 'tidemark', '--auth=trust', '-E', 'UTF8', '--no-sync']
+  await promisify(execFile)(join(programs, 'initdb'), options, run)
   const port = await findFreePort()
-  const settings = ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200']
+  const settings = ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=400']
   const start = async (): Promise<ChildProcess> => {
     const started = spawn(
       join(programs, 'postgres'),

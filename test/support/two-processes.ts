@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createFileJournal } from 'tidemark'
+import { listProgramArguments } from '../../packages/tidemark/test/child-process.ts'
 import type { World } from './simulated-host.ts'
 import { SimulatedSession, type SimulatedSessionOptions } from './simulated-session.ts'
 
@@ -72,7 +73,6 @@ async function bodyHere(session: SimulatedSession, home: string): Promise<string
 
 function bodiesElsewhere(inputs: readonly NextBodyInput[]): readonly string[] {
   const file = fileURLToPath(new URL('next-body-process.ts', import.meta.url))
-  const command = ['--conditions=tidemark-source', file]
   const given = { input: JSON.stringify(inputs), encoding: 'utf8', maxBuffer: 2 ** 28 } as const
-  return JSON.parse(execFileSync(process.execPath, command, given))
+  return JSON.parse(execFileSync(process.execPath, listProgramArguments(file), given))
 }

@@ -11,7 +11,7 @@ import { findNamedLogs } from 'tidemark/internal'
 import { inspectFiles } from 'tidemark/logs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { TIDEMARK_COMMAND } from './command-line.ts'
-import { findBrowser, launchBrowser, openPage, startUi } from './page-browser.ts'
+import { closePage, findBrowser, launchBrowser, openPage, startUi } from './page-browser.ts'
 
 const executable = findBrowser()
 const MODEL = 'claude-sonnet-5-5'
@@ -137,7 +137,7 @@ describe.skipIf(executable === null)('undo on the page', () => {
     await expect.poll(() => lastRequest().includes('And now?'), { timeout: 10_000 }).toBe(true)
     expect([lastRequest().includes('What is left?'), lastRequest().includes(SIGN)]).toEqual([true, true])
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('under watch --ui: the next request of the client has what it had compacted', async () => {
@@ -163,7 +163,7 @@ describe.skipIf(executable === null)('undo on the page', () => {
     await ask({ role: 'user', content: 'And now?' })
     expect([lastRequest().includes('And now?'), lastRequest().includes(SIGN)]).toEqual([true, true])
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('undoes the newest compaction of a closed session, and names the holder of an open one', async () => {
@@ -196,6 +196,6 @@ describe.skipIf(executable === null)('undo on the page', () => {
     await expect.poll(() => page.locator('.undo').innerText()).toContain('is undone')
     expect(await isUndone(log)).toBe(true)
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 })

@@ -6,11 +6,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sampleCases } from '@tidemark/core/testing'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { COMMAND_SAMPLE, TIDEMARK_COMMAND } from './command-line.ts'
 import { createHostileLog, HostileLog } from './hostile-log.ts'
-import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
+import { closePage, findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 import { listFaintTexts, measureOverflow, readAccessibleNames, readFocus } from './page-look.ts'
 
 const executable = findBrowser()
@@ -62,7 +63,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await page.getByRole('button', { name: 'Zoom in' }).click()
     await expect.poll(() => page.evaluate('window.drawn')).not.toBe(0)
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('zooms by a drag that ends outside the chart, shows all again with Escape, and opens a request only by the main button', async () => {
@@ -88,7 +89,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await chart.click()
     await page.getByRole('dialog').locator('.opening').first().waitFor()
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('opens from a link on another site, with no token left in the address or the history', async () => {
@@ -142,7 +143,7 @@ describe.skipIf(executable === null)('the page in use', () => {
       .click()
     await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe('7')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('can be used with the keyboard alone, with the focus always in sight', async () => {
@@ -180,7 +181,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await expect.poll(() => dialog.count()).toBe(0)
     expect((await readFocus(page)).name).toBe('Context by request')
     expect([hidden, faults]).toEqual([[], []])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('writes the dollars of a flag above the lines of its neighbours', async () => {
@@ -193,17 +194,18 @@ describe.skipIf(executable === null)('the page in use', () => {
     expect(drawn).toEqual(drawn.toSorted())
     expect(new Set(drawn)).toEqual(new Set(['line', 'text']))
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
-  it.each([
-    ['light', { colorScheme: 'light' }],
-    ['dark', { colorScheme: 'dark' }],
+  const looks = [
     ['half a screen', { viewport: { width: 960, height: 900 } }],
+    ['light', { colorScheme: 'light' }],
     ['a tablet', { viewport: { width: 780, height: 900 } }],
     ['narrow', { viewport: { width: 380, height: 800 } }],
+    ['dark', { colorScheme: 'dark' }],
     ['narrow and dark', { viewport: { width: 380, height: 800 }, colorScheme: 'dark' }],
-  ] as const)('is as wide as the window and can be read: %s', async (_, options) => {
+  ] as const
+  it.each(sampleCases(looks, 3))('is as wide as the window and can be read: %s', async (_, options) => {
     const { page, faults } = await openPage(browser, served.url, options)
     const look = async (view: string): Promise<void> =>
       expect({ view, faint: await listFaintTexts(page), tooWide: await measureOverflow(page) }).toEqual({
@@ -236,7 +238,7 @@ describe.skipIf(executable === null)('the page in use', () => {
       .uncheck()
     await look('if')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('skips the header without leaving the view, finds the focus in each new view, and the name of it in the title', async () => {
@@ -256,7 +258,7 @@ describe.skipIf(executable === null)('the page in use', () => {
     await expect.poll(() => page.title()).toBe('Sessions · Tidemark')
     expect(titles).toEqual([expect.stringMatching(/^Fix the login .* · Tide · Tidemark$/)])
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('has a name and a role for everything that a screen reader meets', async () => {
@@ -295,6 +297,6 @@ describe.skipIf(executable === null)('the page in use', () => {
       expect([view, unnamed]).toEqual([view, []])
     }
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 })

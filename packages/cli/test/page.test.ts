@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { TIDEMARK_COMMAND } from './command-line.ts'
 import { ATTACK, createHostileLog, HostileLog } from './hostile-log.ts'
 import { buildLogLines, writeLog } from './made-up-logs.ts'
-import { findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
+import { closePage, findBrowser, launchBrowser, openPage, type ServedPage, startUi } from './page-browser.ts'
 
 const executable = findBrowser()
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-page-'))
@@ -100,7 +100,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('searchbox').fill('quiet')
     await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
     expect([faults, await isAttacked(page)]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('adds up the cost by day, project, model and program, of the sessions that the filter leaves', async () => {
@@ -135,7 +135,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await expect.poll(() => rows.first().innerText()).toContain('1 call')
     expect(await rows.first().innerText()).toContain(dollars(inspect(quiet).costUsd))
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('is sorted by a choice where the window is too narrow for headings', async () => {
@@ -146,7 +146,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByLabel('Order by').selectOption('Session')
     await expect.poll(firstRow).toContain('The provider lost the cache')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('says why a list is empty: nothing was found, or nothing has the text of the filter', async () => {
@@ -162,7 +162,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
       await page.getByText(said).waitFor()
       expect([await page.getByRole('table').count(), await page.locator('.headline').count()]).toEqual([0, 0])
       expect(faults).toEqual([])
-      await page.context().close()
+      await closePage(page)
     }
   })
 
@@ -185,7 +185,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await expect.poll(() => page.locator('th[aria-sort=descending]').innerText()).toContain('Cost')
     expect(await page.getByRole('searchbox').inputValue()).toBe('o')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows how long a response was, also if the log has only the start of its stream', async () => {
@@ -201,7 +201,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const { page, faults } = await openPage(browser, (await serve([log])).url)
     await expect.poll(() => page.locator('.request-card').innerText()).toContain(` ${tokens} out`)
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('says once of which model no price is known, and shows no dollars of it', async () => {
@@ -218,7 +218,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('button', { name: 'Replay this session' }).waitFor()
     expect(await page.getByRole('alert').allInnerTexts()).toEqual([expect.stringContaining('house-model-1')])
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows what filled the context: by kind, by tool, the largest blocks and what was read again', async () => {
@@ -246,7 +246,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const sent = requests.reduce((sum, { tokens }) => sum + tokens, 0)
     expect(shares[0]).toBe(`${Math.round((100 * system) / sent)}%`)
     expect([faults, await isAttacked(page)]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('compares other policies with the recording without the cache breaks that a replay leaves out', async () => {
@@ -262,7 +262,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(await compared.innerText()).toContain(`without ${dollars(recorded.breaksUsd)}`)
     expect(await page.locator('section .headline').innerText()).toContain('No')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows the tide chart, moves by keyboard, zooms, and opens the exact content of a request', async () => {
@@ -305,7 +305,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.getByRole('button', { name: /Colours/ }).click()
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('light')
     expect([faults, await isAttacked(page)]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows what left beside the summary, finds what is gone, and marks what was needed again', async () => {
@@ -339,7 +339,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     )
     await page.getByRole('combobox').selectOption('time')
     expect([faults, await isAttacked(page)]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('leads from where the money went, and from a compaction, to the view that explains it', async () => {
@@ -363,7 +363,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
       .poll(async () => (await page.locator('.departure').boundingBox())?.y ?? Number.NaN)
       .toBeLessThan(200)
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('replays the session under the chosen policies, at the costs that replay prints', async () => {
@@ -384,7 +384,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const bars = page.locator('.outcomes .number')
     await expect.poll(() => bars.allInnerTexts()).toEqual(expected.map(dollars))
     expect([faults, await isAttacked(page)]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows the request under the pointer, zooms by dragging, and opens by a click what was sent', async () => {
@@ -419,7 +419,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     const whole = `export const needle0 = '${ATTACK}'\n`.repeat(40)
     expect((await result.locator('pre').textContent())?.trim()).toBe(whole.trim())
     expect([faults, await isAttacked(page)]).toEqual([[], false])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('shows the largest groups and tools first, and all of them when asked', async () => {
@@ -442,7 +442,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await expect.poll(() => tools.count()).toBe(9)
     expect(await page.getByRole('button', { name: /Show all/ }).count()).toBe(0)
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('saves the files that inspect writes: the page without texts, and the picture', async () => {
@@ -459,7 +459,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     expect(await save('Save the picture')).toBe(readFileSync(card, 'utf8'))
     expect(await save('Save as one file')).toBe(readFileSync(html, 'utf8'))
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('has the figures of inspect on every view, and leads from a cache break to its request', async () => {
@@ -486,7 +486,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe(String(paid))
     expect(await page.locator('.request-card').innerText()).toContain('Cache break')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('follows a log that is being written', async () => {
@@ -504,7 +504,7 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     appendFileSync(quiet, `${more.text.trimEnd().split('\n').at(-1)}\n`)
     await expect.poll(() => calls.innerText()).toBe('2')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
   })
 
   it('is one file without texts, paths and names, which runs from the disk; with texts if asked for', async () => {
@@ -532,12 +532,12 @@ describe.skipIf(executable === null)('the page in a browser', () => {
     await page.locator('.departure').getByRole('link', { name: 'request 14' }).first().click()
     await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe('14')
     expect(faults).toEqual([])
-    await page.context().close()
+    await closePage(page)
     run('inspect', hostile, '--html', out, '--with-text')
     const whole = await openPage(browser, pathToFileURL(out).href)
     await whole.page.getByRole('heading', { name: /Fix the login/ }).waitFor()
     expect([whole.faults, await isAttacked(whole.page)]).toEqual([[], false])
-    await whole.page.context().close()
+    await closePage(whole.page)
   })
 })
 

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isFullRun } from '@tidemark/core/testing'
 import { createSimulator } from '@tidemark/simulator'
 import { anthropic, createTidemark } from 'tidemark'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -82,7 +83,7 @@ describe('a terminal that shows only ASCII', () => {
       helpOf(name),
     ]),
     [['sample']],
-    [['tour']],
+    ...(isFullRun() ? [[['tour']]] : []),
     [['inspect', SAMPLE_LOG_PATH]],
     [['compact', SAMPLE_LOG_PATH, '--full']],
   ])('gets nothing but ASCII from %j, except for what the log contains', async (args) => {

@@ -1,8 +1,27 @@
-/** Child processes for tests that need real ones. They run the sources and print lines. */
+/** Child processes for tests that need real ones. They run a build of the present sources, where one is made, and print lines. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const SOURCES = '--conditions=tidemark-source'
+const { TIDEMARK_TEST_COMMAND } = process.env
+/** The folder of `scripts/test-command.ts`; null if it was not run. */
+const BUILD = TIDEMARK_TEST_COMMAND === undefined ? null : dirname(TIDEMARK_TEST_COMMAND)
+
+/** Arguments of `node` for a program of tests. */
+export function listProgramArguments(path: string): readonly string[] {
+  const name = relative(ROOT, path).replaceAll(/[\\/]/g, '-').replace(/\.ts$/, '')
+  const built = BUILD === null ? null : join(BUILD, 'dist', `program-${name}.mjs`)
+  return built !== null && existsSync(built) ? [built] : [SOURCES, path]
+}
+
+/** Arguments of `node` with which a program can import the libraries by their names. */
+export const LIBRARY_ARGUMENTS: readonly string[] =
+  BUILD === null ? [SOURCES] : ['--import', join(BUILD, 'import-libraries.mjs')]
 
 export interface Child {
   readonly process: ChildProcess
@@ -16,7 +35,7 @@ export interface Child {
 
 export function startChild(file: string, ...given: readonly string[]): Child {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const child = spawn(process.execPath, ['--conditions=tidemark-source', path, ...given], {
+  const child = spawn(process.execPath, [...listProgramArguments(path), ...given], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const said: string[] = []

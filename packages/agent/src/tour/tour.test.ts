@@ -113,6 +113,17 @@ describe('the tour', () => {
     )
   })
 
+  it('is told in ASCII where the terminal shows only that', () => {
+    const screen: Screen = {
+      columns: 80,
+      colors: picocolors.createColors(false),
+      symbols: chooseSymbols({ LANG: 'C' }),
+      time: createTimeFormat('UTC'),
+    }
+    const text = steps.map((step) => renderTourStep(step, screen)).join('')
+    expect(text.match(/[^\n\x20-\x7e]/g)).toBeNull()
+  })
+
   it('leaves no temporary folder, also if it is left in the middle', async () => {
     for await (const step of playTour()) if (step.text.startsWith('2. With Tidemark')) break
     expect(readdirSync(temporary)).toEqual([])

@@ -14,7 +14,7 @@ import {
 } from '@tidemark/core/request/build-request'
 import { captureForkParent, createForkRequest } from '@tidemark/core/request/fork-request'
 import { buildRequestPrefix, createPrefixSnapshot } from '@tidemark/core/request/prefix-snapshot'
-import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
+import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
@@ -128,7 +128,7 @@ describe('a request that grows', () => {
         const side = extend(forked.request, { fields: STREAM, previous: grown })
         expect(side.text).toBe(plainBody(forked.request))
       }),
-      { numRuns: 60 },
+      { numRuns: countPropertyRuns(60) },
     )
   })
 

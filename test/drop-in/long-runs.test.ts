@@ -101,7 +101,7 @@ it('after a restart a client whose window was full is still compacted at the lin
 const WINDOW = 60_000
 
 function startClient(options: DropInOptions) {
-  const world = createDropInWorld({ window: WINDOW, turns: 300, resultTokens: 700, ...options })
+  const world = createDropInWorld({ window: WINDOW, turns: 300, resultTokens: 1_400, ...options })
   const fetch = world.tide.fetch({ session: 'talk', fetch: world.upstream })
   const host = new ClientAgent(fetch, world.coder, { prepare: withMarkers })
   host.messages.push({ role: 'user', content: 'Fix the sums.' })

@@ -129,7 +129,7 @@ describe('in a window that is full', () => {
     ['the time of day in its first message', { date: true }],
   ]
   it.each(sampleCases(full, 2))('a compaction stays while the client has %s', async (_, habits) => {
-    const { direct, managed } = await checkLaw({ ...PLAIN, window: 20_000, steps: 40, ...habits })
+    const { direct, managed } = await checkLaw({ ...PLAIN, window: 20_000, steps: 32, ...habits })
     expect(direct.error).not.toBeNull()
     expect(managed.rewrites).toBeGreaterThan(0)
     expect(managed.rewrites).toBeLessThanOrEqual(4)

@@ -49,15 +49,11 @@ function linkRoot(): { readonly root: string; remove(): void } {
   }
 }
 
-export async function observeAll(
-  dump: string | undefined,
-  isChosen: (name: string) => boolean = () => true,
-): Promise<Golden> {
+export async function observeAll(dump: string | undefined): Promise<Golden> {
   const { root, remove } = linkRoot()
   try {
     const golden: Record<string, readonly string[]> = {}
     for (const [index, plan] of SESSIONS.entries()) {
-      if (!isChosen(plan.name)) continue
       const folder = join(root, `session-${String(index + 1).padStart(2, '0')}`)
       golden[plan.name] = hashes(plan.name, await observeSession(plan, folder), { folder, dump })
     }

@@ -243,13 +243,12 @@ const OTHER_CODECS: readonly (readonly [name: string, plan: Pick<SessionPlan, 'p
   ['made-up provider', { provider: 'made-up', model: 'lumen-2' }],
 ]
 
-export const MESSAGES_SESSIONS: readonly SessionPlan[] = Object.entries(KINDS).flatMap(
-  ([kind, plan], place) =>
-    [0, 1, 2, 3].map((seed) => {
-      const number = String(place * 4 + seed + 1).padStart(2, '0')
-      const own = plan(createRandom(`${kind}/${seed}`), seed)
-      return { ...own, name: `${number} ${kind}`, exported: seed % 2 === 1 }
-    }),
+const MESSAGES_SESSIONS: readonly SessionPlan[] = Object.entries(KINDS).flatMap(([kind, plan], place) =>
+  [0, 1, 2, 3].map((seed) => {
+    const number = String(place * 4 + seed + 1).padStart(2, '0')
+    const own = plan(createRandom(`${kind}/${seed}`), seed)
+    return { ...own, name: `${number} ${kind}`, exported: seed % 2 === 1 }
+  }),
 )
 
 export const SESSIONS: readonly SessionPlan[] = [

@@ -45,7 +45,7 @@ function findingsIn(messages: readonly ApiMessage[], model: string): readonly un
 }
 
 describe.skipIf(files.length === 0)(`compacting recorded sessions where they were compacted${note}`, () => {
-  it.each(sampleCases(files, 4))('%s', async (file) => {
+  it.each(sampleCases(files, 3))('%s', async (file) => {
     const { log, records } = await opened(file)
     const logged = records.flatMap((record, place) => (isCompactBoundary(record) ? [place] : []))
     for (const place of logged.length === 0 ? [records.length] : logged) {

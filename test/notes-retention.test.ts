@@ -81,7 +81,7 @@ function addFigures(row: Row, notes: number, summary: number, all: number): void
 }
 
 describe.skipIf(folders.length === 0)(`compactions of recorded sessions with notes${note}`, () => {
-  it.each(sampleCases(histories, 4))('keep what tier 2 keeps: $name', async (history) => {
+  it.each(sampleCases(histories, 3))('keep what tier 2 keeps: $name', async (history) => {
     for (const place of [...history.compactions, history.records.length]) {
       const { end, view, refusal } = await compactRecorded(history, place, true)
       // A call that waits for its result can be compacted in no way.

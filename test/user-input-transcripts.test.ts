@@ -30,7 +30,7 @@ function readLines(path: string): readonly LoggedLine[] {
 }
 
 describe.skipIf(paths.length === 0)(`what the user typed in recorded sessions${note}`, () => {
-  it.each(sampleCases(paths, 5))('%s', async (path) => {
+  it.each(sampleCases(paths, 3))('%s', async (path) => {
     const log = await readLog(path, { withAgents: false })
     if (!log.ok) throw new Error(log.message)
     const records = log.records.map(({ record }) => record)

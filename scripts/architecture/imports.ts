@@ -19,13 +19,18 @@ export function importsOf(source: Source): readonly Import[] {
   return imports
 }
 
+/** An import that is not a statement of the file: `import()`, `require()` or an import type. */
+const INNER_IMPORT = /\b(?:import|require)\s*\(/
+
 function findImports(source: Source): readonly Import[] {
   const file = parse(source)
   const found: Import[] = []
-  walk(file, (node) => {
+  const visit = (node: ts.Node): void => {
     const specifier = specifierOf(node)
     if (specifier !== null) found.push({ specifier, line: lineOf(file, node), names: namesOf(node) })
-  })
+  }
+  if (INNER_IMPORT.test(source.text)) walk(file, visit)
+  else file.statements.forEach(visit)
   return found
 }
 

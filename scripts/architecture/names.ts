@@ -95,12 +95,23 @@ function listFunctions(source: Source): readonly NamedFunction[] {
   return functions
 }
 
+/** Called for every node of every file: one look at its kind has to do. */
 function functionName(node: ts.Node): string | null {
-  if (ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || ts.isMethodSignature(node))
-    return node.name?.getText() ?? null
-  if (!ts.isArrowFunction(node) && !ts.isFunctionExpression(node)) return null
-  const { parent } = node
-  return ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) ? parent.name.getText() : null
+  switch (node.kind) {
+    case ts.SyntaxKind.FunctionDeclaration:
+    case ts.SyntaxKind.MethodDeclaration:
+    case ts.SyntaxKind.MethodSignature:
+      return (node as ts.FunctionDeclaration | ts.MethodDeclaration).name?.getText() ?? null
+    case ts.SyntaxKind.ArrowFunction:
+    case ts.SyntaxKind.FunctionExpression: {
+      const { parent } = node
+      return ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)
+        ? parent.name.getText()
+        : null
+    }
+    default:
+      return null
+  }
 }
 
 const IRREGULAR_PARTICIPLES = new Set(

@@ -5,7 +5,7 @@
  * happens to be called `process` is not mistaken for the global.
  */
 import ts from 'typescript'
-import { type Finding, lineOf, type Source, walk } from './source.ts'
+import { type Finding, lineOf, parse, type Source, walk } from './source.ts'
 
 const PLATFORM = new Set(
   `console process global globalThis window self document navigator localStorage
@@ -50,9 +50,7 @@ interface Binding {
 
 /** A program with no library and no resolution: whatever a file does not declare has no symbol. */
 function bind(sources: readonly Source[]): Binding {
-  const files = new Map(
-    sources.map(({ path, text }) => [path, ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)]),
-  )
+  const files = new Map(sources.map((source) => [source.path, parse(source)]))
   const options = { noLib: true, noResolve: true, moduleDetection: ts.ModuleDetectionKind.Force, types: [] }
   const host: ts.CompilerHost = {
     ...ts.createCompilerHost(options),

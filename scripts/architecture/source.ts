@@ -27,7 +27,11 @@ const parsed = new WeakMap<Source, ts.SourceFile>()
 export function parse(source: Source): ts.SourceFile {
   const known = parsed.get(source)
   if (known !== undefined) return known
-  const file = ts.createSourceFile(source.path, source.text, ts.ScriptTarget.Latest, true)
+  const options = {
+    languageVersion: ts.ScriptTarget.Latest,
+    jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
+  }
+  const file = ts.createSourceFile(source.path, source.text, options, true)
   parsed.set(source, file)
   return file
 }

@@ -10,15 +10,16 @@ export function checkMachinePaths(
   sources: readonly Source[],
   invented: ReadonlySet<string> = new Set(),
 ): readonly Finding[] {
-  return sources.flatMap(({ path, text }) =>
-    text
+  return sources.flatMap(({ path, text }) => {
+    if (text.search(MACHINE_PATH) === -1) return []
+    return text
       .split('\n')
       .flatMap((row, index) =>
         [...row.matchAll(MACHINE_PATH)]
           .filter(([found]) => !invented.has(found))
           .map(([found]) => ({ file: path, line: index + 1, why: `holds a path of one machine: ${found}` })),
-      ),
-  )
+      )
+  })
 }
 
 export function checkLength({ path, text }: Source, most: number): readonly Finding[] {

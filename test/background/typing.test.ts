@@ -56,6 +56,6 @@ it('a message typed while a summary is prepared or swapped in appears once and i
       expect(typed.filter((text) => !shown.includes(text) && !summary.includes(text))).toEqual([])
       expect(long.list('compact-failed')).toEqual([])
     }),
-    { numRuns: countPropertyRuns(12, 5) },
+    { numRuns: countPropertyRuns(12, 3) },
   )
 })

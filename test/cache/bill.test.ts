@@ -133,7 +133,7 @@ describe('the bill', () => {
   it.each(
     sampleCases(
       listProfiles().map((entry, index) => [entry.id, entry, index] as const),
-      5,
+      3,
     ),
   )(
     'of %s is the same in money(), in the events, in inspect and at the provider, and every call is judged',

@@ -1,5 +1,6 @@
 /** Forks on the simulator: they read what their parent left, write nothing, and their parent does not notice them. */
 import { withAnnouncedRewrite } from '@tidemark/core/cache/cache-monitor'
+
 import type { Block } from '@tidemark/core/log/block'
 import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { type AssembledRequest, toPayload } from '@tidemark/core/request/build-request'
@@ -9,6 +10,7 @@ import {
   listMessagesAfterRequest,
   toForkParent,
 } from '@tidemark/core/request/fork-request'
+import { sampleCases } from '@tidemark/core/testing'
 import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, MAIN, type Seen } from './cache-talk.ts'
@@ -93,7 +95,7 @@ const PARENTS: readonly Parent[] = [
   },
 ]
 
-describe.each(PARENTS)('a fork of a parent $name', ({ options, befall, ttl }) => {
+describe.each(sampleCases(PARENTS, 5))('a fork of a parent $name', ({ options, befall, ttl }) => {
   it('reads all that the parent left, and writes nothing', async () => {
     const talk = await parent(options, befall)
     const left = readReportedContextTokens(lastOf(talk).usage)

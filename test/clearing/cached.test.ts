@@ -1,5 +1,5 @@
 /** Deletions from the cached prefix: pinned while it lives, dropped when it has lapsed, gone with a compaction. */
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   contextTokens,
   type ObservedCall,
@@ -41,8 +41,13 @@ async function resumed(
 }
 
 describe('deletions from a cached prefix', () => {
-  it('are sent again at the same place, and the set only grows', async () => {
-    const { calls } = await talked(90)
+  let calls: readonly ObservedCall[] = []
+
+  beforeAll(async () => {
+    calls = (await talked(90)).calls
+  })
+
+  it('are sent again at the same place, and the set only grows', () => {
     const moved = calls.flatMap(({ edits }, at) => {
       const before = calls[at - 1]?.edits ?? []
       return before.every(
@@ -55,8 +60,7 @@ describe('deletions from a cached prefix', () => {
     expect(last({ calls } as SimulatedSession).edits.length).toBeGreaterThan(5)
   })
 
-  it('cost nothing: all that is left of the last prompt is read', async () => {
-    const { calls } = await talked(90)
+  it('cost nothing: all that is left of the last prompt is read', () => {
     const rebilled = calls.flatMap((call, at) => {
       const before = calls[at - 1]
       const left = before === undefined ? 0 : contextTokens(before) - (deletedIn(call) - deletedIn(before))

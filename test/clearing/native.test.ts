@@ -4,6 +4,7 @@ import type { CompactionServices } from '@tidemark/core/engine/host'
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isMicrocompactBoundary } from '@tidemark/core/log/record'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   contextTokens,
@@ -34,7 +35,7 @@ describe('what the provider clears by itself', () => {
   let first = 0
 
   beforeAll(async () => {
-    calls = (await session.until(150)).calls
+    calls = (await session.until(countPropertyRuns(150, 110))).calls
     first = calls.findIndex(({ noted }) => noted.length > 0)
   })
 
@@ -136,7 +137,7 @@ describe('what the provider clears by itself', () => {
 
 describe('an undo behind what the provider cleared', () => {
   it('shows the size that was measured before, and the next request compacts nothing away', async () => {
-    const session = await new SimulatedSession(sized(wayNamed('native'), SMALL)).until(150)
+    const session = await new SimulatedSession(sized(wayNamed('native'), SMALL)).until(90)
     const { host } = session
     const measured = () =>
       measureContext(session.state as SessionState, host, host.compaction as CompactionServices)

@@ -19,18 +19,22 @@ function traces({ cleared, noted, edits, management, dropped, isExtended }: Obse
   )
 }
 
-describe.each(
+const SINGLE = WAYS.filter(({ name }) => !name.includes(','))
+
+it.each(
   sampleCases(
-    WAYS.filter(({ name }) => !name.includes(',')),
+    SINGLE.flatMap((way) =>
+      (['DISABLE_MICROCOMPACT', 'DISABLE_COMPACT'] as const).map((name) => [way.name, name, way] as const),
+    ),
     3,
   ),
-)('$name', (way) => {
-  it.each(['DISABLE_MICROCOMPACT', 'DISABLE_COMPACT'] as const)('does nothing with %s', async (name) => {
-    const switches: Switches = { set: [name], autoCompactPercent: null }
-    const session = await new SimulatedSession({ ...sized(way, SMALL), switches }).until(55)
-    expect(session.calls.filter(traces)).toEqual([])
-  })
+)('%s does nothing with %s', async (_, name, way) => {
+  const switches: Switches = { set: [name], autoCompactPercent: null }
+  const session = await new SimulatedSession({ ...sized(way, SMALL), switches }).until(55)
+  expect(session.calls.filter(traces)).toEqual([])
+})
 
+describe.each(sampleCases(SINGLE, 3))('$name', (way) => {
   it('clears in as many calls without them', async () => {
     const session = await new SimulatedSession(sized(way, SMALL)).until(55)
     expect(session.calls.some(traces)).toBe(true)

@@ -136,8 +136,8 @@ describe('a client that changes its list at random', () => {
 it('a clearing stays in effect while the client has another reminder at the end of each request', async () => {
   const { tide, coder, events, upstream, simulator } = createDropInWorld({
     window: 30_000,
-    turns: 80,
-    resultTokens: 700,
+    turns: 40,
+    resultTokens: 1_400,
     policy: { notes: { enabled: false } },
   })
   const prepare = (body: Record<string, unknown>, number: number): Record<string, unknown> => {

@@ -66,13 +66,20 @@ const CASES: readonly (readonly [string, ClientCase])[] = [
   ],
 ]
 
-describe.each(sampleCases(CASES, 2))('%s', (_, options) => {
-  it.each([
-    ['with its own cache markers', withMarkers],
-    ['without cache markers', (body: Body) => body],
-  ])(
-    'a client %s pays no more than direct, however long its run is, and goes on where direct ends',
-    async (_, prepare) => {
+const PREPARATIONS: readonly (readonly [string, (body: Body) => Body])[] = [
+  ['with its own cache markers', withMarkers],
+  ['without cache markers', (body) => body],
+]
+
+const RUNS = PREPARATIONS.flatMap(([markers, prepare]) =>
+  CASES.map(([model, options]) => [markers, model, prepare, options] as const),
+)
+
+// Three of them have both and every model.
+describe('a client', () => {
+  it.each(sampleCases(RUNS, 3))(
+    '%s, with %s, pays no more than direct, however long its run is, and goes on where direct ends',
+    async (_, __, prepare, options) => {
       const ends = { alive: 0, dead: 0 }
       for (const length of LENGTHS) {
         const direct = await runClient('direct', length, { ...options, prepare })

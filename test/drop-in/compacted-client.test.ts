@@ -110,16 +110,16 @@ it('what a client says again in one message with its own summary and the prompt 
 })
 
 it('a client that joins with a long history is still compacted', async () => {
-  const direct = createDropInWorld({ turns: 160, resultTokens: 1_500 })
+  const direct = createDropInWorld({ turns: 80, resultTokens: 3_000 })
   const before = new ClientAgent(direct.upstream, direct.coder)
   before.messages.push({ role: 'user', content: 'Fix the sums.' })
   while (JSON.stringify(before.messages).length < 600_000) await before.step()
-  const world = createDropInWorld({ window: 160_000, turns: 160, resultTokens: 1_500 })
+  const world = createDropInWorld({ window: 160_000, turns: 80, resultTokens: 3_000 })
   const { tide, coder, upstream, events, simulator } = world
   const host = new ClientAgent(tide.fetch({ session: 'talk', fetch: upstream }), coder)
   host.messages = before.messages
   expect(await host.count()).toBeGreaterThan(140_000)
-  for (let step = 0; step < 25; step += 1) await host.step()
+  for (let step = 0; step < 12; step += 1) await host.step()
   const rewrites = events.filter(({ type }) => type === 'compact' || type === 'microcompact')
   expect(rewrites.length).toBeGreaterThan(0)
   expect(simulator.requests.at(-1)?.status).toBe(200)

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { type FuzzBill, runFuzzSession } from './fuzz-session.ts'
 
 it('random conversations stay alive, whatever happens in them, and count what the provider bills', async () => {
-  for (let seed = 0; seed < countPropertyRuns(60, 25); seed += 1) {
+  for (let seed = 0; seed < countPropertyRuns(60, 10); seed += 1) {
     const { death, steps, bill } = await runFuzzSession(seed)
     const story = `seed ${seed}:\n${steps.join('\n')}`
     expect(death, story).toBeNull()

@@ -1,4 +1,5 @@
 /** Tools that come, go and change between the turns of one session, on every kind of model. */
+import { sampleCases } from '@tidemark/core/testing'
 import type { Script } from '@tidemark/simulator'
 import { anthropic, type Session, type Tools, toolResult, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
@@ -112,7 +113,7 @@ describe.each(MODELS)('tools of a session with %s', (modelId) => {
     expectAccepted(world)
   })
 
-  it.each(MODELS)('may have changed before the session goes on with %s', async (next) => {
+  it.each(sampleCases(MODELS, 3))('may have changed before the session goes on with %s', async (next) => {
     const world = await createWorld(modelId)
     await world.run('Use Read.', ['Read', 'Bash'])
     await world.run('Use Write.', ['Write'])

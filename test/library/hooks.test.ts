@@ -1,4 +1,5 @@
 /** Hooks of a turn, as functions: what each can change, block or add, and what happens when it fails. */
+import { sampleCases } from '@tidemark/core/testing'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { type SessionEvent, type TidemarkOptions, tool } from 'tidemark'
 import { describe, expect, it } from 'vitest'
@@ -343,12 +344,17 @@ it('a stop hook that is never satisfied ends after a while', async () => {
 })
 
 describe('context of a hook that the model has not read yet', () => {
-  it.each([
-    ['userPromptSubmit', true],
-    ['userPromptSubmit', false],
-    ['postToolUse', true],
-    ['postToolUse', false],
-  ] as const)('is not lost in a compaction: %s, notes: %s', async (point, enabled) => {
+  it.each(
+    sampleCases(
+      [
+        ['userPromptSubmit', true],
+        ['userPromptSubmit', false],
+        ['postToolUse', false],
+        ['postToolUse', true],
+      ] as const,
+      2,
+    ),
+  )('is not lost in a compaction: %s, notes: %s', async (point, enabled) => {
     let told = ''
     const hook = { name: 'ticket', run: () => ({ additionalContext: told }) }
     const world = createTestTidemark({

@@ -1,6 +1,8 @@
 /** Limits of a run and a session: what a user sees when one is reached, and that the bill keeps to them. */
+
 import { findReachedLimit } from '@tidemark/core/cost/limits'
 import { emptySessionCost, sumSessionCost } from '@tidemark/core/cost/session-cost'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { compatible, createTidemark, type RunOptions } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
@@ -196,7 +198,7 @@ describe('a limit of dollars', () => {
           else expect(bill).toBeLessThan(dollars)
         },
       ),
-      { numRuns: 5 },
+      { numRuns: countPropertyRuns(5, 3) },
     )
   })
 })

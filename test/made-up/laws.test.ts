@@ -178,7 +178,7 @@ describe.each(Object.entries(PROVIDERS))('%s', (_, createProvider) => {
         expect((await readNext(again)).text).toBe(last.text)
         await again.close()
       }),
-      { numRuns: countPropertyRuns(20), endOnFailure: true },
+      { numRuns: countPropertyRuns(20, 4), endOnFailure: true },
     )
   })
 })

@@ -1,4 +1,5 @@
 /** The SDK of OpenAI with the `fetch` of Tidemark where things go wrong, on both APIs, and stored conversations. */
+import { sampleCases } from '@tidemark/core/testing'
 import { createCoder, createSimulator, type SimulatorOptions, withSummaries } from '@tidemark/simulator'
 import OpenAI from 'openai'
 import { createTidemark, openai, type SessionEvent } from 'tidemark'
@@ -6,6 +7,9 @@ import { describe, expect, it } from 'vitest'
 
 type Item = OpenAI.Responses.ResponseInputItem
 type Api = 'responses' | 'chat'
+
+/** Calls of the model until the coder is done: they fill the window about twice. */
+const TURNS = 22
 
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -22,7 +26,7 @@ interface WorldOptions extends Pick<SimulatorOptions, 'openai'> {
 }
 
 function createWorld(api: Api, { believed = 30_000, isBuffered = false, ...options }: WorldOptions = {}) {
-  const coder = createCoder({ turns: 40, resultTokens: 1_200 })
+  const coder = createCoder({ turns: TURNS, resultTokens: 2_400 })
   const simulator = createSimulator({ script: withSummaries(coder.script), window: 30_000, ...options })
   const bodies: string[] = []
   const server: typeof globalThis.fetch = async (input, init) => {
@@ -110,35 +114,32 @@ async function workOnChat(world: World, client: OpenAI, rounds = 100, prompt = P
   }
 }
 
+/** How a server says within a stream that a prompt is too long. */
+const OVERFLOWS = ['error-event', 'flat-error-event', 'failed-event'] as const
+
 const WAYS = { responses: workOnResponses, chat: workOnChat }
 
 describe('a prompt that is refused within a stream', () => {
-  it.each(['error-event', 'flat-error-event', 'failed-event'] as const)(
-    'is compacted and sent again under a client: %s',
-    async (overflow) => {
-      const world = createWorld('responses', { openai: { overflow }, believed: 60_000 })
-      expect(await workOnResponses(world, world.connect('client'))).toBeGreaterThanOrEqual(40)
-      expect(world.events.some(({ type }) => type === 'compact')).toBe(true)
-    },
-  )
+  it.each(sampleCases(OVERFLOWS, 1))('is compacted and sent again under a client: %s', async (overflow) => {
+    const world = createWorld('responses', { openai: { overflow }, believed: 60_000 })
+    expect(await workOnResponses(world, world.connect('client'))).toBeGreaterThanOrEqual(TURNS)
+    expect(world.events.some(({ type }) => type === 'compact')).toBe(true)
+  })
 
-  it.each(['error-event', 'flat-error-event', 'failed-event'] as const)(
-    'is compacted and sent again by a session: %s',
-    async (overflow) => {
-      const { coder, tide, runTool, events } = createWorld('responses', {
-        openai: { overflow },
-        believed: 60_000,
-      })
-      const session = await tide.open('run')
-      const run = session.run(PROMPT, {
-        tools: coder.tools,
-        runTool: ({ id, name, input }) => runTool(id, name, JSON.stringify(input)),
-      })
-      for await (const _ of run);
-      expect(await run.outcome).toMatchObject({ ok: true })
-      expect(events.some(({ type }) => type === 'reactive-compact')).toBe(true)
-    },
-  )
+  it.each(OVERFLOWS)('is compacted and sent again by a session: %s', async (overflow) => {
+    const { coder, tide, runTool, events } = createWorld('responses', {
+      openai: { overflow },
+      believed: 60_000,
+    })
+    const session = await tide.open('run')
+    const run = session.run(PROMPT, {
+      tools: coder.tools,
+      runTool: ({ id, name, input }) => runTool(id, name, JSON.stringify(input)),
+    })
+    for await (const _ of run);
+    expect(await run.outcome).toMatchObject({ ok: true })
+    expect(events.some(({ type }) => type === 'reactive-compact')).toBe(true)
+  })
 })
 
 describe.each(['responses', 'chat'] as const)('on the %s API', (api) => {
@@ -146,7 +147,7 @@ describe.each(['responses', 'chat'] as const)('on the %s API', (api) => {
 
   it('streams that come in one piece are recorded', async () => {
     const world = createWorld(api, { isBuffered: true })
-    expect(await work(world, world.connect('client'))).toBeGreaterThanOrEqual(40)
+    expect(await work(world, world.connect('client'))).toBeGreaterThanOrEqual(TURNS)
   })
 
   it('two conversations at once are two sessions', async () => {
@@ -187,7 +188,7 @@ describe.each(['responses', 'chat'] as const)('on the %s API', (api) => {
       for await (const _ of await aborted) stop.abort()
     }
     await read().catch(() => undefined)
-    expect(await work(world, client)).toBeGreaterThanOrEqual(40)
+    expect(await work(world, client)).toBeGreaterThanOrEqual(TURNS)
     // A prompt of just the window is refused once, and made shorter.
     expect(world.simulator.requests.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(1)
   })
@@ -255,7 +256,7 @@ it('a system prompt with an image stays as the client wrote it, and the run goes
   const content = [{ type: 'input_text' as const, text: 'Be kind. Our logo:' }, image]
   const system: Item = { role: 'developer', content }
   expect(await workOnResponses(world, world.connect('client'), 100, PROMPT, [system])).toBeGreaterThanOrEqual(
-    40,
+    TURNS,
   )
   expect(world.events.some(({ type }) => type === 'compact')).toBe(true)
   expect(world.events.filter(({ type }) => type === 'request-passed')).toEqual([])
@@ -293,7 +294,7 @@ describe('a conversation that is stored at the provider', () => {
     expect(change).toBeGreaterThan(8)
     expect(named.slice(1, change + 1).every(Boolean)).toBe(true)
     expect(named.slice(change + 1).some(Boolean)).toBe(false)
-    expect(named.length).toBeGreaterThan(40)
+    expect(named.length).toBeGreaterThan(TURNS)
     expect(world.simulator.requests.filter(({ status }) => status !== 200).length).toBeLessThanOrEqual(1)
   })
 
@@ -420,7 +421,7 @@ describe('after a compaction, an odd answer in between', () => {
     ],
   ]
   /** The window is full well before, and the client's own list does not fit it any more. */
-  const ROUNDS = 40
+  const ROUNDS = TURNS
   /** The client repeats a request that failed, and returns the status of each failure. */
   async function workOnRepeating(api: Api, answer: () => Response, options: WorldOptions = {}) {
     const world = createWorld(api, options)
@@ -451,16 +452,21 @@ describe('after a compaction, an odd answer in between', () => {
     return { answers: await WAYS[api](world, client, ROUNDS), failures }
   }
 
-  it.each(refusals)('reaches the client, whose next try goes on: %s', async (_, answer) => {
+  it.each(
+    sampleCases(
+      refusals.flatMap(([name, answer]) =>
+        (['chat', 'responses'] as const).map((api) => [name, api, answer] as const),
+      ),
+      3,
+    ),
+  )('reaches the client, whose next try goes on: %s, %s', async (_, api, answer) => {
     const { status } = answer()
-    for (const api of ['chat', 'responses'] as const) {
-      const { answers, failures } = await workOnRepeating(api, answer)
-      expect(answers).toBe(ROUNDS)
-      expect(failures).toEqual([status])
-    }
+    const { answers, failures } = await workOnRepeating(api, answer)
+    expect(answers).toBe(ROUNDS)
+    expect(failures).toEqual([status])
   })
 
-  it.each(['error-event', 'flat-error-event', 'failed-event'] as const)(
+  it.each(sampleCases(OVERFLOWS.toReversed(), 1))(
     'reaches it also where the server says within a stream that a prompt is too long: %s',
     async (overflow) => {
       const [, answer] = refusals[0] ?? []

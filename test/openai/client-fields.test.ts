@@ -150,18 +150,18 @@ describe('what a client of OpenAI sends', () => {
     ['a model of the Responses API', ofOpenai('responses')],
     ['a model of Claude', ofClaude],
   ])('goes on in Chat Completions past the window where the engine has %s', async (_, createModel) => {
-    const coder = createCoder({ turns: 50, resultTokens: 1_200 })
+    const coder = createCoder({ turns: 25, resultTokens: 2_400 })
     const { client, bodies } = createWorld(createModel, withSummaries(coder.script))
-    expect(await runChat(client, coder)).toBeGreaterThanOrEqual(50)
+    expect(await runChat(client, coder)).toBeGreaterThanOrEqual(25)
     expect(bodies.every(({ messages }) => Array.isArray(messages))).toBe(true)
   })
 
   it.each(['deepseek', 'kimi'] as const)(
     'has the reasoning that %s wants back, past the window',
     async (dialect) => {
-      const coder = createCoder({ turns: 50, resultTokens: 1_200, thinkingTokens: 60 })
+      const coder = createCoder({ turns: 25, resultTokens: 2_400, thinkingTokens: 60 })
       const { client, refused } = createWorld(ofServer(dialect), withSummaries(coder.script), dialect)
-      expect(await runChat(client, coder)).toBeGreaterThanOrEqual(50)
+      expect(await runChat(client, coder)).toBeGreaterThanOrEqual(25)
       expect(JSON.stringify(refused())).not.toContain('reasoning_content')
     },
   )

@@ -28,7 +28,7 @@ const files = sampleCases(
       .filter((name) => name.endsWith('.jsonl.gz'))
       .map((name) => new URL(name, folder)),
   ),
-  6,
+  4,
 )
 
 /** Formats that have a reader. */

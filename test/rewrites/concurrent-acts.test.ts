@@ -18,7 +18,7 @@ describe('at any wait, in any order', () => {
       fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
         checkCompaction({ started, scheduler, crowd, met }),
       ),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
     for (const what of ['committed behind words', 'aborted'])
       expect(met.counts[what], what).toBeGreaterThan(0)
@@ -30,7 +30,7 @@ describe('at any wait, in any order', () => {
       fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
         checkTurn({ started, scheduler, crowd, met }),
       ),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
     for (const what of ['ok, compacted', 'aborted']) expect(met.counts[what], what).toBeGreaterThan(0)
   })
@@ -40,7 +40,7 @@ describe('at any wait, in any order', () => {
       fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
         checkPreparedDraft({ started, scheduler, crowd, met }),
       ),
-      { numRuns: countPropertyRuns(40, 20) },
+      { numRuns: countPropertyRuns(40, 8) },
     )
     for (const what of ['committed behind a turn', 'aborted'])
       expect(Object.keys(met.counts).join(), what).toContain(what)

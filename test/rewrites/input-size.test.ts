@@ -46,7 +46,7 @@ describe('what a summariser is sent', () => {
           const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
           expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
         }),
-        { numRuns: countPropertyRuns(100, 30) },
+        { numRuns: countPropertyRuns(100, 12) },
       )
     },
   )

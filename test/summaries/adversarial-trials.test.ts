@@ -21,7 +21,7 @@ const named = (list: readonly Trial[]): readonly (readonly [string, Trial])[] =>
   list.map((trial) => [`${trial.adversary}, ${trial.trigger}, ${trial.window} tokens`, trial])
 
 describe('a summariser that answers wrong', () => {
-  it.each(sampleCases(named(trials(someWindows, 'last')), 16))(
+  it.each(sampleCases(named(trials(someWindows, 'last')), 10))(
     '%s: the view is valid and under its target',
     async (_, trial) => {
       expect(await runTrial(trial)).toMatchObject({ committed: true })
@@ -31,7 +31,7 @@ describe('a summariser that answers wrong', () => {
   it.each(
     sampleCases(
       named(trials(() => [8_000], 'never')).filter(([, { adversary }]) => adversary !== 'injection'),
-      12,
+      8,
     ),
   )('%s, and no other way allowed: refused, and nothing has changed', async (_, trial) => {
     expect(await runTrial(trial)).toMatchObject({ committed: false, summarizer: 'no-summary' })

@@ -149,23 +149,26 @@ describe('a summary of what is before a message', () => {
 })
 
 describe('what is kept behind a summary', () => {
-  it.each(BINDING)('%s: stays valid through the provider’s own block, thinking and all', async (model) => {
-    const { session, simulator, bodies, pivot, tools } = await worked(model)
-    const kept = JSON.stringify(session.messages()).split('"thinking"').length
-    const end = await session.compact({ form: 'up_to', pivot })
-    expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'block', fallbackReason: null } })
-    const [asked] = simulator.requests.slice(-1)
-    if (asked === undefined) throw new Error('nothing was sent')
-    expect((asked.usage?.cacheRead ?? 0) / promptOf(asked)).toBeGreaterThan(0.8)
-    expect(asked.usage).toMatchObject({ write5m: 0, write1h: 0 })
-    const thinking = JSON.stringify(session.messages()).split('"thinking"').length
-    expect(thinking).toBeGreaterThan(1)
-    expect(thinking).toBeLessThan(kept)
-    for (const prompt of ['Go on.', 'And on.']) await done(session.run(prompt, tools))
-    expect(simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
-    expect(simulator.requests.flatMap(({ transformations }) => transformations)).toEqual([])
-    expect(JSON.parse(bodies.at(-1) ?? '').messages[0].content[0]).toMatchObject({ type: 'compaction' })
-  })
+  it.each(sampleCases(BINDING, 2))(
+    '%s: stays valid through the provider’s own block, thinking and all',
+    async (model) => {
+      const { session, simulator, bodies, pivot, tools } = await worked(model)
+      const kept = JSON.stringify(session.messages()).split('"thinking"').length
+      const end = await session.compact({ form: 'up_to', pivot })
+      expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'block', fallbackReason: null } })
+      const [asked] = simulator.requests.slice(-1)
+      if (asked === undefined) throw new Error('nothing was sent')
+      expect((asked.usage?.cacheRead ?? 0) / promptOf(asked)).toBeGreaterThan(0.8)
+      expect(asked.usage).toMatchObject({ write5m: 0, write1h: 0 })
+      const thinking = JSON.stringify(session.messages()).split('"thinking"').length
+      expect(thinking).toBeGreaterThan(1)
+      expect(thinking).toBeLessThan(kept)
+      for (const prompt of ['Go on.', 'And on.']) await done(session.run(prompt, tools))
+      expect(simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
+      expect(simulator.requests.flatMap(({ transformations }) => transformations)).toEqual([])
+      expect(JSON.parse(bodies.at(-1) ?? '').messages[0].content[0]).toMatchObject({ type: 'compaction' })
+    },
+  )
 
   it.each([
     [1, 'block'],
@@ -211,13 +214,16 @@ describe('what is kept behind a summary', () => {
 
 describe('undo', () => {
   it.each(
-    (['full', 'from', 'up_to'] as const).flatMap((form) =>
-      (['model', 'local'] as const).flatMap((summarizer) =>
-        // One of the two models for each form and summarizer.
-        sampleCases(['claude-sonnet-4-5', 'claude-opus-5-5'], 1).map(
-          (model) => [model, form, summarizer] as const,
+    // Four of them have every model, form and summarizer.
+    sampleCases(
+      (['full', 'from', 'up_to'] as const).flatMap((form) =>
+        (['model', 'local'] as const).flatMap((summarizer) =>
+          (['claude-sonnet-4-5', 'claude-opus-5-5'] as const).map(
+            (model) => [model, form, summarizer] as const,
+          ),
         ),
       ),
+      4,
     ),
   )('%s, %s, by %s: gives back the exact requests', async (model, form, summarizer) => {
     const { session, bodies, simulator, pivot, tools } = await worked(model)

@@ -1,4 +1,4 @@
-/** Twenty compactions in a chain: nothing that must last fades, nothing is made up, and it stays small. */
+/** Twenty compactions in a chain (fewer in `npm test`): nothing that must last fades, nothing is made up, and it stays small. */
 import { isFullRun, sampleCases } from '@tidemark/core/testing'
 import { createSummarizer } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { compactRepeatedly, expectBounded, expectLasting, ROUNDS } from './repea
 
 const window = 32_000
 
-describe('twenty compactions in a chain', () => {
+describe('many compactions in a chain', () => {
   it('without a model', async () => {
     const end = await compactRepeatedly({ rounds: ROUNDS, window, compact: { summarizer: 'local' } })
     expect(new Set(end.summarizers)).toEqual(new Set(['local']))

@@ -1,4 +1,5 @@
 /** A long session compacted again and again, with planted facts that must last and secrets that must not appear. */
+import { isFullRun } from '@tidemark/core/testing'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import { createFillerText } from '@tidemark/simulator/internal'
 import { assistant, type CompactOptions, type MessageInput, toolResult, user } from 'tidemark'
@@ -221,7 +222,8 @@ function listTexts(value: unknown): readonly string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(listTexts) : []
 }
 
-export const ROUNDS = 20
+/** How often a chain is compacted; fewer times in `npm test`. */
+export const ROUNDS = isFullRun() ? 20 : 15
 
 /**
  * User messages that a summary does not contain: in full, or both ends of a long one, or its beginning with the id of the

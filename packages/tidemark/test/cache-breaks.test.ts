@@ -2,9 +2,11 @@
  * Real sessions, read where they lie: every break that is reported processed more than 2,000 tokens again by the
  * log's own figures, and none follows a compaction or a clearing. Skips where the folder is absent.
  */
+
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { isRewriteBoundary } from '@tidemark/core/log/record'
+import { sampleCases } from '@tidemark/core/testing'
 import { modelCatalogue } from '@tidemark/wire/catalogue/catalogue'
 import { describe, expect, it } from 'vitest'
 import { createCacheReport } from '../src/inspect/cache-breaks.ts'
@@ -45,7 +47,7 @@ function anew({ usage }: LoggedCall): number {
 describe.skipIf(files.length === 0)(
   'breaks of real sessions (skipped: no shared/transcripts beside the project)',
   () => {
-    it.each(files)('%s', async (name) => {
+    it.each(sampleCases(files, 4))('%s', async (name) => {
       const { breaks, calls, behindActs } = await found(name)
       const wrong = breaks.filter(({ at, tokensRewritten, line }) => {
         const call = calls.find((each) => each.at === at && anew(each) >= tokensRewritten)

@@ -2,6 +2,7 @@
  * Real logs, read where they lie, against the figures that were counted from them by other means. Skips, and
  * says so, where the folder is absent.
  */
+
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +21,7 @@ import {
   SYNTHETIC_MODEL,
 } from '@tidemark/core/log/record'
 import { buildSessionLog } from '@tidemark/core/log/session-log'
+import { isFullRun, sampleCases } from '@tidemark/core/testing'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type LogContents, readLog } from '../src/logs/read-log.ts'
 import { repairLog } from '../src/logs/repair-log.ts'
@@ -123,7 +125,7 @@ describe.skipIf(!isThere)(title, () => {
   const temporary = mkdtempSync(join(tmpdir(), 'tidemark-'))
   afterAll(() => rmSync(temporary, { recursive: true }))
 
-  it.each(figures)('$file has the figures of the manifest', async (given) => {
+  it.each(sampleCases(figures, 6))('$file has the figures of the manifest', async (given) => {
     const log = await read(given.file)
     expect(log.format).toBe(given.agent)
     expect(countedIn(log)).toEqual(expectedOf(given))
@@ -155,7 +157,7 @@ describe.skipIf(!isThere)(title, () => {
     },
   )
 
-  it.each(figures.filter(({ agent }) => agent === 'claude-code').slice(0, 4))(
+  it.each(figures.filter(({ agent }) => agent === 'claude-code').slice(0, isFullRun() ? 4 : 2))(
     '$file: a copy of it is repaired into one that folds without damage and shows the same',
     async ({ file }) => {
       const out = join(temporary, `${file}.clean.jsonl`)

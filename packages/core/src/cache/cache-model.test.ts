@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RULES } from '../../test/breaks/rules.ts'
@@ -232,7 +233,7 @@ describe('the temperature of the cache', () => {
         // From the first result on: the edge stands right before it.
         if (at % ids.length === 0) expect(foreseen).toBe(forecast.read)
       }),
-      { numRuns: 30, examples: [[29, 23]] },
+      { numRuns: countPropertyRuns(30), examples: [[29, 23]] },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CleanSession, type Step } from '../../test/breaks/clean-session.ts'
@@ -41,7 +42,7 @@ describe('law: no false alarm', () => {
           expect(outcome.kind === 'broke' && outcome.event).toBe(false)
         }
       }),
-      { numRuns: 60 },
+      { numRuns: countPropertyRuns(60) },
     )
   })
 })

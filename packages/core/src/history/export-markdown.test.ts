@@ -1,4 +1,10 @@
-import { createFakeBlobs, GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
+import {
+  countPropertyRuns,
+  createFakeBlobs,
+  GeneratorChoices,
+  generateSession,
+  SessionBuilder,
+} from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isTextBlock, toBlocks } from '../log/block.ts'
@@ -185,7 +191,7 @@ describe('a conversation as Markdown', () => {
             expect(text).toContain(block.text)
         }
       }),
-      { numRuns: 25 },
+      { numRuns: countPropertyRuns(25, 5) },
     )
   })
 })

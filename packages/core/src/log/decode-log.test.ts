@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { alone, found, HEADER, part, type Read, read, textOf } from '../../test/log-lines.ts'
@@ -377,7 +378,7 @@ describe('a log cut at any byte', () => {
         expect(uuids).toEqual(readText(text.slice(0, whole)).uuids)
         expect(damage.length === 0).toBe(whole === cut)
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 

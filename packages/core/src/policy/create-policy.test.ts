@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
@@ -343,7 +344,7 @@ describe('every field', () => {
         if ('policy' in outcome) expect(readPolicyValue(outcome.policy, path)).toEqual(value)
         else expect(outcome.error).toMatchObject({ code: 'bad-policy' })
       }),
-      { numRuns: 2_000 },
+      { numRuns: countPropertyRuns(2_000, 150) },
     )
   })
 })

@@ -1,4 +1,5 @@
 /** Properties of the thresholds and budgets over every window, maximum output and valid policy. */
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
@@ -83,7 +84,7 @@ describe('default thresholds', () => {
           expect(lines.effective).toBeLessThan(window)
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: countPropertyRuns(2_000, 150) },
     )
   })
 
@@ -96,7 +97,7 @@ describe('default thresholds', () => {
         const next = computeThresholds(ladder, ask(window + wider, output, { percentOfEffective }))
         expectNoLower(lines, next)
       }),
-      { numRuns: 2_000 },
+      { numRuns: countPropertyRuns(2_000, 150) },
     )
   })
 
@@ -137,7 +138,7 @@ describe('thresholds of any policy', () => {
         expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
         expectNoLower(lines, computeThresholds(ladder, ask(window + 1, output, { autoCompactOn })))
       }),
-      { numRuns: 1_000 },
+      { numRuns: countPropertyRuns(1_000, 150) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
@@ -278,7 +279,7 @@ describe('whatever a model writes around it', () => {
         expect(parsed.text).not.toMatch(/\n{3}|[ \t]$/m)
         expect(parsed.text.length).toBeGreaterThan('Summary:\n'.length)
       }),
-      { numRuns: 500 },
+      { numRuns: countPropertyRuns(500, 30) },
     )
   })
 

@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
@@ -128,7 +129,7 @@ describe('the ledger', () => {
         expect(ledger.tokens).toBeLessThanOrEqual(tokens)
         expect(ledger).toEqual(buildLedger(work.history, { tokens, estimate }))
       }),
-      { numRuns: 60 },
+      { numRuns: countPropertyRuns(60) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
@@ -360,7 +361,7 @@ describe('of any session', () => {
           expect(facts.messages.filter(({ text }) => !roomy.includes(text))).toEqual([])
         },
       ),
-      { numRuns: 60 },
+      { numRuns: countPropertyRuns(60) },
     )
   })
 })

@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import { strictProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -107,7 +108,7 @@ describe('the fold over messages', () => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: countPropertyRuns(150, 30) },
     )
   })
 
@@ -243,7 +244,7 @@ describe('any payload', () => {
           expect([path, holder]).not.toEqual([path, undefined])
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: countPropertyRuns(2000, 150) },
     )
   })
 
@@ -271,7 +272,7 @@ describe('any payload', () => {
         }
         expect([isOver(bytes), isOver(bytes - 1)]).toEqual([false, true])
       }),
-      { numRuns: 50 },
+      { numRuns: countPropertyRuns(50, 12) },
     )
   })
 })

@@ -182,7 +182,7 @@ it('budgets are never exceeded, by one or by all', async () => {
       }
       expect(carried.filter(({ kind }) => kind === 'files').length).toBeLessThanOrEqual(10)
     }),
-    { numRuns: countPropertyRuns(60, 30) },
+    { numRuns: countPropertyRuns(60, 12) },
   )
 })
 

@@ -1,4 +1,4 @@
-import { runToEnd } from '@tidemark/core/testing'
+import { countPropertyRuns, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toApiMessages } from '../../src/context/flatten-context.ts'
@@ -106,7 +106,7 @@ describe('a compaction of a long session', () => {
           expect(logged).toEqual(sent)
         }
       }),
-      { numRuns: 20 },
+      { numRuns: countPropertyRuns(20) },
     )
   })
 })

@@ -46,7 +46,7 @@ describe('how often the prefix is rewritten', () => {
         const total = given.reduce((sum, tokens) => sum + tokens, 0)
         expect(clearings).toBeLessThanOrEqual(total / MINIMUM)
       }),
-      { numRuns: countPropertyRuns(30, 15) },
+      { numRuns: countPropertyRuns(30, 8) },
     )
   })
 

@@ -176,7 +176,7 @@ describe('laws of clearing', () => {
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 
@@ -198,7 +198,7 @@ describe('laws of clearing', () => {
         }
         expect(new Set(ids).size).toBe(ids.length)
       }),
-      { numRuns: countPropertyRuns(60, 30), examples: [[resultsOutOfOrder()]] },
+      { numRuns: countPropertyRuns(60, 12), examples: [[resultsOutOfOrder()]] },
     )
   })
 
@@ -213,7 +213,7 @@ describe('laws of clearing', () => {
         )
         expect(both ?? []).toEqual([])
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 
@@ -230,7 +230,7 @@ describe('laws of clearing', () => {
         if (clearedInputs.length + clearedAttachmentUUIDs.length > 0) return
         expect(before - tokens(builder.view)).toBe(proposal.freedTokens)
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 
@@ -252,7 +252,7 @@ describe('laws of clearing', () => {
         clear(builder, proposal)
         expect(codes(builder.view).filter((code) => !before.has(code))).toEqual([])
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 
@@ -272,7 +272,7 @@ describe('laws of clearing', () => {
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
-      { numRuns: countPropertyRuns(60, 30), examples: [[staleMemoryInFront()]] },
+      { numRuns: countPropertyRuns(60, 12), examples: [[staleMemoryInFront()]] },
     )
   })
 
@@ -288,7 +288,7 @@ describe('laws of clearing', () => {
         }
         expect(told(register)).toEqual(told(updateToolResultIndex(createEmptyToolResultIndex(RULES), view)))
       }),
-      { numRuns: countPropertyRuns(80, 30) },
+      { numRuns: countPropertyRuns(80, 12) },
     )
   })
 
@@ -299,7 +299,7 @@ describe('laws of clearing', () => {
         const { proposal, native } = decideClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),
-      { numRuns: countPropertyRuns(30, 15) },
+      { numRuns: countPropertyRuns(30, 8) },
     )
   })
 })

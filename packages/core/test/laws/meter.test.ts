@@ -61,7 +61,7 @@ describe('the meter', () => {
           }
         },
       ),
-      { numRuns: countPropertyRuns(80, 30) },
+      { numRuns: countPropertyRuns(80, 12) },
     )
   })
 
@@ -94,7 +94,7 @@ describe('the meter', () => {
         })
         expect(measureGrowthPerCall(meter)).toBeNull()
       }),
-      { numRuns: countPropertyRuns(40, 20) },
+      { numRuns: countPropertyRuns(40, 8) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { SessionBuilder } from '@tidemark/core/testing'
+import { countPropertyRuns, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { flattenContext, toApiMessages } from '../../src/context/flatten-context.ts'
@@ -105,7 +105,7 @@ describe('law 8: off is off', () => {
             expect(toApiMessages(flattenContext(builder.view))).toEqual(messages.slice(0, index + 1))
         })
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 12) },
     )
   })
 })

@@ -39,6 +39,7 @@ function opensSearch(flat: FlattenedContext | undefined): boolean {
 describe('law 5: prefix', () => {
   it('appending never changes what was sent before', () => {
     let compared = 0
+    const runs = countPropertyRuns(100, 20)
     fc.assert(
       fc.property(generatedSessions({ settled: true }), ({ records }) => {
         let session = emptySessionLog()
@@ -62,9 +63,9 @@ describe('law 5: prefix', () => {
           before = now
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs },
     )
-    expect(compared).toBeGreaterThan(200)
+    expect(compared).toBeGreaterThan(2 * runs)
   })
 
   it('what is frozen is never touched again', () => {
@@ -85,7 +86,7 @@ describe('law 5: prefix', () => {
           flat = grown
         }
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 })

@@ -59,7 +59,7 @@ describe('law 1: replay', () => {
           expect(sent(flat)).toEqual(sent(flattenContext(fresh)))
         }
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 
@@ -80,7 +80,7 @@ describe('law 1: replay', () => {
         }
         expect(JSON.stringify([shown(buildContextView(half)), sent(flattenContext(view))])).toBe(before)
       }),
-      { numRuns: countPropertyRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 })

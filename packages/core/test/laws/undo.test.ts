@@ -35,7 +35,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
           ).toEqual(before)
         }
       }),
-      { numRuns: countPropertyRuns(80, 30) },
+      { numRuns: countPropertyRuns(80, 12) },
     )
   })
 
@@ -66,7 +66,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         expect(builder.view.entries.toArray().filter((entry) => entry.cleared !== undefined)).toEqual([])
         expect(records.length).toBeGreaterThan(0)
       }),
-      { numRuns: countPropertyRuns(120, 30) },
+      { numRuns: countPropertyRuns(120, 12) },
     )
   })
 

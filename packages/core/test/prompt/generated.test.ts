@@ -1,3 +1,4 @@
+import { countPropertyRuns } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -72,7 +73,7 @@ describe('law 2: wire, on generated sessions', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: countPropertyRuns(60, 12) },
     )
   })
 
@@ -88,7 +89,7 @@ describe('law 2: wire, on generated sessions', () => {
         for (const [index, message] of toPayload(request).messages.entries())
           expect(message === given[index]).toBe(!marked.has(index))
       }),
-      { numRuns: 40 },
+      { numRuns: countPropertyRuns(40) },
     )
   })
 })

@@ -1,7 +1,7 @@
 /** Law: a stream cut at any byte boundaries gives the same events; cut off at any byte, exactly one closing event. */
 
 import type { Reply, ReplyEvent } from '@tidemark/core/engine/reply'
-import { collectReply } from '@tidemark/core/testing'
+import { collectReply, countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -55,7 +55,7 @@ describe('chunking', () => {
       fc.property(stream, fc.array(fc.nat()), ({ bytes }, places) => {
         expect(decode(cutAt(bytes, places))).toEqual(decode([bytes]))
       }),
-      { numRuns: 150 },
+      { numRuns: countPropertyRuns(150, 30) },
     )
   })
 
@@ -64,7 +64,7 @@ describe('chunking', () => {
       fc.property(stream, ({ bytes }) => {
         expect(decode([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(decode([bytes]))
       }),
-      { numRuns: 25 },
+      { numRuns: countPropertyRuns(25, 12) },
     )
   })
 
@@ -78,7 +78,7 @@ describe('chunking', () => {
         expect(last !== undefined && 'reply' in last ? last.reply : undefined).toEqual(collectReply(events))
         if (last?.type === 'reply-ended') expect(last.reply).toEqual(whole)
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 
@@ -90,7 +90,7 @@ describe('chunking', () => {
         expect(kept?.message.content ?? []).toEqual(whole.message.content.slice(0, count))
         expect(kept?.rawBlocks ?? []).toEqual(whole.rawBlocks.filter(({ index }) => index < count))
       }),
-      { numRuns: 150 },
+      { numRuns: countPropertyRuns(150, 30) },
     )
   })
 })

@@ -4,7 +4,7 @@ import type { Payload } from '@tidemark/core/context/payload'
 import type { ReplyEvent } from '@tidemark/core/engine/reply'
 import { toBlocks } from '@tidemark/core/log/block'
 import { splitJsonObject, survivesJsonRoundTrip } from '@tidemark/core/log/json'
-import { collectReply } from '@tidemark/core/testing'
+import { collectReply, countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/decode-stream.ts'
@@ -31,7 +31,7 @@ describe('replies', () => {
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
         expect(collectReply(decode(encodeReplyFrames(whole, createReplySplitter(size))))).toEqual(whole)
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 
@@ -57,7 +57,7 @@ describe('replies', () => {
         expect(body).toEqual({ ok: true, reply: whole })
         expect(body.ok && replyToEvents(body.reply)).toEqual(decode(encodeReplyFrames(whole)))
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 
@@ -98,7 +98,7 @@ describe('requests', () => {
           raw: {},
         })
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 
@@ -111,7 +111,7 @@ describe('requests', () => {
           payload: withBlocks(whole),
         })
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 
@@ -124,7 +124,7 @@ describe('requests', () => {
           decoded.ok && joinRequestFragments(encodeRequestFragments(decoded.payload, { raw: decoded.raw })),
         ).toBe(body)
       }),
-      { numRuns: 300 },
+      { numRuns: countPropertyRuns(300, 30) },
     )
   })
 
@@ -134,7 +134,7 @@ describe('requests', () => {
         const after = { ...before, messages: [...before.messages, ...messages] }
         expect(said(after).startsWith(said(before))).toBe(true)
       }),
-      { numRuns: 200 },
+      { numRuns: countPropertyRuns(200, 30) },
     )
   })
 
@@ -147,7 +147,7 @@ describe('requests', () => {
         const after = { ...whole, messages: [...whole.messages, { ...last, content: joined }] }
         expect(said(after).startsWith(said(before))).toBe(true)
       }),
-      { numRuns: 200 },
+      { numRuns: countPropertyRuns(200, 30) },
     )
   })
 
@@ -161,7 +161,7 @@ describe('requests', () => {
         const without = encodeRequestFragments(plain).fragments
         expect(bare.filter((text) => text !== '')).toEqual(without.map((fragment) => fragment.text))
       }),
-      { numRuns: 200 },
+      { numRuns: countPropertyRuns(200, 30) },
     )
   })
 })

@@ -14,7 +14,7 @@ import {
 } from '@tidemark/core/request/build-request'
 import { createForkRequest, toForkParent } from '@tidemark/core/request/fork-request'
 import { buildRequestPrefix, createPrefixSnapshot } from '@tidemark/core/request/prefix-snapshot'
-import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
+import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeRequestFragments, joinRequestFragments } from '../../src/anthropic/encode-request.ts'
@@ -133,7 +133,7 @@ describe('a request that grows', () => {
         const side = extend(forked.request, { fields: STREAM, previous: grown })
         expect(side.text).toBe(plainBody(forked.request))
       }),
-      { numRuns: 60 },
+      { numRuns: countPropertyRuns(60) },
     )
   })
 

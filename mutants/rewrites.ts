@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compaction-committed-in-two-batches',
     law: 'before or after and never between',
-    file: 'packages/core/src/compaction/commit-draft.ts',
+    file: 'packages/core/src/engine/session-writer.ts',
     find: 'const failure = yield* appendLinkedRecords(turn, prepared.records)',
     replace:
       'const failure = (yield* appendLinkedRecords(turn, prepared.records.slice(0, 2))) ?? (yield* appendLinkedRecords(turn, prepared.records.slice(2)))',
@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'pause-between-check-and-commit',
     law: 'once and in order',
-    file: 'packages/core/src/compaction/commit-draft.ts',
+    file: 'packages/core/src/engine/session-writer.ts',
     find: 'const failure = yield* appendLinkedRecords(turn, prepared.records)',
     replace: 'await pauseTurn(turn)\n    const failure = yield* appendLinkedRecords(turn, prepared.records)',
     tests: ['packages/core/test/engine/pauses.test'],

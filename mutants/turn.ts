@@ -86,7 +86,7 @@ export const mutants: readonly Mutant[] = [
     name: 'long-first-prompt-ends-the-session',
     law: 'tokens is answered',
     file: 'packages/core/src/turn/reduce-context.ts',
-    find: "if (mayFitWindow(turn.state, { host: turn.host, compaction }, reason === 'floor')) return null",
+    find: "if (mayFitWindow(turn.state, turn.host, reason === 'floor')) return null",
     replace: '',
     tests: ['test/library/long-prompts'],
   },

@@ -63,16 +63,4 @@ describe('a fork of a long conversation', () => {
     const { end } = await fork(session, QUESTION)
     expect(end.ok && end.read).toMatchObject({ read: 0, expected: 0, missed: expect.stringMatching(/1h/) })
   })
-
-  it('is refused more output, with the reason', async () => {
-    const session = await longSession()
-    const before = session.requests.length
-    const { end } = await fork(session, { ...QUESTION, overrides: { max_tokens: 20_000 } })
-    expect(end).toMatchObject({
-      ok: false,
-      reason: 'override',
-      message: expect.stringMatching(/thinking budget/),
-    })
-    expect(session.requests.length).toBe(before)
-  })
 })

@@ -59,7 +59,7 @@ async function compactRecorded(
   const host = createTestHost({ journal, policy, compaction, readOfferedPrefix })
   const turn = { state: await readSessionState(journal, id), host, signal: undefined }
   let refusal = ''
-  const end = await runToEnd(compact(turn, compaction, { trigger: 'auto', cause: 'threshold' }), (event) => {
+  const end = await runToEnd(compact(turn, { trigger: 'auto', cause: 'threshold' }), (event) => {
     if (event.type === 'sm-compact-refused') refusal = event.message
   })
   const messages = toApiMessages(turn.state.flat)

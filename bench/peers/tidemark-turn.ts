@@ -70,7 +70,7 @@ async function say(run: TurnContext, { opened, step, message }: Answer): Promise
 
 /** The answer to what was sent, with the usage that a provider would report. */
 export function answeredBy(host: RoomyHost, { state, opened }: Sent, step: Step): Standing {
-  const total = measureContext(state, host, host.compaction).expected
+  const total = measureContext(state, host).expected
   const read = Math.min(opened.forecast.read, total)
   const usage = {
     input_tokens: 0,

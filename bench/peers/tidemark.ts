@@ -104,8 +104,7 @@ function once(ready: () => Promise<() => Promise<Sent>>): Conversation {
 }
 
 const clearAll: Prepare = async (run) => {
-  const { compaction: room } = run.host as RoomyHost
-  const { context, state } = gatherContextPlanInput(run.state, run.host, room, 'call')
+  const { context, state } = gatherContextPlanInput(run.state, run.host, 'call')
   run.state = state
   const { rates, write, calibration, ...rest } = context
   const { proposal } = decideClearing({
@@ -113,12 +112,12 @@ const clearAll: Prepare = async (run) => {
     policy: keepingThree(run),
     prices: { rates, write },
     scale: computeCalibrationScale(calibration),
-    context: measureContext(state, run.host, room),
+    context: measureContext(state, run.host),
     target: 0,
   })
   // Too little to be worth a rewrite: it stays as it is, as the results that are left will show.
   if (proposal === null) return
-  const halt = await drain(appendClearing(run, room, proposal))
+  const halt = await drain(appendClearing(run, proposal))
   if (halt !== null) throw new Error(`not cleared: ${halt.reason}`)
 }
 
@@ -128,7 +127,6 @@ function keepingThree({ host }: TurnContext): RoomyHost['policy'] {
 }
 
 const summarise: Prepare = async (run) => {
-  const { compaction: room } = run.host as RoomyHost
-  const end = await drain(compact(run, room, { trigger: 'auto', cause: 'threshold' }))
+  const end = await drain(compact(run, { trigger: 'auto', cause: 'threshold' }))
   if (!end.ok) throw new Error(`not compacted: ${end.message}`)
 }

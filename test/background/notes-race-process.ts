@@ -52,7 +52,7 @@ if (given?.startsWith('{') === true) {
     const policy = createPolicy({ notes: { deadAfterSeconds: Number(seconds) } })
     const types: string[] = []
     const turn = { state, host: { ...host, policy }, signal: undefined }
-    await runToEnd(updateNotesIfDue(turn, compaction, state), ({ type }) => void types.push(type))
+    await runToEnd(updateNotesIfDue(turn, state), ({ type }) => void types.push(type))
     console.log(`ended ${types.filter((type) => type.startsWith('notes-')).join()}`)
   })
   console.log('ready')

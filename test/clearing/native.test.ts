@@ -1,6 +1,5 @@
 /** What the provider clears by itself: where it ends is held, it is noted once, and the cache is read in between. */
 import { setImmediate } from 'node:timers/promises'
-import type { CompactionServices } from '@tidemark/core/engine/host'
 import { measureContext } from '@tidemark/core/engine/measure-context'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { isMicrocompactBoundary } from '@tidemark/core/log/record'
@@ -139,8 +138,7 @@ describe('an undo behind what the provider cleared', () => {
   it('shows the size that was measured before, and the next request compacts nothing away', async () => {
     const session = await new SimulatedSession(sized(wayNamed('native'), SMALL)).until(90)
     const { host } = session
-    const measured = () =>
-      measureContext(session.state as SessionState, host, host.compaction as CompactionServices)
+    const measured = () => measureContext(session.state as SessionState, host)
     const before = measured()
     const messages = session.calls.at(-1)?.messages ?? 0
     const count = session.calls.length

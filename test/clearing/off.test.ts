@@ -56,7 +56,6 @@ describe.each(sampleCases(['budget', 'idle', 'budget, thinking bound'], 2))('%s,
 
 /** In a window where nothing has to be cleared, so that it is not done again with the next prompt. */
 function roomier(host: TurnHost): TurnHost {
-  if (host.compaction === undefined) throw new Error('the host makes room')
   const scaled = scalePolicy(host.policy, { window: 1_000_000, maxOutput: 64_000 })
   return { ...host, compaction: { ...host.compaction, scaled } }
 }

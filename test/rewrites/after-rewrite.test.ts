@@ -1,5 +1,5 @@
 /** What a rewrite leaves unchanged, what it makes the host forget, and what it never writes. */
-import type { CommittedRewrite } from '@tidemark/core/engine/host'
+import type { CommittedRewrite, TurnHost } from '@tidemark/core/engine/host'
 import { readSessionState } from '@tidemark/core/engine/session-state'
 import { isKnownRecord } from '@tidemark/core/log/record'
 import { createCountingIds, createFakeClock, readAllRecords } from '@tidemark/core/testing'
@@ -15,10 +15,10 @@ import {
   promptSession,
   undoSession,
 } from './rewrite-acts.ts'
-import { createRewriteHost, type RewriteHost, type RewriteHostOptions, SESSION } from './rewrite-host.ts'
+import { createRewriteHost, type RewriteHostOptions, SESSION } from './rewrite-host.ts'
 import { AT_ONCE, openScheduledSession, readLines } from './scheduled-session.ts'
 
-function newHost(options: Omit<RewriteHostOptions, 'journal'> = {}): RewriteHost {
+function newHost(options: Omit<RewriteHostOptions, 'journal'> = {}): TurnHost {
   return createRewriteHost({
     journal: createMemoryJournal(),
     clock: createFakeClock(),

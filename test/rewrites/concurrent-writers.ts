@@ -1,8 +1,10 @@
 /** Two writers on one session that do not know of each other; each may hold a prepared compaction. */
+
 import { type CompactionResult, commitReviewedDraft } from '@tidemark/core/compaction/commit-draft'
 import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import { planCompaction } from '@tidemark/core/compaction/plan-compaction'
 import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
+import type { TurnHost } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
@@ -18,16 +20,16 @@ import {
   promptSession,
   undoSession,
 } from './rewrite-acts.ts'
-import { createRewriteHost, type RewriteHost, SESSION } from './rewrite-host.ts'
+import { createRewriteHost, SESSION } from './rewrite-host.ts'
 import { createUnlockedJournal } from './scheduled-session.ts'
 
 export interface Writers {
-  readonly one: RewriteHost
-  readonly other: RewriteHost
+  readonly one: TurnHost
+  readonly other: TurnHost
 }
 
 export function createWriters(
-  journalOf: (store: MemoryStore) => RewriteHost['journal'] = createUnlockedJournal,
+  journalOf: (store: MemoryStore) => TurnHost['journal'] = createUnlockedJournal,
 ): Writers {
   const store: MemoryStore = new Map()
   const given = { clock: createFakeClock(), ids: createCountingIds() }
@@ -43,20 +45,20 @@ export interface PreparedDraft {
   readonly draft: CompactionDraft
 }
 
-export async function prepareDraft(host: RewriteHost): Promise<PreparedDraft> {
+export async function prepareDraft(host: TurnHost): Promise<PreparedDraft> {
   const run = await openRun(host)
-  const plan = planCompaction(run.state, MANUAL, { host, compaction: host.compaction })
+  const plan = planCompaction(run.state, MANUAL, host)
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await runToEnd(prepareDraftForReview(run, host.compaction, plan))
+  const draft = await runToEnd(prepareDraftForReview(run, plan))
   if (!draft.ok) throw new Error(draft.message)
   return { run, draft }
 }
 
-export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<CompactionResult> {
-  return runToEnd(commitReviewedDraft(run, host.compaction, draft))
+export function commitDraft({ run, draft }: PreparedDraft): Promise<CompactionResult> {
+  return runToEnd(commitReviewedDraft(run, draft))
 }
 
-export async function readLog({ journal }: RewriteHost): Promise<string> {
+export async function readLog({ journal }: TurnHost): Promise<string> {
   return JSON.stringify((await readAllRecords(journal, SESSION)).records)
 }
 
@@ -107,7 +109,7 @@ export const outcomeCounts: Record<string, number> = {}
 /** Runs steps of two writers and checks the log they leave. */
 export class TwoWriters {
   readonly writers: Writers = createWriters()
-  readonly ready = new Map<RewriteHost, { readonly prepared: PreparedDraft; readonly rewrites: number }>()
+  readonly ready = new Map<TurnHost, { readonly prepared: PreparedDraft; readonly rewrites: number }>()
   readonly said: string[] = []
   rewrites = 0
 
@@ -117,7 +119,7 @@ export class TwoWriters {
     outcomeCounts[`${step} ${outcome}`] = (outcomeCounts[`${step} ${outcome}`] ?? 0) + 1
   }
 
-  async #do(step: WriterStep, host: RewriteHost): Promise<string> {
+  async #do(step: WriterStep, host: TurnHost): Promise<string> {
     switch (step) {
       case 'say':
       case 'prompt': {
@@ -150,12 +152,12 @@ export class TwoWriters {
     return end.reason ?? 'ok'
   }
 
-  async #commit(host: RewriteHost): Promise<string> {
+  async #commit(host: TurnHost): Promise<string> {
     const ready = this.ready.get(host)
     if (ready === undefined) return 'nothing'
     this.ready.delete(host)
     const log = await readLog(host)
-    const end = await commitDraft(host, ready.prepared)
+    const end = await commitDraft(ready.prepared)
     if (ready.rewrites !== this.rewrites) expect(end).toMatchObject({ ok: false, reason: 'superseded' })
     if (!end.ok) expect(await readLog(host)).toBe(log)
     return this.#rewritten(end)

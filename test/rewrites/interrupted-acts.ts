@@ -1,4 +1,5 @@
 /** Interrupts an act at each file operation in turn, by an ended process or a crashed machine. */
+import type { TurnHost } from '@tidemark/core/engine/host'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
@@ -20,7 +21,7 @@ import {
   type StartedSession,
 } from './interruptible-acts.ts'
 import { compactSession, nextBody, promptSession, undoSession } from './rewrite-acts.ts'
-import { type RewriteHost, SESSION } from './rewrite-host.ts'
+import { SESSION } from './rewrite-host.ts'
 
 /** Which unsynced writes survive the crash; null: only the process ends. */
 type Ending = SurvivingWrites | null
@@ -82,7 +83,7 @@ interface Interrupt {
 }
 
 interface Remains {
-  readonly host: RewriteHost
+  readonly host: TurnHost
   readonly records: readonly SessionRecord[]
   readonly damage: number
   readonly operations: number
@@ -137,7 +138,7 @@ interface Outcomes {
 /** The records and the next request of a session. */
 async function readState(
   records: readonly SessionRecord[],
-  host: RewriteHost,
+  host: TurnHost,
   started: StartedSession,
 ): Promise<SeenState> {
   const { journal } = host
@@ -175,7 +176,7 @@ function checkRemains(
 }
 
 /** The session goes on with a turn, a compaction and its undo. */
-async function expectGoesOn(host: RewriteHost): Promise<void> {
+async function expectGoesOn(host: TurnHost): Promise<void> {
   await promptSession(host, 'After the crash: read on.')
   await appendUserMessage(host, 'And now?')
   const { body } = await nextBody(host)

@@ -1,4 +1,5 @@
 /** Acts that a crash may interrupt, and the sessions they start from. */
+import type { TurnHost } from '@tidemark/core/engine/host'
 import type { Journal, NewRecord } from '@tidemark/core/engine/ports'
 import { readSessionState } from '@tidemark/core/engine/session-state'
 import { appendUnlinkedRecords } from '@tidemark/core/engine/session-writer'
@@ -14,19 +15,19 @@ import {
   promptSession,
   undoSession,
 } from './rewrite-acts.ts'
-import { createRewriteHost, type RewriteHost, type RewriteHostOptions, SESSION } from './rewrite-host.ts'
+import { createRewriteHost, type RewriteHostOptions, SESSION } from './rewrite-host.ts'
 
 export interface InterruptibleAct {
   readonly name: string
   /** Brings the session to where the act starts. */
-  readonly prepare: (host: RewriteHost) => Promise<unknown>
+  readonly prepare: (host: TurnHost) => Promise<unknown>
   /** Returns the engine's outcome; throws if the log cannot be written. */
-  readonly act: (host: RewriteHost) => Promise<{ readonly ok: boolean } | null>
+  readonly act: (host: TurnHost) => Promise<{ readonly ok: boolean } | null>
   readonly options?: Omit<RewriteHostOptions, 'journal'>
 }
 
 /** Appends a user message without running a turn. */
-export async function appendUserMessage(host: RewriteHost, text: string): Promise<void> {
+export async function appendUserMessage(host: TurnHost, text: string): Promise<void> {
   const halt = await runToEnd(
     appendUnlinkedRecords(await openRun(host), [{ type: 'user', message: { role: 'user', content: text } }]),
   )
@@ -34,13 +35,13 @@ export async function appendUserMessage(host: RewriteHost, text: string): Promis
 }
 
 /** Four turns, a pin on the first prompt, and an unanswered message. */
-export async function buildSession(host: RewriteHost): Promise<void> {
+export async function buildSession(host: TurnHost): Promise<void> {
   for (let number = 1; number <= 4; number += 1) await promptSession(host, `Prompt ${number}: read on.`)
   await pinRecordOf(host, await findPrompt(host, 'Prompt 1'))
   await appendUserMessage(host, 'Not answered yet: and then?')
 }
 
-export async function findPrompt(host: RewriteHost, beginning: string): Promise<string> {
+export async function findPrompt(host: TurnHost, beginning: string): Promise<string> {
   const { session } = await readSessionState(host.journal, SESSION)
   for (const record of session.records) if (isUserMessage(record, beginning)) return record.uuid ?? ''
   throw new Error(`nobody said ${beginning}`)
@@ -52,7 +53,7 @@ function isUserMessage(record: SessionRecord, beginning: string): boolean {
   )
 }
 
-async function clearAct(host: RewriteHost): Promise<null> {
+async function clearAct(host: TurnHost): Promise<null> {
   await clearSession(host)
   return null
 }
@@ -139,7 +140,7 @@ export function createActHost(
   { options }: InterruptibleAct,
   { at }: StartedSession,
   journal: Journal,
-): RewriteHost {
+): TurnHost {
   const ids = createCountingIds()
   return createRewriteHost({
     ...options,

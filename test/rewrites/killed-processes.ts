@@ -1,8 +1,10 @@
 /** Kills processes in the middle of a rewrite, on a real disk, and checks what each leaves. */
+
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { TurnHost } from '@tidemark/core/engine/host'
 import { readSessionState } from '@tidemark/core/engine/session-state'
 import { createFakeClock, readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
@@ -18,7 +20,7 @@ import {
 } from './interruptible-acts.ts'
 import type { KillInput } from './killed-process.ts'
 import { compactSession, nextBody, promptSession, undoSession } from './rewrite-acts.ts'
-import { createRewriteHost, type RewriteHost, SESSION } from './rewrite-host.ts'
+import { createRewriteHost, SESSION } from './rewrite-host.ts'
 
 export type Moment = KillInput['moment']
 
@@ -120,7 +122,7 @@ async function runUndisturbed(one: InterruptibleAct, started: StartedSession): P
 }
 
 /** The lock of the killed process is taken over, and an unfinished act blocks no other. */
-async function expectGoesOn(host: RewriteHost): Promise<void> {
+async function expectGoesOn(host: TurnHost): Promise<void> {
   await promptSession(host, 'After the kill: read on.')
   expect(await compactSession(host)).toMatchObject({ ok: true })
 }
@@ -175,7 +177,7 @@ async function killOne(home: string): Promise<boolean> {
  * between a call and its result the model answers the first one without reading a file, and a compaction right after
  * another one would then have nothing to replace.
  */
-async function expectGoesOnRandomKills(host: RewriteHost): Promise<void> {
+async function expectGoesOnRandomKills(host: TurnHost): Promise<void> {
   const { view } = await readSessionState(host.journal, SESSION)
   expect([...view.damage]).toEqual([])
   for (const prompt of ['After the kill: read on.', 'And the next file.']) await promptSession(host, prompt)

@@ -1,7 +1,9 @@
 /** Processes on one session at once, each with a compaction in hand: one wins, and nothing that anybody said is lost. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TurnHost } from '@tidemark/core/engine/host'
 import { readSessionState } from '@tidemark/core/engine/session-state'
 import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
@@ -9,11 +11,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Child, startChild } from '../../packages/tidemark/test/child-process.ts'
 import { buildSession } from './interruptible-acts.ts'
 import { nextBody } from './rewrite-acts.ts'
-import { createRewriteHost, type RewriteHost, SESSION } from './rewrite-host.ts'
+import { createRewriteHost, SESSION } from './rewrite-host.ts'
 
 let home = ''
 let racers: readonly Child[] = []
-let host: RewriteHost
+let host: TurnHost
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'tidemark-rewrites-'))

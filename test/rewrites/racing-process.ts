@@ -18,9 +18,9 @@ let prepared: { readonly run: TurnContext; readonly draft: CompactionDraft } | n
 
 async function prepare(): Promise<string> {
   const run = await openRun(host)
-  const plan = planCompaction(run.state, MANUAL, { host, compaction: host.compaction })
+  const plan = planCompaction(run.state, MANUAL, host)
   if (!plan.ok) return plan.reason
-  const draft = await runToEnd(prepareDraftForReview(run, host.compaction, plan))
+  const draft = await runToEnd(prepareDraftForReview(run, plan))
   if (!draft.ok) return draft.reason
   prepared = { run, draft }
   return 'ok'
@@ -30,7 +30,7 @@ async function prepare(): Promise<string> {
 async function commit(): Promise<string> {
   if (prepared === null) return 'nothing'
   for (;;) {
-    const end = await runToEnd(commitReviewedDraft(prepared.run, host.compaction, prepared.draft))
+    const end = await runToEnd(commitReviewedDraft(prepared.run, prepared.draft))
     await journal.release(SESSION)
     if (end.ok || end.reason !== 'locked') return end.ok ? 'ok' : end.reason
   }

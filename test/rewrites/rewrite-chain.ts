@@ -1,7 +1,9 @@
 /** Rewrites of every kind one after the other, with turns between them and state that changes. */
+
 import { compact } from '@tidemark/core/compaction/compact'
 import type { CompactionOptions } from '@tidemark/core/compaction/plan-compaction'
 import { toApiMessages } from '@tidemark/core/context/flatten-context'
+import type { TurnHost } from '@tidemark/core/engine/host'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { createCountingIds, createFakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
@@ -17,13 +19,7 @@ import {
   pinRecordOf,
   undoSession,
 } from './rewrite-acts.ts'
-import {
-  createOutsideState,
-  createRewriteHost,
-  type OutsideState,
-  type RewriteHost,
-  SESSION,
-} from './rewrite-host.ts'
+import { createOutsideState, createRewriteHost, type OutsideState, SESSION } from './rewrite-host.ts'
 
 export type Rewrite = 'full' | 'from' | 'up_to' | 'clear'
 
@@ -40,7 +36,7 @@ export class RewriteChain {
   readonly state: OutsideState = createOutsideState()
   readonly clock = createFakeClock()
   readonly ids = createCountingIds()
-  readonly host: RewriteHost
+  readonly host: TurnHost
   readonly rewritten: RewriteSnapshot[] = []
   readonly pinned: string[] = []
   #prompts = 0
@@ -49,7 +45,7 @@ export class RewriteChain {
     this.host = this.#hostOn(this.store)
   }
 
-  #hostOn(store: MemoryStore): RewriteHost {
+  #hostOn(store: MemoryStore): TurnHost {
     return createRewriteHost({
       journal: createMemoryJournal(store),
       state: this.state,
@@ -112,7 +108,7 @@ export class RewriteChain {
       form === 'full'
         ? MANUAL
         : { ...MANUAL, form, pivot: await findPrompt(this.host, `Prompt ${this.#prompts}:`) }
-    const end = await runToEnd(compact(run, this.host.compaction, asked))
+    const end = await runToEnd(compact(run, asked))
     expect(end).toMatchObject({ ok: true })
     return run.state
   }

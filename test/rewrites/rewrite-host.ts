@@ -64,9 +64,7 @@ export interface RewriteHostOptions {
   readonly rules?: () => string | Promise<string>
 }
 
-export type RewriteHost = TurnHost & { readonly compaction: CompactionServices }
-
-export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
+export function createRewriteHost(options: RewriteHostOptions): TurnHost {
   const { journal, clock = createFakeClock(), ids = systemIds, state = createOutsideState() } = options
   const clear = { keptFiles: 0, idle: { keep: 1, minimumFreedTokens: 500 } }
   const policy = createPolicy({ clear, ...options.policy })
@@ -82,8 +80,9 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
       ...(options.cleanups === undefined ? {} : { cleanups: options.cleanups }),
     },
   )
-  const host = createTestHost({
+  return createTestHost({
     journal,
+    compaction: room,
     model: options.model?.(plain) ?? plain,
     clock,
     ids,
@@ -95,7 +94,6 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
     readOfferedPrefix: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
     runTool: ({ input }) => ({ content: fileText(String((input as { file_path?: unknown }).file_path)) }),
   })
-  return { ...host, compaction: room }
 }
 
 export const WINDOW = { window: 200_000, maxOutput: 8_000 }

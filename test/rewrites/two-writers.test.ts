@@ -1,4 +1,5 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
+import type { TurnHost } from '@tidemark/core/engine/host'
 import { appendUnlinkedRecords, refreshSession } from '@tidemark/core/engine/session-writer'
 import { countPropertyRuns, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
@@ -23,10 +24,10 @@ import {
   promptSession,
   undoSession,
 } from './rewrite-acts.ts'
-import { type RewriteHost, SESSION } from './rewrite-host.ts'
+import { SESSION } from './rewrite-host.ts'
 
 /** The texts as they occur in the next request, repeated and in order. */
-async function shownIn(host: RewriteHost, texts: readonly string[]): Promise<readonly string[]> {
+async function shownIn(host: TurnHost, texts: readonly string[]): Promise<readonly string[]> {
   const { body, findings } = await nextBody(host)
   expect(findings).toEqual([])
   return texts.flatMap((text) =>
@@ -44,7 +45,7 @@ describe('a commit after somebody else has written', () => {
     const ready = await prepareDraft(one)
     await appendUserMessage(other, 'Meanwhile: first.')
     await appendUserMessage(other, 'Meanwhile: "second"\n\tand more.')
-    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
+    expect(await commitDraft(ready)).toMatchObject({ ok: true })
     const { body, findings } = await nextBody(other)
     expect(findings).toEqual([])
     const places = [
@@ -66,7 +67,7 @@ describe('a commit after somebody else has written', () => {
     const ready = await prepareDraft(one)
     const { view } = await promptSession(other, 'Meanwhile: read another.')
     const late = view.entries.toArray(ready.draft.plan.entries.length).map(({ record }) => record)
-    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
+    expect(await commitDraft(ready)).toMatchObject({ ok: true })
     const { state } = await openRun(other)
     expect(
       state.view.entries
@@ -76,7 +77,7 @@ describe('a commit after somebody else has written', () => {
     ).toEqual(late)
   })
 
-  it.each<[string, (host: RewriteHost) => Promise<unknown>]>([
+  it.each<[string, (host: TurnHost) => Promise<unknown>]>([
     ['a compaction', (host) => compactSession(host)],
     ['a clearing', (host) => clearSession(host)],
     [
@@ -93,7 +94,7 @@ describe('a commit after somebody else has written', () => {
     const ready = await prepareDraft(one)
     await act(other)
     const log = await readLog(other)
-    const committed = await commitDraft(one, ready)
+    const committed = await commitDraft(ready)
     expect(committed).toMatchObject({ ok: false, reason: 'superseded' })
     expect(await readLog(one)).toBe(log)
   })
@@ -108,7 +109,7 @@ describe('a commit after somebody else has written', () => {
       await runToEnd(appendUnlinkedRecords(await openRun(other), [{ type: 'assistant', message }])),
     ).toBe(null)
     const log = await readLog(one)
-    expect(await commitDraft(one, ready)).toMatchObject({ ok: false, reason: 'pending-call' })
+    expect(await commitDraft(ready)).toMatchObject({ ok: false, reason: 'pending-call' })
     expect(await readLog(one)).toBe(log)
     const result = { type: 'tool_result', tool_use_id: 'toolu_open', content: 'there' }
     await runToEnd(
@@ -117,7 +118,7 @@ describe('a commit after somebody else has written', () => {
       ]),
     )
     await refreshSession(ready.run)
-    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
+    expect(await commitDraft(ready)).toMatchObject({ ok: true })
     expect((await nextBody(one)).findings).toEqual([])
   })
 
@@ -128,11 +129,11 @@ describe('a commit after somebody else has written', () => {
     await one.journal.release(SESSION)
     await appendUserMessage(other, 'Mine now.')
     const log = await readLog(one)
-    expect(await commitDraft(one, ready)).toMatchObject({ ok: false, reason: 'locked' })
+    expect(await commitDraft(ready)).toMatchObject({ ok: false, reason: 'locked' })
     expect(await undoSession(one)).toMatchObject({ ok: false, reason: 'nothing-to-undo' })
     expect(await readLog(one)).toBe(log)
     await other.journal.release(SESSION)
-    expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
+    expect(await commitDraft(ready)).toMatchObject({ ok: true })
     expect(await shownIn(one, ['Mine now.'])).toEqual(['Mine now.'])
   })
 })

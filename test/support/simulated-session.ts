@@ -7,7 +7,7 @@ import type { TracedMessage } from '@tidemark/core/context/flatten-context'
 import type { Payload } from '@tidemark/core/context/payload'
 import type { CostTotals } from '@tidemark/core/cost/session-cost'
 import type { RewriteEvent, TurnEvent } from '@tidemark/core/engine/events'
-import type { CompactionServices, TurnHost } from '@tidemark/core/engine/host'
+import type { TurnHost } from '@tidemark/core/engine/host'
 import type { Journal } from '@tidemark/core/engine/ports'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
@@ -153,21 +153,19 @@ export class SimulatedSession {
 
   /** A compaction that the user asks for. */
   async compact(): Promise<void> {
-    await this.#act((run, room) => compact(run, room, { trigger: 'manual', cause: 'person', isForced: true }))
+    await this.#act((run) => compact(run, { trigger: 'manual', cause: 'person', isForced: true }))
   }
 
   /** Undoes the newest clearing or compaction. */
   async undo(): Promise<void> {
-    await this.#act((run, room) => undoRewrite(run, room, {}))
+    await this.#act((run) => undoRewrite(run, {}))
   }
 
-  async #act(
-    act: (run: TurnContext, room: CompactionServices) => AsyncGenerator<TurnEvent, { readonly ok: boolean }>,
-  ): Promise<void> {
+  async #act(act: (run: TurnContext) => AsyncGenerator<TurnEvent, { readonly ok: boolean }>): Promise<void> {
     const { state, host } = this
-    if (state === null || host.compaction === undefined) throw new Error('there is nothing to act on')
+    if (state === null) throw new Error('there is nothing to act on')
     const run: TurnContext = { state, host, signal: undefined }
-    const outcome = await runToEnd(act(run, host.compaction))
+    const outcome = await runToEnd(act(run))
     this.state = run.state
     if (!outcome.ok) throw new Error(JSON.stringify(outcome))
   }

@@ -40,6 +40,7 @@ export {
 } from './session-generator.ts'
 export {
   COLD_CACHE,
+  createIdleCompaction,
   createTestCompaction,
   createTestHost,
   EMPTY_PLAN_TRACKING,

@@ -20,13 +20,15 @@ import { createCountingIds, createFakeClock, createFakeJournal } from './fake-po
 
 /** Creates a test host. It never clears or compacts the context unless `changes` contains `compaction`. */
 export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
+  const { policy = createPolicy({}) } = changes
   return {
     journal: createFakeJournal(),
     model: createFakeModel(),
     clock: createFakeClock(),
     ids: createCountingIds(),
-    policy: createPolicy({}),
+    policy,
     profile: defineMessagesProfile({}),
+    compaction: createIdleCompaction(policy),
     source: 'sdk',
     isInteractive: false,
     pricesOf: () => null,
@@ -77,6 +79,12 @@ export function createTestCompaction(
     retrieval: NO_RETRIEVAL,
     ...changes,
   }
+}
+
+/** Creates services with which the engine never clears or compacts: the window is unknown, and no result is clearable. */
+export function createIdleCompaction(policy: Policy = createPolicy({})): CompactionServices {
+  const { rules, ...services } = createTestCompaction({ policy, window: null })
+  return { ...services, rules: { ...rules, isClearable: () => false } }
 }
 
 /** A fake of the timeouts in which no deadline ever expires. */

@@ -6,7 +6,6 @@
 import { createNotesLimits } from '../compaction/compact.ts'
 import { listTracedMessages, listUnansweredCalls } from '../context/flatten-context.ts'
 import type { NotesFailureReason, TurnEvent } from '../engine/events.ts'
-import type { CompactionServices } from '../engine/host.ts'
 import type { Reply } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
@@ -58,10 +57,9 @@ export const ABORTED_NOTES_UPDATE: NotesUpdateResult = {
  */
 export async function* updateNotesWithModel(
   turn: TurnContext,
-  compaction: CompactionServices,
   input: NotesExtractionInput,
 ): AsyncGenerator<TurnEvent, NotesUpdateResult> {
-  const limits = createNotesLimits(turn, compaction)
+  const limits = createNotesLimits(turn)
   const messages: ForkMessage[] = [createPrompt(turn, input, limits)]
   // While tool calls of the newest response wait for their results, the fork continues from the request before it.
   const asSent = listUnansweredCalls(input.state.flat).length > 0

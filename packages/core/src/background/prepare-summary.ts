@@ -12,7 +12,6 @@ import { type CompactionDraft, listEntriesSincePlan } from '../compaction/draft.
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
 import { refreshDraft } from '../compaction/prepare-draft.ts'
 import { emitDonePhase, type SummaryDropReason, type TurnEvent } from '../engine/events.ts'
-import type { CompactionServices } from '../engine/host.ts'
 import { hasPromptSince, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext, waitUnlessAborted } from '../engine/session-writer.ts'
@@ -39,7 +38,7 @@ export interface EndedPreparation {
   readonly compactionUuid: string | null
 }
 
-/** Returns where the log stands as a preparation ends, for `canPrepareSummary`. */
+/** Returns where the log stands as a preparation ends, for `canStartPreparing`. */
 export function captureEndedPreparation(state: SessionState): EndedPreparation {
   return { newestIndex: state.session.records.length - 1, compactionUuid: findNewestCompactionUuid(state) }
 }
@@ -154,7 +153,6 @@ export async function* swapInPreparedSummary(
  */
 export async function* commitPreparedDraft(
   turn: TurnContext,
-  compaction: CompactionServices,
   draft: CompactionDraft,
   cause: CompactCause,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
@@ -164,10 +162,10 @@ export async function* commitPreparedDraft(
     cause,
     firedBy: cause === 'price' ? 'price' : 'threshold',
   }
-  const before = measureContext(turn.state, turn.host, compaction)
+  const before = measureContext(turn.state, turn.host)
   const grown = Math.max(0, before.expected - plan.before.expected)
   const target = plan.target === null ? null : plan.target + grown
   const present = { ...draft, plan: { ...plan, request, before, target } }
-  const fresh = yield* emitDonePhase(refreshDraft(turn, compaction, present))
-  return fresh.ok ? yield* commitDraft(turn, compaction, fresh) : fresh
+  const fresh = yield* emitDonePhase(refreshDraft(turn, present))
+  return fresh.ok ? yield* commitDraft(turn, fresh) : fresh
 }

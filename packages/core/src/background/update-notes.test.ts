@@ -86,11 +86,8 @@ async function talk(
 
 async function update(made: Made, signal?: { aborted: boolean }) {
   const events: TurnEvent[] = []
-  const turn = { state: made.state, host: made.host, signal }
-  const end = await runToEnd(
-    updateNotesIfDue(turn, made.compaction, made.state),
-    (event) => void events.push(event),
-  )
+  const turn = { state: made.state, host: { ...made.host, compaction: made.compaction }, signal }
+  const end = await runToEnd(updateNotesIfDue(turn, made.state), (event) => void events.push(event))
   const find = <T extends TurnEvent['type']>(type: T) =>
     events.filter((event): event is Extract<TurnEvent, { type: T }> => event.type === type)
   return { end, events, find }
@@ -382,8 +379,7 @@ describe('an update is due', () => {
     return (coveredUuid?: string | null, policy = createPolicy({})) =>
       isNotesUpdateDue(
         state,
-        { ...host, policy },
-        createTestCompaction({ policy }),
+        { ...host, policy, compaction: createTestCompaction({ policy }) },
         coveredUuid === undefined ? null : { coveredUuid: coveredUuid ?? prompt.uuid },
       )
   }

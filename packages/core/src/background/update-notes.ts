@@ -6,7 +6,7 @@
 import { createNotesLimits, keepsNotes } from '../compaction/compact.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { addReplyUsage, NO_NOTES_COST, type NotesCost, type TurnEvent } from '../engine/events.ts'
-import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
+import type { NotesServices, TurnHost } from '../engine/host.ts'
 import { withPlanningState } from '../engine/measure-context.ts'
 import type { StoredNotes } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -29,13 +29,13 @@ import { ABORTED_NOTES_UPDATE, type NotesUpdateResult, updateNotesWithModel } fr
 export function isNotesUpdateDue(
   state: SessionState,
   host: TurnHost,
-  compaction: CompactionServices,
   stored: Pick<StoredNotes, 'coveredUuid'> | null,
 ): boolean {
+  const { compaction } = host
   const { start, growth } = compaction.scaled.budgets.notes
   const leastTokens = stored === null ? Math.max(start, growth) : growth
   const leastCalls = hasNewestResponseCalls(state) ? host.policy.notes.toolCalls : 0
-  const { calibration } = withPlanningState(state, compaction).context.meter
+  const { calibration } = withPlanningState(state, host).context.meter
   const { entries } = state.view
   let [tokens, calls] = [0, 0]
   for (let place = entries.length - 1; place >= 0; place -= 1) {
@@ -80,11 +80,10 @@ function countToolCalls(record: KnownRecord): number {
  */
 export async function* updateNotesIfDue(
   turn: TurnContext,
-  compaction: CompactionServices,
   at: SessionState,
   { isPause = false }: { readonly isPause?: boolean } = {},
 ): AsyncGenerator<TurnEvent, StoredNotes | null> {
-  const { notes } = compaction
+  const { notes } = turn.host.compaction
   if (notes === undefined || !keepsNotes(turn.host)) return null
   const { clock, policy } = turn.host
   const by = notes.local === null ? 'model' : 'local'
@@ -96,8 +95,8 @@ export async function* updateNotesIfDue(
     try {
       const stored = await notes.store.read(at.id)
       const isBehind = isPause && notes.local !== null && hasMessagesBeyondNotes(at, stored)
-      if (!isBehind && !isNotesUpdateDue(at, turn.host, compaction, stored)) return stored
-      const events = writeNotes(turn, compaction, { notes, at, stored })
+      if (!isBehind && !isNotesUpdateDue(at, turn.host, stored)) return stored
+      const events = writeNotes(turn, { notes, at, stored })
       for (;;) {
         const step = await events.next()
         if (step.done !== true) {
@@ -112,7 +111,7 @@ export async function* updateNotesIfDue(
         const { text, coveredUuid } = step.value
         const next: StoredNotes = { text, coveredUuid, writtenAt: clock.now(), writtenBy: by }
         await notes.store.write(at.id, next)
-        const tokens = createNotesLimits(turn, compaction).countTokens(text)
+        const tokens = createNotesLimits(turn).countTokens(text)
         yield { type: 'notes-updated', by, coveredUuid, tokens, cost }
         return next
       }
@@ -145,13 +144,12 @@ function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
 /** Returns new notes, from the log without a model call if the host keeps them so, else from a model. Stores nothing. */
 async function* writeNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   given: { readonly notes: NotesServices; readonly at: SessionState; readonly stored: StoredNotes | null },
 ): AsyncGenerator<TurnEvent, NotesUpdateResult> {
   const { notes, at, stored } = given
   const overrides = await notes.store.readOverrides(at.id)
   if (notes.local !== null) {
-    const limits = createNotesLimits(turn, compaction)
+    const limits = createNotesLimits(turn)
     const { host } = turn
     const started = host.clock.now()
     const kept = await runUntilClosed(turn, notes.local.update(at, limits, { template: overrides.template }))
@@ -163,7 +161,7 @@ async function* writeNotes(
   const template = chooseNotesTemplate(overrides.template)
   // Notes of another branch would describe work that is no longer part of the conversation.
   const isSameBranch = stored !== null && isCoverageOnBranch(at, stored.coveredUuid)
-  return yield* updateNotesWithModel(turn, compaction, {
+  return yield* updateNotesWithModel(turn, {
     state: at,
     notes: isSameBranch ? moveNotesToTemplate(stored.text, template) : template,
     template,

@@ -146,8 +146,12 @@ const MAIN_SOURCE = 'repl_main_thread'
  * `repl_main_thread` all mean the conversation itself and share one key.
  */
 export function toCallerKey(source: string): string {
-  const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
-  return isMain ? MAIN_SOURCE : source
+  return isMainSource(source) ? MAIN_SOURCE : source
+}
+
+/** Returns true if the query source (label of the caller) is the main conversation: `sdk`, empty, or `repl_main_thread…`. */
+export function isMainSource(source: string): boolean {
+  return source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
 }
 
 /** Returns the key of the caller whose cached prefix a fork reads; null if the API request is not a fork. */

@@ -20,30 +20,30 @@ import {
   STALE_DRAFT_MESSAGE,
   type TurnEvent,
 } from '../engine/events.ts'
-import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
+import type { CommittedRewrite, TurnHost } from '../engine/host.ts'
 import { measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequest, countPrefixTokens, listMessagesToSend } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import {
   type CompactionSpacing,
+  measureCompactionSpacing,
   NO_COMPACTION_FAILURES,
   type PlanningState,
   resetCompactionTracking,
   type SessionState,
-  type TurnsSinceCompaction,
 } from '../engine/session-state.ts'
 import {
-  appendLinkedRecords,
+  appendRewrite,
+  isTurnAborted,
   linkRecords,
   pauseTurn,
   previewAppend,
-  refreshSession,
+  reportRewrite,
   runSlicesToEnd,
   type TurnContext,
 } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
 import { runStepsAtOnce, type WorkInSteps } from '../log/work-steps.ts'
-import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import { type CurrentSnapshot, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import { redact } from '../text/redact.ts'
@@ -64,16 +64,12 @@ export type CompactionResult =
   | { readonly ok: true; readonly compaction: CommittedCompaction }
   | RefusedRewrite
 
-/** Number of attempts before a commit is given up because other writers keep appending. */
-const MAX_TRIES = 8
-
 /** Commits a draft for a caller that has reviewed it, perhaps long after it was prepared. Emits the phase `done` at the end. */
 export function commitReviewedDraft(
   turn: TurnContext,
-  compaction: CompactionServices,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  return emitDonePhase(commitDraft(turn, compaction, draft))
+  return emitDonePhase(commitDraft(turn, draft))
 }
 
 /**
@@ -82,55 +78,32 @@ export function commitReviewedDraft(
  */
 export async function* commitDraft(
   turn: TurnContext,
-  compaction: CompactionServices,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  for (let tried = 0; tried < MAX_TRIES; tried += 1) {
-    if (!(await pauseTurn(turn))) return ABORTED_REWRITE
-    const prepared = prepareCommit(turn, compaction, draft)
-    if ('ok' in prepared) return prepared
-    const before = turn.state
-    const failure = yield* appendLinkedRecords(turn, prepared.records)
-    if (failure === null) {
-      const known = withPlanningState(before, compaction).context
-      const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
-      const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
-      turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, prepared)
-      const after = turn.state.view.entries
-      await pauseTurn(turn)
-      // The compaction is in the log, so an abort does not stop what is left to do.
-      const receipt = await runSlicesToEnd(turn, writeReceipt(prepared))
-      await pauseTurn(turn)
-      const { metrics, why } = measureAccounting(draft.plan, compaction, turn)
-      if (why !== null) yield { type: 'accounting-failed', why }
-      const { source } = turn.host
-      const result = { ...describeCompaction(prepared, receipt, link), source, metrics }
-      yield { type: 'compact', compaction: result }
-      await pauseTurn(turn)
-      const released = findReleasedContent(draft.plan.entries, after, compaction.rules)
-      const rewritten = { kind: 'compact' as const, source: turn.host.source, ...released }
-      yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
-      return { ok: true, compaction: result }
-    }
-    if (failure.reason === 'locked')
-      return refuseRewrite('locked', 'Another writer holds the session; nothing was changed.')
-    if (failure.reason === 'port') return refuseRewrite('port', failure.message)
-    if (failure.reason !== 'conflict') return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
-    await refreshSession(turn)
-  }
-  return refuseRewrite(
-    'superseded',
-    'Others kept writing to the session; nothing was changed. Compact again.',
-  )
-}
-
-/** Returns how many turns lie between the last compaction and this one, and whether they are too few by policy. */
-export function measureCompactionSpacing(
-  { turns, compactedIn }: TurnsSinceCompaction,
-  { closeTurns }: AutoCompactPolicy,
-): CompactionSpacing {
-  const isClose = compactedIn !== null && turns <= closeTurns
-  return { isClose, turnsBetween: turns, previousTurn: compactedIn }
+  if (!(await pauseTurn(turn))) return ABORTED_REWRITE
+  const prepare = (): PreparedCommit | RefusedRewrite =>
+    isTurnAborted(turn) ? ABORTED_REWRITE : prepareCommit(turn, draft)
+  const wording = { unchanged: 'nothing was changed', advice: 'Compact again.' }
+  const prepared = yield* appendRewrite(turn, prepare, wording)
+  if ('ok' in prepared) return prepared
+  const { host } = turn
+  const known = withPlanningState(prepared.states.before, host).context
+  const link = measureCompactionSpacing(known.tracking, host.policy.turn.auto)
+  const tracking = resetCompactionTracking(known.tracking, host.ids.next('turn'))
+  turn.state = stateAfterCompaction(turn, { ...known, tracking }, prepared)
+  const after = turn.state.view.entries
+  await pauseTurn(turn)
+  // The compaction is in the log, so an abort does not stop what is left to do.
+  const receipt = await runSlicesToEnd(turn, writeReceipt(prepared))
+  await pauseTurn(turn)
+  const { metrics, why } = measureAccounting(draft.plan, turn)
+  if (why !== null) yield { type: 'accounting-failed', why }
+  const result = { ...describeCompaction(prepared, receipt, link), source: host.source, metrics }
+  yield { type: 'compact', compaction: result }
+  await pauseTurn(turn)
+  const released = findReleasedContent(draft.plan.entries, after, host.compaction.rules)
+  yield reportRewrite(turn, 'compact', released)
+  return { ok: true, compaction: result }
 }
 
 interface PreparedCommit {
@@ -149,11 +122,7 @@ interface PreparedCommit {
  * Applies the user's edit to a draft, creates its records for the session as it is now, and measures the result. Refuses a
  * draft that can no longer be committed, since messages may have been appended after it was prepared.
  */
-function prepareCommit(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  given: CompactionDraft,
-): PreparedCommit | RefusedRewrite {
+function prepareCommit(turn: TurnContext, given: CompactionDraft): PreparedCommit | RefusedRewrite {
   const draft = applyEdit(given)
   const { state, host } = turn
   if (draft.summary.text.trim() === '' && draft.summary.block === null)
@@ -162,11 +131,11 @@ function prepareCommit(
     return refuseRewrite('pending-call', 'A tool call waits for its answer; compact when it is there.')
   const { plan } = draft
   if (isSummarizedRecordNewlyPinned(plan, state)) return refuseRewrite('superseded', PINNED_MESSAGE)
-  const records = createDraftRecords(turn, compaction, draft)
+  const records = createDraftRecords(turn, draft)
   if (records === null) return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
   const next = previewAppend(state, records)
-  const after = measureContext(next, host, compaction).expected
-  if (after >= measureContext(state, host, compaction).expected)
+  const after = measureContext(next, host).expected
+  if (after >= measureContext(state, host).expected)
     return refuseRewrite(
       'not-smaller',
       `The result would have ${after} tokens, no fewer than now: nothing is gained.`,
@@ -247,9 +216,9 @@ function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
  */
 function measureAccounting(
   { entries, before }: CompactionPlan,
-  { estimator }: CompactionServices,
   { state, host }: TurnContext,
 ): { readonly metrics: CommittedCompaction['metrics']; readonly why: string | null } {
+  const { estimator } = host.compaction
   try {
     const { readTools } = host.policy.rehydrate.files
     const held = withProviderClearings(entries, host.policy.clear)
@@ -258,7 +227,7 @@ function measureAccounting(
         estimate: (block) => Math.round(estimator.block(block) * scale),
         readTools,
       })
-    const estimated = count(1).total + countPrefixTokens(state, host, estimator)
+    const estimated = count(1).total + countPrefixTokens(state, host)
     const scale = Math.min(1, before.expected / Math.max(1, estimated))
     return { metrics: toBreakdownMetrics(count(scale)), why: null }
   } catch (thrown) {
@@ -311,13 +280,12 @@ function describeCompaction(
  */
 function stateAfterCompaction(
   { state, host }: TurnContext,
-  compaction: CompactionServices,
   known: PlanningState,
   { draft, after }: PreparedCommit,
 ): SessionState {
   const calibrate = (tokens: number): number =>
     calibrateSize(known.meter.calibration, tokens, host.policy.estimate).expected
-  const summary = calibrate(compaction.estimator.text(draft.summary.text))
+  const summary = calibrate(host.compaction.estimator.text(draft.summary.text))
   const sources = [...draft.sourcesBefore, ...draft.sourcesAfter, ...draft.hookContext]
   const carried = calibrate(sources.reduce((sum, { tokens }) => sum + tokens, 0))
   const next: PlanningState = {
@@ -325,7 +293,7 @@ function stateAfterCompaction(
     breaker: NO_COMPACTION_FAILURES,
     expectedResult: { after, summary, reattached: carried },
   }
-  return withPlanningState({ ...state, context: next }, compaction)
+  return withPlanningState({ ...state, context: next }, host)
 }
 
 /**

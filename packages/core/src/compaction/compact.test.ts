@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import {
   addLargeRound,
   BOUND,
+  changeRoom,
   compactNow,
   eventsOfType,
   openTestSession,
@@ -366,7 +367,7 @@ describe('an update of the notes that is running', () => {
     const signal = { aborted: false }
     const run = { ...session.run, signal }
     const before = sentText(session)
-    const compacting = perform(session, compact(run, session.room, { trigger: 'auto', cause: 'threshold' }))
+    const compacting = perform(session, compact(run, { trigger: 'auto', cause: 'threshold' }))
     signal.aborted = true
     await clock.advance(250)
     expect(await compacting).toMatchObject({ ok: false, reason: 'aborted' })
@@ -388,11 +389,11 @@ describe('a compaction that only saves money', () => {
     const places = [-1, -2].map((place) => session.run.state.view.entries.at(place)?.record.uuid ?? '')
     const isReady = (coveredUuid = '') => {
       const notes = { ...session.room.notes, readStored: () => ({ coveredUuid }) } as NotesServices
-      return { notes, now: hasUsableNotes(session.run.state, session.host, { ...session.room, notes }) }
+      return { now: hasUsableNotes(session.run.state, changeRoom(session, { notes }).host) }
     }
-    const { notes, now } = isReady(places[1])
+    const { now } = isReady(places[1])
     const before = sentText(session)
-    const end = await perform(session, compact(session.run, { ...session.room, notes }, PRICE))
+    const end = await perform(session, compact(session.run, PRICE))
     expect([now, end.ok, eventsOfType(session, 'sm-compact-refused').length]).toEqual([true, false, 1])
     expect([sentText(session), eventsOfType(session, 'compact-failed')]).toEqual([before, []])
     expect([isReady(places[1]).now, isReady(places[0]).now]).toEqual([false, true])

@@ -15,7 +15,7 @@ import {
   refuseRewrite,
   type TurnEvent,
 } from '../engine/events.ts'
-import type { CompactionServices, NotesServices, TurnHost } from '../engine/host.ts'
+import type { NotesServices, TurnHost } from '../engine/host.ts'
 import {
   createCalibratedTokenCounter,
   updatePlanningStateInSlices,
@@ -33,6 +33,7 @@ import {
   pauseTurn,
   runSlicesUnlessAborted,
   type TurnContext,
+  withHost,
 } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
 import { joinTextBlocks } from '../log/block.ts'
@@ -40,7 +41,6 @@ import { isCompactBoundary, type KnownRecord } from '../log/record.ts'
 import {
   areNotesEmpty,
   cutNotes,
-  findSectionLimit,
   formatNotes,
   isNotesClaimExpired,
   type NotesLimits,
@@ -59,6 +59,7 @@ import {
   type CompactionPlan,
   keepsOnlyNewestRound,
   planCompaction,
+  withBudgets,
   withFittedBudgets,
 } from './plan-compaction.ts'
 import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
@@ -69,33 +70,31 @@ import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepa
  */
 export async function* compact(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  const end = yield* emitDonePhase(runSteps(turn, compaction, request))
+  const end = yield* emitDonePhase(runSteps(turn, request))
   // With `notesOnly`, an event has already reported why the notes could not be used.
   if (end.ok || request.notesOnly === true) return end
   const { trigger, cause } = request
   if (end.reason !== 'aborted') yield { type: 'compact-failed', trigger, cause, refused: end }
-  if (trigger === 'auto') yield* countCompactionFailure(turn, compaction, end)
+  if (trigger === 'auto') yield* countCompactionFailure(turn, end)
   return end
 }
 
 async function* runSteps(
-  turn: TurnContext,
-  services: CompactionServices,
+  given: TurnContext,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  if (!(await updatePlanningStateInSlices(turn, services))) return ABORTED_REWRITE
-  const compaction = withFittedBudgets(turn.state, turn.host, services)
-  const { end, hooked } = yield* compactWithNotes(turn, compaction, request)
+  if (!(await updatePlanningStateInSlices(given))) return ABORTED_REWRITE
+  const turn = withHost(given, withFittedBudgets(given.state, given.host))
+  const { end, hooked } = yield* compactWithNotes(turn, request)
   if (end !== null) return end
   if (request.notesOnly === true) return refuseRewrite('no-summary', 'The notes cannot be used now.')
-  const plan = planCompaction(turn.state, request, { host: turn.host, compaction })
+  const plan = planCompaction(turn.state, request, turn.host)
   if (!plan.ok) return plan
-  const draft = yield* prepareDraft(turn, compaction, plan, hooked)
+  const draft = yield* prepareDraft(turn, plan, hooked)
   if (!draft.ok) return draft
-  return yield* commitDraft(turn, compaction, draft)
+  return yield* commitDraft(turn, draft)
 }
 
 /** Refusal reasons that do not count as failures, because a later compaction may succeed. */
@@ -105,11 +104,7 @@ const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pe
  * Counts a failed automatic compaction, also one that was only being prepared; an abort, the veto of a hook and "nothing
  * to compact" are no failures. Emits `breaker-open` when the count reaches the limit of the policy.
  */
-export function* countCompactionFailure(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  end: RefusedRewrite,
-): Generator<TurnEvent, void> {
+export function* countCompactionFailure(turn: TurnContext, end: RefusedRewrite): Generator<TurnEvent, void> {
   const { reason } = end
   const attempt: CompactionAttemptEnd =
     reason === 'aborted' || reason === 'blocked'
@@ -117,7 +112,7 @@ export function* countCompactionFailure(
       : NOTHING_TO_DO.has(reason)
         ? { kind: 'nothing-to-do' }
         : { kind: 'failed', reason }
-  const known = withPlanningState(turn.state, compaction)
+  const known = withPlanningState(turn.state, turn.host)
   const breaker = updateCompactionBreaker(known.context.breaker, attempt, known.session.records.length - 1)
   turn.state = { ...known, context: { ...known.context, breaker } }
   const { auto } = turn.host.policy.turn
@@ -150,10 +145,10 @@ interface NotesAttempt {
 /** Compacts with the notes. If that is aborted, or a hook blocks it, no summary is written either, and `end` is the refusal. */
 async function* compactWithNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, NotesAttempt> {
-  const attempt = yield* tryNotes(turn, compaction, request)
+  const { compaction } = turn.host
+  const attempt = yield* tryNotes(turn, request)
   const isUnusable = attempt.end === null && request.mostTokens === undefined
   if (isUnusable && compaction.notes !== undefined && mayUseNotes(turn, request))
     turn.state = { ...turn.state, refusedNotes: describeNotesUse(turn.state, compaction.notes) }
@@ -163,25 +158,24 @@ async function* compactWithNotes(
 /** As `compactWithNotes`, without remembering that the notes could not be used. Never throws. */
 async function* tryNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, NotesAttempt> {
   let hooked: PreCompactResult | null = null
   try {
-    const planned = yield* planWithNotes(turn, compaction, request)
+    const planned = yield* planWithNotes(turn, request)
     if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
     if (planned === null) return { end: null, hooked }
-    hooked = yield* runPreCompactHooks(turn, compaction, planned.plan)
-    const first = yield* compactAsPlanned(turn, compaction, planned, hooked)
+    hooked = yield* runPreCompactHooks(turn, planned.plan)
+    const first = yield* compactAsPlanned(turn, planned, hooked)
     if (first.ok) return { end: first, hooked }
     if (request.mostTokens !== undefined) return { end: yield* refuseNotes(planned.plan, first), hooked }
     // If the model's notes lag behind, so much is kept after them that the result is too large. Notes from the log cover all.
     const isFinal = planned.by === 'local' || first.reason === 'aborted' || first.reason === 'blocked'
     const reason = first.reason === 'floor' ? 'threshold' : 'refused'
-    const fallback = isFinal ? null : await planFallback(turn, compaction, request, reason)
+    const fallback = isFinal ? null : await planFallback(turn, request, reason)
     if (isTurnAborted(turn)) return { end: ABORTED_REWRITE, hooked }
     if (fallback === null) return { end: yield* refuseNotes(planned.plan, first), hooked }
-    const second = yield* compactAsPlanned(turn, compaction, fallback, hooked)
+    const second = yield* compactAsPlanned(turn, fallback, hooked)
     return { end: second.ok ? second : yield* refuseNotes(fallback.plan, second), hooked }
   } catch (thrown) {
     yield { type: 'sm-compact-refused', reason: 'error', message: describeThrown(thrown) }
@@ -191,13 +185,12 @@ async function* tryNotes(
 
 async function* compactAsPlanned(
   turn: TurnContext,
-  compaction: CompactionServices,
   planned: NotesPlan,
   hooked: PreCompactResult,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  const draft = yield* prepareDraft(turn, compaction, planned.plan, hooked)
+  const draft = yield* prepareDraft(turn, planned.plan, hooked)
   if (!draft.ok) return draft
-  const end = yield* commitDraft(turn, compaction, draft)
+  const end = yield* commitDraft(turn, draft)
   if (!end.ok) return end
   const { id, tokensBefore, tokensAfter } = end.compaction
   const kept = { entries: planned.plan.span.kept.length, tokens: planned.keptTokens }
@@ -230,19 +223,18 @@ function* refuseNotes(
  */
 export async function* planWithNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, NotesPlan | null> {
-  const { notes } = compaction
+  const { notes } = turn.host.compaction
   if (notes === undefined || !mayUseNotes(turn, request)) return null
   const { local } = notes
   const found = yield* local === null
     ? readModelNotes(turn, notes, request)
-    : bringUpToDate(turn, compaction, notes.store, local)
-  const first = await planWithText(turn, compaction, request, found)
+    : bringUpToDate(turn, notes.store, local)
+  const first = await planWithText(turn, request, found)
   if (isTurnAborted(turn) || first === null) return null
   if ('plan' in first) return first
-  const second = await planFallback(turn, compaction, request, 'reason' in first ? first.reason : 'threshold')
+  const second = await planFallback(turn, request, 'reason' in first ? first.reason : 'threshold')
   if (isTurnAborted(turn)) return null
   if (second !== null) return second
   if (request.mostTokens !== undefined) return null
@@ -261,32 +253,26 @@ const KEPT_SHARE = 1 / 8
  */
 export async function planWithLogNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
   keeper: BranchNotesKeeper,
 ): Promise<CompactionPlan | null> {
   if (!keepsNotes(turn.host)) return null
-  const measure = createEntryCounter(turn, compaction)
+  const measure = createEntryCounter(turn)
   const tokens = turn.state.view.entries.toArray().reduce((sum, entry) => sum + measure(entry), 0)
-  const { scaled } = withFittedBudgets(turn.state, turn.host, compaction)
-  const { notes, keptMessages } = scaled.budgets
+  const host = withFittedBudgets(turn.state, turn.host)
+  const { notes, keptMessages } = host.compaction.scaled.budgets
   const most = Math.floor(tokens * KEPT_SHARE)
   const total = Math.min(notes.total, computeLocalSummaryLimit(tokens))
   const budgets = {
-    ...scaled.budgets,
+    ...host.compaction.scaled.budgets,
     notes: { ...notes, total, decisions: Math.floor((notes.decisions * total) / Math.max(1, notes.total)) },
     keptMessages: {
       minimum: Math.min(keptMessages.minimum, most),
       maximum: Math.min(keptMessages.maximum, most),
     },
   }
-  const small: CompactionServices = { ...compaction, scaled: { ...scaled, budgets } }
-  const planned = await planWithText(
-    turn,
-    small,
-    request,
-    await renderNotes(turn, small, keeper, { use: 'summary' }),
-  )
+  const small = withHost(turn, withBudgets(host, budgets))
+  const planned = await planWithText(small, request, await renderNotes(small, keeper, { use: 'summary' }))
   return planned !== null && 'plan' in planned ? planned.plan : null
 }
 
@@ -298,15 +284,14 @@ export function keepsNotes({ policy, switches = NO_SWITCHES, source }: TurnHost)
 /** Plans a compaction with notes from the log instead of the model's notes; null if there are none that can be used. */
 async function planFallback(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
   fallbackReason: NotesFallbackReason,
 ): Promise<NotesPlan | null> {
-  const { notes } = compaction
+  const { notes } = turn.host.compaction
   if (notes === undefined || notes.local !== null || notes.fallback === undefined) return null
   const template = await readTemplate(turn, notes.store)
-  const kept = await renderNotes(turn, compaction, notes.fallback, { template, use: 'summary' })
-  const planned = await planWithText(turn, compaction, request, kept)
+  const kept = await renderNotes(turn, notes.fallback, { template, use: 'summary' })
+  const planned = await planWithText(turn, request, kept)
   return planned !== null && 'plan' in planned ? { ...planned, fallbackReason } : null
 }
 
@@ -316,19 +301,19 @@ async function planFallback(
  */
 async function planWithText(
   turn: TurnContext,
-  compaction: CompactionServices,
   request: CompactionOptions,
   found: UsableNotes | NotesRefusal,
 ): Promise<NotesPlan | NotesRefusal | { readonly tokens: number; readonly threshold: number } | null> {
+  const { compaction } = turn.host
   if ('reason' in found) return found
   const { charactersPerToken } = turn.host.policy.estimate
   const { text, cut } = cutNotes(withoutTemplate(redact(found.text)), {
-    characters: (heading) =>
-      Math.floor(findSectionLimit(compaction.scaled.budgets.notes, heading) * charactersPerToken),
+    limits: compaction.scaled.budgets.notes,
+    charactersPerToken,
     path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
   })
   if (!(await pauseTurn(turn))) return null
-  const start = chooseKeptStart(turn, compaction, found.uncovered)
+  const start = chooseKeptStart(turn, found.uncovered)
   const pivot = turn.state.view.entries.at(start)?.record.uuid
   if (!(await pauseTurn(turn))) return null
   const asked: CompactionOptions = {
@@ -338,12 +323,12 @@ async function planWithText(
     notesText: text,
     notesBy: found.by,
   }
-  const plan = planCompaction(turn.state, asked, { host: turn.host, compaction })
+  const plan = planCompaction(turn.state, asked, turn.host)
   if (!plan.ok) return { reason: 'refused', message: plan.message }
   if (!(await pauseTurn(turn))) return null
-  const measure = createEntryCounter(turn, compaction)
+  const measure = createEntryCounter(turn)
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
-  const textTokens = createCalibratedTokenCounter(turn.state, turn.host, compaction)(text)
+  const textTokens = createCalibratedTokenCounter(turn.state, turn.host)(text)
   // The size of the result before any hook runs, without what is attached again.
   const after = Math.round(plan.before.expected - (plan.replacedTokens - keptTokens) + textTokens)
   const threshold = keepsOnlyNewestRound(asked) ? (plan.limit?.tokens ?? null) : plan.autoCompactTokens
@@ -372,7 +357,8 @@ function mayUseNotes({ host }: Pick<TurnContext, 'host'>, { trigger, cause }: Co
  * Returns true if an automatic compaction can be expected to use the notes, so that no summary need be prepared: the
  * last record that they cover is in the context, and no compaction has failed to use them since their last update.
  */
-export function hasUsableNotes(state: SessionState, host: TurnHost, { notes }: CompactionServices): boolean {
+export function hasUsableNotes(state: SessionState, host: TurnHost): boolean {
+  const { notes } = host.compaction
   if (notes === undefined || !mayUseNotes({ host }, { trigger: 'auto', cause: 'threshold' })) return false
   const use = describeNotesUse(state, notes)
   const { refusedNotes: refused } = state
@@ -428,13 +414,12 @@ const ABORTED_NOTES: NotesRefusal = { reason: 'refused', message: 'The turn was 
 /** Reads the new records into notes that are kept from the log, so that they cover everything. No model is called. */
 async function* bringUpToDate(
   turn: TurnContext,
-  compaction: CompactionServices,
   store: NotesStore,
   local: BranchNotesKeeper,
 ): AsyncGenerator<TurnEvent, UsableNotes | NotesRefusal> {
   const { state, host } = turn
   const template = await readTemplate(turn, store)
-  const file = await renderNotes(turn, compaction, local, { template })
+  const file = await renderNotes(turn, local, { template })
   if ('reason' in file) return file
   const { text, coveredUuid } = file
   const stored: StoredNotes = { text, coveredUuid, writtenAt: host.clock.now(), writtenBy: 'local' }
@@ -447,7 +432,7 @@ async function* bringUpToDate(
     const message = describeThrown(thrown)
     yield { type: 'notes-failed', by: 'local', reason: 'store', message, cost: NO_NOTES_COST }
   }
-  return renderNotes(turn, compaction, local, { template, use: 'summary' })
+  return renderNotes(turn, local, { template, use: 'summary' })
 }
 
 async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<string | undefined> {
@@ -458,12 +443,11 @@ async function readTemplate({ state }: TurnContext, store: NotesStore): Promise<
 /** Returns the notes that are kept from the log, with everything that is in it. */
 async function renderNotes(
   turn: TurnContext,
-  compaction: CompactionServices,
   keeper: BranchNotesKeeper,
   options: Parameters<BranchNotesKeeper['update']>[2],
 ): Promise<(UsableNotes & Pick<StoredNotes, 'coveredUuid'>) | NotesRefusal> {
   const { state } = turn
-  const limits = createNotesLimits(turn, compaction)
+  const limits = createNotesLimits(turn)
   const kept = await runSlicesUnlessAborted(turn, keeper.update(state, limits, options))
   if (kept === null) return ABORTED_NOTES
   const text = redact(kept.text)
@@ -513,11 +497,11 @@ function findEntry({ view: { entries } }: SessionState, uuid: string): number {
  * entries are added until there are enough tokens and messages with text, up to the largest size and back to the last compaction
  * at most. The cut then moves backwards, so that calls and results, and the records of a response, stay together.
  */
-function chooseKeptStart(turn: TurnContext, compaction: CompactionServices, uncovered: number): number {
-  const { minimum, maximum } = compaction.scaled.budgets.keptMessages
+function chooseKeptStart(turn: TurnContext, uncovered: number): number {
+  const { minimum, maximum } = turn.host.compaction.scaled.budgets.keptMessages
   const { minimumMessages } = turn.host.policy.notes.kept
   const entries = turn.state.view.entries.toArray()
-  const measure = createEntryCounter(turn, compaction)
+  const measure = createEntryCounter(turn)
   const floor = entries.findLastIndex(({ record }) => isSummaryOrBoundary(record)) + 1
   let start = Math.max(uncovered, floor)
   const kept = entries.slice(start)
@@ -552,14 +536,11 @@ function listTextMessages({ record }: ContextEntry): readonly string[] {
 }
 
 /** Creates a function that estimates the tokens of an entry, corrected by the usage that the provider reported. */
-function createEntryCounter(
-  { state, host }: TurnContext,
-  compaction: CompactionServices,
-): (entry: ContextEntry) => number {
-  const { calibration } = withPlanningState(state, compaction).context.meter
+function createEntryCounter({ state, host }: TurnContext): (entry: ContextEntry) => number {
+  const { calibration } = withPlanningState(state, host).context.meter
   return (entry) =>
     isVisibleToModel(entry)
-      ? calibrateSize(calibration, compaction.estimator.entry(entry), host.policy.estimate).expected
+      ? calibrateSize(calibration, host.compaction.estimator.entry(entry), host.policy.estimate).expected
       : 0
 }
 
@@ -573,10 +554,7 @@ function withThinkingNote(plan: CompactionPlan, { host }: TurnContext): Compacti
 }
 
 /** Returns the limits of the notes for the model's context window, in tokens, and the counter by which they are meant. */
-export function createNotesLimits(
-  { state, host }: Pick<TurnContext, 'state' | 'host'>,
-  compaction: CompactionServices,
-): NotesLimits {
-  const { section, decisions, total } = compaction.scaled.budgets.notes
-  return { section, decisions, total, countTokens: createCalibratedTokenCounter(state, host, compaction) }
+export function createNotesLimits({ state, host }: Pick<TurnContext, 'state' | 'host'>): NotesLimits {
+  const { section, decisions, total } = host.compaction.scaled.budgets.notes
+  return { section, decisions, total, countTokens: createCalibratedTokenCounter(state, host) }
 }

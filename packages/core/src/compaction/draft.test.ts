@@ -3,7 +3,6 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { openTestSession } from '../../test/engine/test-session.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
-import type { CompactionServices } from '../engine/host.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import { emptyKnownPrefix } from '../request/prefix-snapshot.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
@@ -79,11 +78,12 @@ it('what the provider cleared since a draft was planned stays cleared in its res
     summary: { text: 'Summary', block: null, fallbackReason: null, recordsCoveredLocally: 0 },
     ...{ sourcesBefore: [], sourcesAfter: [], hookContext: [], outdated: [], snapshot: null, durationMs: 1 },
   } as unknown as UnmeasuredDraft
-  const host = { ids: createCountingIds(), clock: { now: () => 0 }, profile: defineMessagesProfile({}) }
+  const compaction = { retrieval: { historyTool: null, transcript: null } }
+  const ports = { ids: createCountingIds(), clock: { now: () => 0 } }
+  const host = { ...ports, compaction, profile: defineMessagesProfile({}) }
   const { view, session } = builder
   const state = { id: 'late', view, session, prefix: emptyKnownPrefix() }
-  const compaction = { retrieval: { historyTool: null, transcript: null } } as unknown as CompactionServices
-  const records = createDraftRecords({ host, state } as unknown as TurnContext, compaction, draft)
+  const records = createDraftRecords({ host, state } as unknown as TurnContext, draft)
   expect(records?.[0]).toMatchObject({
     compactMetadata: { unansweredMessages: { uuids: expect.arrayContaining([boundary.uuid]) } },
   })
@@ -204,7 +204,7 @@ it('a summary knows the open tasks of a todo tool that only the policy names', a
   const { run, room, host } = await openTestSession(session.records, {
     policy: { rehydrate: { todoTools: ['board'] } },
   })
-  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
+  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, host)
   if (!plan.ok) throw new Error(plan.message)
   const history = await readSummarizedHistory(run, room, plan)
   expect(history?.facts.todos).toEqual([{ text: 'Write the parser', status: 'pending' }])
@@ -220,7 +220,7 @@ it('a prompt whose answer is among the messages kept counts as answered, so that
   session.answer()
   const { run, room, host } = await openTestSession(session.records)
   const request = { trigger: 'auto', cause: 'threshold', form: 'up_to', pivot: pivot.uuid } as const
-  const plan = planCompaction(run.state, request, { host, compaction: room })
+  const plan = planCompaction(run.state, request, host)
   if (!plan.ok) throw new Error(plan.message)
   const history = await readSummarizedHistory(run, room, plan)
   expect(history?.facts.messages.map(({ text, isAnswered }) => [text.slice(0, 12), isAnswered])).toEqual([

@@ -80,11 +80,7 @@ export interface UnmeasuredDraft {
  * Creates the log records of a compaction draft for the current session, without appending them. Entries appended after
  * the draft was planned are kept. Returns null if the context was rewritten since.
  */
-export function createDraftRecords(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  draft: UnmeasuredDraft,
-): readonly NewRecord[] | null {
+export function createDraftRecords(turn: TurnContext, draft: UnmeasuredDraft): readonly NewRecord[] | null {
   const { host, state } = turn
   const late = listEntriesSincePlan(draft.plan, state.view)
   if (late === null) return null
@@ -115,7 +111,7 @@ export function createDraftRecords(
       ...(loaded.length === 0 ? {} : { preCompactDiscoveredTools: loaded }),
       ...(lost.length === 0 ? {} : { clearedThinking: lost }),
     },
-    summary: createSummaryBody(compaction, draft),
+    summary: createSummaryBody(turn.host.compaction, draft),
     kept: listKeptUuids(span).filter(isCurrent),
     last,
     sourcesBefore: draft.sourcesBefore.map(toAttachment).map(toAttachmentBody),

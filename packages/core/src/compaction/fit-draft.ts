@@ -10,7 +10,6 @@ import {
   refuseRewrite,
   STALE_DRAFT_MESSAGE,
 } from '../engine/events.ts'
-import type { CompactionServices } from '../engine/host.ts'
 import {
   createCalibratedTokenCounter,
   gatherContextPlanInput,
@@ -56,12 +55,8 @@ export interface FitResult {
 }
 
 /** Measures the compacted context on a preview of the session, and drops optional attachments until it fits. */
-export function fitDraft(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  whole: UnmeasuredDraft,
-): FitResult {
-  const measured = measureDraft(turn, compaction, whole)
+export function fitDraft(turn: TurnContext, whole: UnmeasuredDraft): FitResult {
+  const measured = measureDraft(turn, whole)
   if (measured === null) {
     const createOutcome = async () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
     return {
@@ -73,15 +68,15 @@ export function fitDraft(
       isLocal: false,
     }
   }
-  const fitted = dropSources(turn, compaction, measured)
+  const fitted = dropSources(turn, measured)
   const { plan } = whole
   const isLocal = whole.summary.summarizer === 'local'
-  const tokens = countSummaryTokens(turn, compaction, whole)
+  const tokens = countSummaryTokens(turn, whole)
   const smaller = isLocal
     ? findSmallerLocal(fitted, tokens, whole.summary.userTokens)
     : findSmallerSummary(fitted, tokens)
   return {
-    createOutcome: () => createOutcome(turn, compaction, fitted),
+    createOutcome: () => createOutcome(turn, fitted),
     excessTokens: countExcessTokens(plan, fitted.after),
     smallerLimits: smaller,
     summaryTokens: tokens,
@@ -109,11 +104,8 @@ function countMissingGain(plan: CompactionPlan, after: ContextTokens): number {
   return after.expected - findLargestWorthwhileSize(plan)
 }
 
-async function createOutcome(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  fitted: MeasuredDraft,
-): Promise<DraftResult> {
+async function createOutcome(turn: TurnContext, fitted: MeasuredDraft): Promise<DraftResult> {
+  const { compaction } = turn.host
   const { draft, after, before, state } = fitted
   const { plan } = draft
   const refusal = findRefusal(fitted)
@@ -130,22 +122,18 @@ async function createOutcome(
     })
   const receipt = await runSlicesUnlessAborted(turn, createDraftReceipt(draft, { before, after: state }))
   if (receipt === null) return ABORTED_REWRITE
-  const price = priceDraft(turn, compaction, fitted)
+  const price = priceDraft(turn, fitted)
   const preparedText = draft.summary.text
   return { ...draft, ok: true, after, preparedText, receipt, price, usage: NO_SIDE_CALL_USAGE }
 }
 
 /** Prices a draft by its own sizes. System prompt and tools, and messages kept before the summary, stay cached. */
-function priceDraft(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  { draft, after }: MeasuredDraft,
-): RewrittenContextPrice | null {
+function priceDraft(turn: TurnContext, { draft, after }: MeasuredDraft): RewrittenContextPrice | null {
   const { plan, snapshot } = draft
-  const { context } = gatherContextPlanInput(turn.state, turn.host, compaction, 'call')
+  const { context } = gatherContextPlanInput(turn.state, turn.host, 'call')
   const { rates, write, cache, prefixTokens, calibration } = context
   const kept = plan.span.form === 'from' ? plan.span.kept : []
-  const before = kept.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
+  const before = kept.reduce((sum, entry) => sum + turn.host.compaction.estimator.entry(entry), 0)
   const unchanged = snapshot === null ? prefixTokens + computeCalibrationScale(calibration) * before : 0
   const sizes = { before: plan.before.expected, after: after.expected, unchanged }
   return rates === null ? null : priceRewrittenContext({ ...sizes, rates, write, isWarm: cache.isWarm })
@@ -189,26 +177,18 @@ function findSmallerLocal(
 }
 
 /** Counts the tokens of the summary without its list of names. */
-function countSummaryTokens(
-  { state, host }: TurnContext,
-  compaction: CompactionServices,
-  { summary }: UnmeasuredDraft,
-): number {
-  const count = createCalibratedTokenCounter(state, host, compaction)
+function countSummaryTokens({ state, host }: TurnContext, { summary }: UnmeasuredDraft): number {
+  const count = createCalibratedTokenCounter(state, host)
   return Math.max(0, count(summary.text) - count(summary.ledger.join('\n')))
 }
 
 /** Measures the context as it would be with the draft. Returns null if the draft is stale. */
-function measureDraft(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  drafted: UnmeasuredDraft,
-): MeasuredDraft | null {
-  const records = createDraftRecords(turn, compaction, drafted)
+function measureDraft(turn: TurnContext, drafted: UnmeasuredDraft): MeasuredDraft | null {
+  const records = createDraftRecords(turn, drafted)
   if (records === null) return null
   const before = turn.state
   const state = previewAppend(before, records)
-  return { draft: drafted, after: measureContext(state, turn.host, compaction), before, state }
+  return { draft: drafted, after: measureContext(state, turn.host), before, state }
 }
 
 /** Returns the tokens to remove until the compacted context is within target and limit, and saves enough. */
@@ -253,7 +233,7 @@ function listAttachedSources({
 const MAX_ROUNDS = 3
 
 /** Drops optional attachments until the draft fits, in up to `MAX_ROUNDS` measured steps. Returns the smallest draft measured. */
-function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
+function dropSources(turn: TurnContext, whole: MeasuredDraft): MeasuredDraft {
   const { sourcesBefore, sourcesAfter } = whole.draft
   const { target, reservedTokens } = whole.draft.plan
   const plan = { ...whole.draft.plan, target: target === null ? null : target - reservedTokens }
@@ -271,7 +251,7 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
       sourcesBefore: keep(sourcesBefore),
       sourcesAfter: keep(sourcesAfter),
     }
-    best = measureDraft(turn, compaction, shorter) ?? best
+    best = measureDraft(turn, shorter) ?? best
   }
   return best
 }

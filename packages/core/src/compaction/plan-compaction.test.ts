@@ -21,12 +21,12 @@ async function plan(growth: number, request: Partial<CompactionOptions>, cacheRe
     calls += 1
     return { ...record, usage: createUsage({ input: calls * growth }) }
   })
-  const { run, room, host } = await openTestSession(records, {
+  const { run, host } = await openTestSession(records, {
     window: WINDOW,
     policy: { compact: { target: { countsPrefix: true } }, notes: { kept: { maximumTokens: 40_000 } } },
     host: { pricesOf: () => ({ input: 10, cacheRead, writeShort: 12.5, writeLong: 20, output: 50 }) },
   })
-  const planned = planCompaction(run.state, { ...AUTO, ...request }, { host, compaction: room })
+  const planned = planCompaction(run.state, { ...AUTO, ...request }, host)
   if (!planned.ok) throw new Error(planned.message)
   return planned
 }
@@ -64,18 +64,14 @@ it('behind notes, a long system prompt takes nothing from the room of what comes
     builder.user('look at the login')
     for (let round = 0; round < 7; round += 1) addLargeRound(builder, 5_000)
     const tools = [{ name: 'Read', description: 'abc '.repeat(words), input_schema: { type: 'object' } }]
-    const { run, room, host } = await openTestSession(builder.records, {
+    const { run, host } = await openTestSession(builder.records, {
       window: 200_000,
       policy: { compact: { target: { countsPrefix } } },
       host: { readOfferedPrefix: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } }) },
     })
-    const planned = planCompaction(
-      run.state,
-      { ...AUTO, notesText: 'Notes.', form: 'full' },
-      { host, compaction: room },
-    )
+    const planned = planCompaction(run.state, { ...AUTO, notesText: 'Notes.', form: 'full' }, host)
     if (!planned.ok) throw new Error(planned.message)
-    const prefix = estimatePrefixTokens(run.state, { host, compaction: room }).expected
+    const prefix = estimatePrefixTokens(run.state, host).expected
     expect(prefix).toBeGreaterThan(words / 2)
     return (planned.target ?? Number.NaN) - prefix
   }

@@ -222,8 +222,9 @@ function limitResult(
 export function planCompaction(
   state: SessionState,
   request: CompactionOptions,
-  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  host: TurnHost,
 ): CompactionPlan | RefusedRewrite {
+  const { compaction } = host
   const { policy, switches = NO_SWITCHES, clock } = host
   const { scaled } = compaction
   const { auto, manual } = findFeatureStates(policy, switches)
@@ -231,28 +232,27 @@ export function planCompaction(
   if (!mechanism.on)
     return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
   const { form = 'full' } = request
-  const choice = selectSpan(state, request, { host, compaction })
+  const choice = selectSpan(state, request, host)
   if (!choice.ok) return refuseRewrite(choice.reason, choice.message)
   const { span } = choice
-  const before = measureContext(state, host, compaction)
+  const before = measureContext(state, host)
   // At the blocking threshold no new message fits, so no hook may block the compaction.
   const isBlocked = scaled.known && before.expected >= scaled.lines.blocking
   // A partial compaction of the user summarizes only what was selected, so it has no default target size.
   const hasTarget = form === 'full' || request.notesText !== undefined
-  const usual = hasTarget && scaled.known ? findTarget(state, request, scaled, { host, compaction }) : null
+  const usual = hasTarget && scaled.known ? findTarget(state, request, scaled, host) : null
   const refusedLimit = findRefusedLimit(request, before)
   const { percentOfAutoCompact } = policy.compact.target
   const target =
     usual === null ? null : Math.min(usual, Math.floor((refusedLimit * percentOfAutoCompact) / 100))
   const isForced = request.isForced === true || isBlocked
-  const least = measureLeastResult(state, span, { host, compaction })
+  const least = measureLeastResult(state, span, host)
   const sizes = { scaled, before, inputLimit: findInputLimit(host, scaled) }
   const limit = limitResult({ ...request, isForced }, form, least, sizes)
   // A target given by the user is judged after the summary is written, so that the refusal can name a target that works.
   if (form === 'full' && request.target === undefined && limit !== null && least[limit.size] > limit.tokens)
     return refuseIrreducibleContext(span, least, limit, { state, compaction, isTarget: false })
-  const count = (entries: readonly ContextEntry[]): number =>
-    measureEntries(state, entries, { host, compaction }).expected
+  const count = (entries: readonly ContextEntry[]): number => measureEntries(state, entries, host).expected
   const kept = request.notesText === undefined ? 0 : count(span.kept)
   return {
     ok: true,
@@ -264,14 +264,14 @@ export function planCompaction(
     notes: listNotes(span, findPinBudget(policy, scaled)),
     before,
     target: request.target ?? target,
-    reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, compaction, span),
+    reservedTokens: request.notesText === undefined ? 0 : findReserve(state, host, span),
     replacedTokens: count(span.summarised) + kept,
     stayingTokens: least.expected - kept,
     leastSavedShare: isForced ? 0 : 1 - policy.compact.maximumPercentOfReplaced / 100,
     autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
     limit,
     room: limit === null || request.target !== undefined ? null : measureRoom(least, limit),
-    price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
+    price: estimateCost(state, host, { span, request, tokens: before.expected }),
     at: clock.now(),
   }
 }
@@ -280,8 +280,9 @@ export function planCompaction(
 export function selectSpan(
   state: SessionState,
   { form = 'full', pivot, notesText }: Pick<CompactionOptions, 'form' | 'pivot' | 'notesText'>,
-  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  host: TurnHost,
 ): SpanResult {
+  const { compaction } = host
   const options = {
     form,
     ...(pivot === undefined ? {} : { pivot }),
@@ -299,10 +300,10 @@ export function selectSpan(
 function measureLeastResult(
   state: SessionState,
   { kept, pinned, unanswered }: CompactionSpan,
-  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  host: TurnHost,
 ): ContextTokens {
-  const prefix = countPrefixTokens(state, host, compaction.estimator)
-  return measureEntries(state, [...pinned, ...kept, ...unanswered], { host, compaction }, prefix)
+  const prefix = countPrefixTokens(state, host)
+  return measureEntries(state, [...pinned, ...kept, ...unanswered], host, prefix)
 }
 
 /**
@@ -310,38 +311,29 @@ function measureLeastResult(
  * take what every compaction keeps. The caller then sends the whole context although it may be refused, because a refusal
  * tells its size.
  */
-export function mayFitWindow(
-  state: SessionState,
-  parts: { readonly host: TurnHost; readonly compaction: CompactionServices },
-  isLeast: boolean,
-): boolean {
-  const { host, compaction } = parts
-  const choice = isLeast ? selectSpan(state, {}, parts) : null
+export function mayFitWindow(state: SessionState, host: TurnHost, isLeast: boolean): boolean {
+  const choice = isLeast ? selectSpan(state, {}, host) : null
   const span = choice?.ok === true ? choice.span : null
-  const size =
-    span === null ? measureContext(state, host, compaction) : measureLeastResult(state, span, parts)
+  const size = span === null ? measureContext(state, host) : measureLeastResult(state, span, host)
   const entries = span === null ? state.view.entries.toArray() : [...span.pinned, ...span.unanswered]
   const texts = entries.flatMap(({ record }) => ('message' in record ? [record.message.content] : []))
-  return canFitLimit(size, texts, findInputLimit(host, compaction.scaled))
+  return canFitLimit(size, texts, findInputLimit(host, host.compaction.scaled))
 }
 
 /** Estimates the tokens of system prompt and tools, corrected by the usage that the provider reported. */
-export function estimatePrefixTokens(
-  state: SessionState,
-  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
-): ContextTokens {
-  return measureEntries(state, [], { host, compaction }, countPrefixTokens(state, host, compaction.estimator))
+export function estimatePrefixTokens(state: SessionState, host: TurnHost): ContextTokens {
+  return measureEntries(state, [], host, countPrefixTokens(state, host))
 }
 
 function measureEntries(
   state: SessionState,
   entries: readonly ContextEntry[],
-  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  host: TurnHost,
   prefix = 0,
 ): ContextTokens {
   const shown = entries.filter(isVisibleToModel)
-  const tokens = shown.reduce((sum, entry) => sum + compaction.estimator.entry(entry), prefix)
-  const { calibration } = withPlanningState(state, compaction).context.meter
+  const tokens = shown.reduce((sum, entry) => sum + host.compaction.estimator.entry(entry), prefix)
+  const { calibration } = withPlanningState(state, host).context.meter
   return { ...calibrateSize(calibration, tokens, host.policy.estimate), source: 'estimated' }
 }
 
@@ -450,10 +442,10 @@ function findTarget(
   state: SessionState,
   { notesText }: CompactionOptions,
   { lines, budgets }: KnownPolicy,
-  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
+  host: TurnHost,
 ): number {
   if (notesText === undefined || host.policy.compact.target.countsPrefix) return lines.target
-  const prefix = estimatePrefixTokens(state, { host, compaction })
+  const prefix = estimatePrefixTokens(state, host)
   const { broughtBack, keptMessages, files, skills } = budgets
   const messages = computeUserMessageBudget(host.policy.ledger, broughtBack).total
   const text = sumNotesAndLedgerBudgets(budgets) + messages
@@ -463,23 +455,24 @@ function findTarget(
 }
 
 /**
- * Returns the services with budgets for attached state that fit beside system prompt and tools. If system prompt and
+ * Returns the host with budgets for attached state that fit beside system prompt and tools. If system prompt and
  * tools count against the target (policy `compact.target.countsPrefix`), the budgets stay as they are. Clients for
  * which `dropIn.notesLine` applies have their own limit of the notes, too.
  */
-export function withFittedBudgets(
-  state: SessionState,
-  host: TurnHost,
-  compaction: CompactionServices,
-): CompactionServices {
-  const { scaled } = compaction
+export function withFittedBudgets(state: SessionState, host: TurnHost): TurnHost {
+  const { scaled } = host.compaction
   const { compact, dropIn } = host.policy
-  if (!scaled.known || compact.target.countsPrefix) return compaction
-  const prefix = estimatePrefixTokens(state, { host, compaction })
+  if (!scaled.known || compact.target.countsPrefix) return host
+  const prefix = estimatePrefixTokens(state, host)
   const isOften = host.client !== undefined && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
   const given = isOften ? limitNotesBudgets(scaled.budgets, dropIn.notesTokens) : scaled.budgets
-  const budgets = limitBudgetsToRoom(given, scaled.lines, prefix.expected)
-  return { ...compaction, scaled: { ...scaled, budgets } }
+  return withBudgets(host, limitBudgetsToRoom(given, scaled.lines, prefix.expected))
+}
+
+/** Returns the host with other budgets for what a compaction keeps and attaches. */
+export function withBudgets(host: TurnHost, budgets: ScaledLimits['budgets']): TurnHost {
+  const { compaction } = host
+  return { ...host, compaction: { ...compaction, scaled: { ...compaction.scaled, budgets } } }
 }
 
 /**
@@ -487,25 +480,15 @@ export function withFittedBudgets(
  * files. It does so if the context grows from target to threshold in so few calls that writing a token to the cache
  * costs more than reading it in all of them: files would soon be replaced, and each compaction would write them again.
  */
-function findReserve(
-  state: SessionState,
-  host: TurnHost,
-  compaction: CompactionServices,
-  { kept }: CompactionSpan,
-): number {
+function findReserve(state: SessionState, host: TurnHost, { kept }: CompactionSpan): number {
   if (!host.policy.compact.target.countsPrefix) return 0
-  const { rates, write, meter, calibration, scaled } = gatherContextPlanInput(
-    state,
-    host,
-    compaction,
-    'call',
-  ).context
+  const { rates, write, meter, calibration, scaled } = gatherContextPlanInput(state, host, 'call').context
   const growth = measureGrowthPerCall(meter)
   const [read, written] = [rates?.cacheRead ?? null, rates?.[write] ?? null]
   if (!scaled.known || growth === null || read === null || written === null) return 0
   const { autoCompact, target } = scaled.lines
   if ((autoCompact - target) * read >= growth * written) return 0
-  const tokens = kept.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
+  const tokens = kept.reduce((sum, entry) => sum + host.compaction.estimator.entry(entry), 0)
   return Math.max(
     0,
     scaled.budgets.keptMessages.maximum - Math.round(computeCalibrationScale(calibration) * tokens),
@@ -519,10 +502,10 @@ function findReserve(
 function estimateCost(
   state: SessionState,
   host: TurnHost,
-  compaction: CompactionServices,
   planned: { readonly span: CompactionSpan; readonly request: CompactionOptions; readonly tokens: number },
 ): CompactionBreakEven | null {
-  const { context } = gatherContextPlanInput(state, host, compaction, 'call')
+  const { compaction } = host
+  const { context } = gatherContextPlanInput(state, host, 'call')
   const { rates, cache, write, meter } = context
   const growth = measureGrowthPerCall(meter)
   if (rates === null || growth === null) return null

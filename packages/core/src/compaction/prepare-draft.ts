@@ -15,7 +15,6 @@ import {
   type TurnEvent,
 } from '../engine/events.ts'
 import { createHookLimits, type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
-import type { CompactionServices } from '../engine/host.ts'
 import { createCalibratedTokenCounter } from '../engine/measure-context.ts'
 import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
@@ -27,7 +26,7 @@ import {
   findPreviousAttachments,
   isOpeningReminder,
 } from '../sources/collect-sources.ts'
-import type { CollectedSources, SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
+import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import {
   type CompactionDraft,
@@ -50,10 +49,9 @@ import {
 /** Prepares a draft for a caller that reviews it before a commit. Emits the phase `done` at the end. */
 export function prepareDraftForReview(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
-  return emitDonePhase(prepareDraft(turn, compaction, plan))
+  return emitDonePhase(prepareDraft(turn, plan))
 }
 
 /**
@@ -63,12 +61,11 @@ export function prepareDraftForReview(
  */
 export async function* prepareDraft(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: CompactionPlan,
   hooked: PreCompactResult | null = null,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let usage = NO_SIDE_CALL_USAGE
-  const events = runDraftSteps(turn, compaction, plan, hooked)
+  const events = runDraftSteps(turn, plan, hooked)
   try {
     for (;;) {
       const step = await events.next()
@@ -84,31 +81,30 @@ export async function* prepareDraft(
 /** As `prepareDraft`, without adding up the usage. */
 async function* runDraftSteps(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: CompactionPlan,
   given: PreCompactResult | null,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const started = turn.host.clock.now()
-  const hooked = given ?? (yield* runPreCompactHooks(turn, compaction, plan))
+  const hooked = given ?? (yield* runPreCompactHooks(turn, plan))
   if (!hooked.ok) return hooked
   yield { type: 'phase', phase: 'compacting' }
-  const history = await readSummarizedHistory(turn, compaction, plan)
+  const history = await readSummarizedHistory(turn, turn.host.compaction, plan)
   if (history === null) return ABORTED_REWRITE
   const task = { plan, history, instructions: hooked.instructions }
-  const written = yield* writeSummary(turn, compaction, task)
+  const written = yield* writeSummary(turn, task)
   if (!written.ok) return written
   if (!(await pauseTurn(turn))) return ABORTED_REWRITE
-  const sources = yield* reattachSources(turn, compaction, plan)
+  const sources = yield* reattachSources(turn, plan)
   if (sources === null || isTurnAborted(turn)) return ABORTED_REWRITE
-  const hooks = yield* collectStartContext(turn, compaction)
+  const hooks = yield* collectStartContext(turn)
   if (isTurnAborted(turn)) return ABORTED_REWRITE
-  const draft = yield* shrinkToFit(turn, compaction, { task, written, sources, hooks })
+  const draft = yield* shrinkToFit(turn, { task, written, sources, hooks })
   if (!draft.ok) return draft
   const { mostTokens } = plan.request
-  if (mostTokens !== undefined && countWritten(turn, compaction, draft) > mostTokens)
+  if (mostTokens !== undefined && countWritten(turn, draft) > mostTokens)
     return refuseRewrite('not-smaller', TOO_DEAR_MESSAGE)
   yield* emitRestored(sources, draft)
-  return yield* runPostCompactHooks(turn, compaction, {
+  return yield* runPostCompactHooks(turn, {
     ...draft,
     durationMs: turn.host.clock.now() - started,
   })
@@ -117,10 +113,9 @@ async function* runDraftSteps(
 /** Returns the tokens of a draft that are written to the cache: system prompt and tools stay cached if they do not change. */
 function countWritten(
   { state, host }: TurnContext,
-  compaction: CompactionServices,
   { after, snapshot }: Pick<CompactionDraft, 'after' | 'snapshot'>,
 ): number {
-  const unchanged = snapshot === null ? estimatePrefixTokens(state, { host, compaction }).expected : 0
+  const unchanged = snapshot === null ? estimatePrefixTokens(state, host).expected : 0
   return after.expected - unchanged
 }
 
@@ -132,13 +127,12 @@ const TOO_DEAR_MESSAGE = 'The next request would cost more with the compaction t
  */
 export async function* refreshDraft(
   turn: TurnContext,
-  compaction: CompactionServices,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, DraftResult> {
-  const sources = yield* reattachSources(turn, compaction, draft.plan)
+  const sources = yield* reattachSources(turn, draft.plan)
   if (sources === null || !(await pauseTurn(turn))) return ABORTED_REWRITE
   const placed = await placeSources(turn, draft, sources)
-  const fresh = await fitDraft(turn, compaction, { ...draft, ...placed }).createOutcome()
+  const fresh = await fitDraft(turn, { ...draft, ...placed }).createOutcome()
   if (!fresh.ok) return fresh
   yield* emitRestored(sources, fresh)
   return { ...fresh, usage: draft.usage }
@@ -155,9 +149,9 @@ export type PreCompactResult = { readonly ok: true; readonly instructions: strin
  */
 export async function* runPreCompactHooks(
   turn: TurnContext,
-  compaction: CompactionServices,
   { request }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, PreCompactResult> {
+  const { compaction } = turn.host
   const hooks = compaction.hooks?.preCompact ?? []
   const added: string[] = []
   if (hooks.length > 0) yield { type: 'phase', phase: 'running PreCompact hooks' }
@@ -186,38 +180,36 @@ export async function* runPreCompactHooks(
 /** Runs the SessionStart hooks, since the conversation begins anew after a compaction. Returns the context that they add. */
 async function* collectStartContext(
   turn: TurnContext,
-  compaction: CompactionServices,
 ): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
-  const hooks = compaction.hooks?.sessionStart ?? []
+  const hooks = turn.host.compaction.hooks?.sessionStart ?? []
   if (hooks.length === 0) return []
   yield { type: 'phase', phase: 'running SessionStart hooks' }
-  return yield* collectHookContext(turn, compaction, hooks, { source: 'compact', sessionId: turn.state.id })
+  return yield* collectHookContext(turn, hooks, { source: 'compact', sessionId: turn.state.id })
 }
 
 /** Passes the summary to the PostCompact hooks and adds their context, unless the draft would become too large. */
 async function* runPostCompactHooks(
   turn: TurnContext,
-  compaction: CompactionServices,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, DraftResult> {
-  const hooks = compaction.hooks?.postCompact ?? []
+  const hooks = turn.host.compaction.hooks?.postCompact ?? []
   const { plan, summary, receipt } = draft
   const input = { trigger: plan.request.trigger, sessionId: turn.state.id, summary: summary.text, receipt }
   if (hooks.length > 0) yield { type: 'phase', phase: 'running PostCompact hooks' }
-  const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, compaction, hooks, input)
+  const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, hooks, input)
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   if (added.length === 0) return draft
-  const fitted = fitDraft(turn, compaction, { ...draft, hookContext: [...draft.hookContext, ...added] })
+  const fitted = fitDraft(turn, { ...draft, hookContext: [...draft.hookContext, ...added] })
   const outcome = await fitted.createOutcome()
   return outcome.ok || outcome.reason === 'superseded' ? outcome : draft
 }
 
 async function* collectHookContext<Input>(
   turn: TurnContext,
-  compaction: CompactionServices,
   hooks: readonly Hook<Input, HookContextOutput>[],
   input: Input,
 ): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
+  const { compaction } = turn.host
   const outputs: HookOutput[] = []
   for await (const end of runHooks(hooks, input, createHookLimits(turn, compaction))) {
     yield* listHookEvents(end)
@@ -234,7 +226,7 @@ async function* collectHookContext<Input>(
 interface DraftInput {
   readonly task: WriteSummaryInput
   readonly written: WriteSummaryResult
-  readonly sources: ReattachedSources
+  readonly sources: CollectedSources
   readonly hooks: UnmeasuredDraft['hookContext']
   /** Maximum tokens of the list of names; default: the budget of the policy. */
   readonly nameTokens?: number
@@ -245,26 +237,21 @@ interface DraftInput {
  * beside a model's summary, and asks for smaller summaries. A local summary replaces a model's only if the compaction
  * would otherwise be refused.
  */
-async function* shrinkToFit(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  input: DraftInput,
-): AsyncGenerator<TurnEvent, DraftResult> {
+async function* shrinkToFit(turn: TurnContext, input: DraftInput): AsyncGenerator<TurnEvent, DraftResult> {
   let { written } = input
-  let best = await fitWithNames(turn, compaction, input)
+  let best = await fitWithNames(turn, input)
   let last = best
   while (last.smallerLimits !== null) {
     const { excessTokens: over, smallerLimits: smaller, summaryTokens } = last
     // The limit is for the model's own text: what is added to it from the log stays as long as it is.
-    const added =
-      summaryTokens - createCalibratedTokenCounter(turn.state, turn.host, compaction)(written.summary.text)
+    const added = summaryTokens - createCalibratedTokenCounter(turn.state, turn.host)(written.summary.text)
     const fitting = Math.max(0, (smaller.tokens ?? 0) - Math.max(0, added))
     const why = `With this summary the conversation would be ${over} tokens too large. A summary of at most ${fitting} tokens fits.`
-    const next = yield* writeSmallerSummary(turn, compaction, input.task, { last: written, why, smaller })
+    const next = yield* writeSmallerSummary(turn, input.task, { last: written, why, smaller })
     if (next === null) break
     if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
     written = next
-    last = await fitWithNames(turn, compaction, { ...input, written })
+    last = await fitWithNames(turn, { ...input, written })
     const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isTooLarge
     if (isBetter && last.excessTokens <= best.excessTokens) best = last
   }
@@ -275,34 +262,26 @@ async function* shrinkToFit(
  * Fits a draft. If shortening the list of names beside a model's summary makes the draft small enough, the list is
  * shortened, which costs no model call; the receipt tells which names are gone.
  */
-async function fitWithNames(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  input: DraftInput,
-): Promise<FitResult> {
-  const draft = await createDraft(turn, compaction, input)
+async function fitWithNames(turn: TurnContext, input: DraftInput): Promise<FitResult> {
+  const draft = await createDraft(turn, input)
   await pauseTurn(turn)
-  const whole = fitDraft(turn, compaction, draft)
+  const whole = fitDraft(turn, draft)
   const names = draft.summary.ledger.join('\n')
-  const listed = createCalibratedTokenCounter(turn.state, turn.host, compaction)(names)
+  const listed = createCalibratedTokenCounter(turn.state, turn.host)(names)
   if (whole.excessTokens === 0 || whole.isLocal || whole.excessTokens > listed) return whole
-  const tokens = compaction.estimator.text(names)
+  const tokens = turn.host.compaction.estimator.text(names)
   for (const left of [0.9 * (1 - whole.excessTokens / Math.max(1, listed)), 0]) {
-    const shorter = await createDraft(turn, compaction, { ...input, nameTokens: Math.floor(tokens * left) })
-    const fitted = fitDraft(turn, compaction, shorter)
+    const shorter = await createDraft(turn, { ...input, nameTokens: Math.floor(tokens * left) })
+    const fitted = fitDraft(turn, shorter)
     if (fitted.excessTokens === 0) return fitted
   }
   return whole
 }
 
-async function createDraft(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  input: DraftInput,
-): Promise<UnmeasuredDraft> {
+async function createDraft(turn: TurnContext, input: DraftInput): Promise<UnmeasuredDraft> {
   const { plan } = input.task
   await pauseTurn(turn)
-  const summary = await completeSummary(turn, compaction, input.task, input.written.summary, input.nameTokens)
+  const summary = await completeSummary(turn, input.task, input.written.summary, input.nameTokens)
   const placed = await placeSources(turn, { plan, summary }, input.sources)
   return { plan, summary, ...placed, hookContext: input.hooks, durationMs: 0 }
 }
@@ -310,20 +289,12 @@ async function createDraft(
 // Context of the host that a compaction brings up to date: todos, plan, files and other context sources are read again
 // and attached, and pending changes of system prompt and tools are absorbed.
 
-interface ReattachedSources {
-  readonly carried: readonly SourceAttachment[]
-  readonly superseded: readonly string[]
-  readonly skipped: readonly SkippedAttachment[]
-  /** Sources that failed or took too long, with the reason. */
-  readonly failed: CollectedSources['failed']
-}
-
 /** Reads the context sources (todos, plan, files) again. Returns their attachments; null if the turn was aborted. */
 async function* reattachSources(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: CompactionPlan,
-): AsyncGenerator<TurnEvent, ReattachedSources | null> {
+): AsyncGenerator<TurnEvent, CollectedSources | null> {
+  const { compaction } = turn.host
   const { span } = plan
   const added = listEntriesSincePlan(plan, turn.state.view) ?? []
   if (compaction.sources === undefined || compaction.sources.length === 0)
@@ -333,11 +304,11 @@ async function* reattachSources(
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered, ...added],
     policy: turn.host.policy,
-    budgets: withFittedBudgets(turn.state, turn.host, compaction).scaled.budgets,
+    budgets: withFittedBudgets(turn.state, turn.host).compaction.scaled.budgets,
     measure: compaction.estimator.text,
     isClientLed: turn.host.client !== undefined,
   }
-  const sources = await collectSourceAttachments(limitSourceTime(turn, compaction), question, () =>
+  const sources = await collectSourceAttachments(limitSourceTime(turn, compaction.sources), question, () =>
     pauseTurn(turn),
   )
   if (isTurnAborted(turn)) return null
@@ -346,7 +317,7 @@ async function* reattachSources(
 }
 
 function* emitRestored(
-  { carried, skipped }: ReattachedSources,
+  { carried, skipped }: CollectedSources,
   draft: UnmeasuredDraft,
 ): Generator<TurnEvent, void> {
   if (carried.length + skipped.length === 0) return
@@ -359,7 +330,7 @@ function* emitRestored(
 async function placeSources(
   turn: TurnContext,
   { plan, summary }: Pick<UnmeasuredDraft, 'plan' | 'summary'>,
-  { carried, superseded, failed }: ReattachedSources,
+  { carried, superseded, failed }: CollectedSources,
 ): Promise<Omit<UnmeasuredDraft, 'plan' | 'summary' | 'hookContext' | 'durationMs'>> {
   const isBlock = summary.block !== null
   // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.

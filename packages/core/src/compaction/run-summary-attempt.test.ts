@@ -170,11 +170,11 @@ describe('what the chain of asking is told', () => {
     ['an estimate of the view holds it already', null, 0],
   ])('%s', async (_, usage, more) => {
     const { run, room, host } = await openTestSession(toldChainContext(usage).records)
-    const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
+    const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, host)
     if (!plan.ok) throw new Error(plan.message)
     const history = await readSummarizedHistory(run, room, plan)
     if (history === null) throw new Error('aborted')
-    const { unclearedTokens } = createAttemptsInput(run, room, { plan, history, instructions: null })
+    const { unclearedTokens } = createAttemptsInput(run, { plan, history, instructions: null })
     expect(unclearedTokens - plan.before.expected).toBe(more)
   })
 })

@@ -6,11 +6,11 @@ import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../cache/cache-model.
 import { listTracedMessages, type TracedMessage } from '../context/flatten-context.ts'
 import type { Payload } from '../context/payload.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
-import type { CompactionServices, TurnHost } from '../engine/host.ts'
+import type { TurnHost } from '../engine/host.ts'
 import type { DeadlineResult, Deadlines, Model, ModelStreamInput, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { pauseTurn, type TurnContext } from '../engine/session-writer.ts'
+import { pauseTurn, type TurnContext, withHost } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
   measureForkCacheRead,
@@ -47,7 +47,6 @@ const COMPACT_SOURCE = 'compact'
 /** Runs one attempt to write the summary with a model, and emits progress and keep-alive events meanwhile. */
 export async function* runSummaryAttempt(
   turn: TurnContext,
-  compaction: CompactionServices,
   attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): AsyncGenerator<TurnEvent, AttemptResult> {
   const call = createAttemptCall(turn, attempt)
@@ -56,12 +55,12 @@ export async function* runSummaryAttempt(
   const { rung } = attempt
   const since = turn.host.clock.now()
   const { keepAliveMs } = attempt.deadlines
-  const events = runSideCall(createSideTurn(turn, compaction, attempt), call)
+  const events = runSideCall(createSideTurn(turn, attempt), call)
   let characters = 0
   yield { type: 'summary-progress', characters, rung }
   for (;;) {
     const step = yield* waitWithKeepAlive(turn, events.next(), {
-      deadlines: compaction.deadlines,
+      deadlines: turn.host.compaction.deadlines,
       keepAliveMs,
       since,
     })
@@ -94,34 +93,17 @@ export function limitForkToPlannedRecords<Attempt extends Exclude<SummaryAttempt
   return { ...attempt, records: new Set(entries.toArray().map(({ record }) => record.uuid)) }
 }
 
-/**
- * Creates the turn context of a summary call. It shares session state and write lock with `turn`; its model has time
- * limits and may be a different model.
- */
-function createSideTurn(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  attempt: Exclude<SummaryAttempt, LocalAttempt>,
-): TurnContext {
+/** Creates the turn context of a summary call: its model has time limits and may be a different model. */
+function createSideTurn(turn: TurnContext, attempt: Exclude<SummaryAttempt, LocalAttempt>): TurnContext {
   const { host } = turn
-  const { deadlines } = compaction
+  const { deadlines, summaryModel } = host.compaction
   const other =
     attempt.kind === 'direct' && attempt.payload.model !== host.readOfferedPrefix().model
-      ? compaction.summaryModel
+      ? summaryModel
       : undefined
   const model = createTimeLimitedModel(other?.model ?? host.model, { deadlines, limits: attempt.deadlines })
   const profile = other?.summariser.profile ?? host.profile
-  return {
-    get state() {
-      return turn.state
-    },
-    set state(next) {
-      turn.state = next
-    },
-    host: { ...host, model, profile },
-    signal: turn.signal,
-    ...(turn.writeLock === undefined ? {} : { writeLock: turn.writeLock }),
-  }
+  return withHost(turn, { ...host, model, profile })
 }
 
 type UnavailableAttempt = Extract<AttemptResult, { readonly kind: 'unavailable' }>

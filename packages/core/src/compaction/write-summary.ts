@@ -77,30 +77,25 @@ export interface WriteSummaryResult {
  */
 export async function* writeSummary(
   turn: TurnContext,
-  compaction: CompactionServices,
   task: WriteSummaryInput,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
+  const { compaction } = turn.host
   const { plan } = task
   const { notesText, notesBy } = plan.request
   if (notesText !== undefined) {
     const author = notesBy === 'local' ? 'notes' : 'model'
     return { ok: true, summary: toSummary(notesText, author, 'notes'), attempts: null }
   }
-  const size = estimateLeastSize(turn, compaction, task)
+  const size = estimateLeastSize(turn, task)
   const isLocal = plan.request.summarizer === 'local' || turn.host.policy.compact.chain.local === 'only'
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
   if (after > findLargestWorthwhileSize(plan))
     return refuseRewrite('not-smaller', describeSmallGain(plan, after, size.words))
   if (!(await pauseTurn(turn))) return ABORTED_REWRITE
   if (compaction.writeSummary === undefined)
-    return yield* runAttempts(
-      turn,
-      compaction,
-      task,
-      startAttempts(createAttemptsInput(turn, compaction, task)),
-    )
+    return yield* runAttempts(turn, task, startAttempts(createAttemptsInput(turn, task)))
   const { keepAliveSeconds } = turn.host.policy.compact.waiting
-  const writing = writeByHost(turn, compaction, task, compaction.writeSummary)
+  const writing = writeByHost(turn, task, compaction.writeSummary)
   const { deadlines } = compaction
   const summary = yield* waitWithKeepAlive(turn, writing, { deadlines, keepAliveMs: keepAliveSeconds * 1000 })
   return summary.ok ? { ok: true, summary, attempts: null } : summary
@@ -112,7 +107,6 @@ export async function* writeSummary(
  */
 export async function* writeSmallerSummary(
   turn: TurnContext,
-  compaction: CompactionServices,
   task: WriteSummaryInput,
   {
     last: { attempts },
@@ -121,16 +115,16 @@ export async function* writeSmallerSummary(
   }: { readonly last: WriteSummaryResult; readonly why: string; readonly smaller: SmallerSummaryLimits },
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite | null> {
   if (attempts === null) return null
-  const next = yield* runAttempts(turn, compaction, task, rejectLargeSummary(attempts, why, smaller))
+  const next = yield* runAttempts(turn, task, rejectLargeSummary(attempts, why, smaller))
   return next.ok || next.reason === 'aborted' ? next : null
 }
 
 async function writeByHost(
   turn: TurnContext,
-  { deadlines }: CompactionServices,
   { plan, instructions }: WriteSummaryInput,
   write: HostSummaryWriter,
 ): Promise<UncheckedSummary | RefusedRewrite> {
+  const { deadlines } = turn.host.compaction
   const input = { sessionId: turn.state.id, span: plan.span, instructions }
   const ms = turn.host.policy.compact.waiting.attemptSeconds * 1000
   try {
@@ -169,13 +163,12 @@ function toSummary(
  */
 function estimateLeastSize(
   turn: TurnContext,
-  compaction: CompactionServices,
   { plan, history }: WriteSummaryInput,
 ): { readonly least: number; readonly withMessages: number; readonly words: number } {
-  const count = createCalibratedTokenCounter(turn.state, turn.host, compaction)
+  const count = createCalibratedTokenCounter(turn.state, turn.host)
   const staying = plan.stayingTokens
-  const words = countUserWords(turn, compaction, { plan, history })
-  const least = runStepsAtOnce(writeLocally(turn, compaction, plan, { history, tokens: 0 }))
+  const words = countUserWords(turn, { plan, history })
+  const least = runStepsAtOnce(writeLocally(turn, plan, { history, tokens: 0 }))
   return {
     least: Math.round(staying + count(least)),
     withMessages: Math.round(staying + words),
@@ -186,25 +179,20 @@ function estimateLeastSize(
 /** Estimates the tokens of the user's messages in any summary, as far as their budget allows. */
 function countUserWords(
   turn: TurnContext,
-  compaction: CompactionServices,
   { plan, history }: Pick<WriteSummaryInput, 'plan' | 'history'>,
 ): number {
-  const count = createCalibratedTokenCounter(turn.state, turn.host, compaction)
+  const count = createCalibratedTokenCounter(turn.state, turn.host)
   const words = history.facts.messages.reduce((sum, { lead, text }) => sum + count(`${lead}${text}`), 0)
-  return Math.min(computeMessageBudget(turn, compaction, plan).total, words)
+  return Math.min(computeMessageBudget(turn, plan).total, words)
 }
 
 /** Collects the input of the attempts to write a summary: models, tools, policy and token sizes. */
-export function createAttemptsInput(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  task: WriteSummaryInput,
-): AttemptsInput {
+export function createAttemptsInput(turn: TurnContext, task: WriteSummaryInput): AttemptsInput {
   const { state, host } = turn
-  const { estimator, scaled, summaryModel } = compaction
+  const { estimator, scaled, summaryModel } = turn.host.compaction
   const { before, span, request, target, room } = task.plan
   const { compact, estimate } = host.policy
-  const { meter, register } = withPlanningState(state, compaction).context
+  const { meter, register } = withPlanningState(state, turn.host).context
   const { model, tools } = host.readOfferedPrefix()
   const restored = withRestoredRequest(state, host)
   const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
@@ -212,7 +200,7 @@ export function createAttemptsInput(
   const isOutOfReach =
     request.target !== undefined &&
     compact.chain.local !== 'never' &&
-    estimateLeastSize(turn, compaction, task).least > request.target
+    estimateLeastSize(turn, task).least > request.target
   const isLocalOnly = request.summarizer === 'local' || isOutOfReach
   const own = {
     model,
@@ -240,7 +228,6 @@ export function createAttemptsInput(
 /** Runs one attempt after the other, until one succeeds or none is left. */
 async function* runAttempts(
   turn: TurnContext,
-  compaction: CompactionServices,
   task: WriteSummaryInput,
   first: SummaryAttemptState,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
@@ -248,7 +235,7 @@ async function* runAttempts(
   for (let chain = first; ; ) {
     const { next } = chain
     if (isAttemptsOutcome(next)) {
-      const summary = toRawSummary(turn, compaction, plan, next)
+      const summary = toRawSummary(turn, plan, next)
       return summary.ok ? { ok: true, summary, attempts: chain } : summary
     }
     let result: AttemptResult
@@ -257,10 +244,9 @@ async function* runAttempts(
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
       const { maximumTokens: tokens, restTokens } = next
       const input = { history, tokens, restTokens }
-      const text = await runSlicesUnlessAborted(turn, writeLocally(turn, compaction, plan, input))
+      const text = await runSlicesUnlessAborted(turn, writeLocally(turn, plan, input))
       result = text === null ? { kind: 'aborted' } : { kind: 'text', text }
-    } else
-      result = yield* runSummaryAttempt(turn, compaction, limitForkToPlannedRecords(next, plan, turn.state))
+    } else result = yield* runSummaryAttempt(turn, limitForkToPlannedRecords(next, plan, turn.state))
     chain = recordAttemptResult(chain, result)
   }
 }
@@ -274,7 +260,6 @@ const COVER_SHARE = 0.2
 
 function toRawSummary(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: CompactionPlan,
   done: SummaryAttemptsOutcome,
 ): UncheckedSummary | RefusedRewrite {
@@ -294,7 +279,7 @@ function toRawSummary(
     text: done.summary,
     author: summarizer === 'block' ? 'provider' : summarizer,
     summarizer,
-    cover: writeCover(turn, compaction, plan, done.coveredLocally),
+    cover: writeCover(turn, plan, done.coveredLocally),
     block,
     recordsCoveredLocally: done.coveredLocally.length,
     fallbackReason: describeFallback(done),
@@ -303,17 +288,12 @@ function toRawSummary(
 }
 
 /** Writes, without a model, the text about records that the summarizing model was not shown; empty if there are none. */
-function writeCover(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  plan: CompactionPlan,
-  entries: readonly ContextEntry[],
-): string {
+function writeCover(turn: TurnContext, plan: CompactionPlan, entries: readonly ContextEntry[]): string {
   if (entries.length === 0) return ''
   const tokens = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
   const facts = extractSessionFacts(entries.map(({ record }) => record))
   const history = { facts, pieces: runStepsAtOnce(createLocalSummaryPieces(facts)) }
-  const text = runStepsAtOnce(writeLocally(turn, compaction, plan, { history, tokens, messages: null }))
+  const text = runStepsAtOnce(writeLocally(turn, plan, { history, tokens, messages: null }))
   const many = entries.length === 1 ? 'One record' : `${entries.length} records`
   const title = `${many} did not fit into the summariser's window. This was taken from the log without a model:`
   return `${title}\n\n${text.replace(SUMMARY_HEADING, '').trim()}`
@@ -337,16 +317,15 @@ interface LocalLimits {
 
 function* writeLocally(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: CompactionPlan,
   { history, ...limits }: LocalLimits,
 ): WorkInSteps<string> {
   const { text } = yield* writeLocalSummary(history, {
     form: plan.span.form,
-    messages: computeMessageBudget(turn, compaction, plan),
+    messages: computeMessageBudget(turn, plan),
     ...limits,
-    files: compaction.scaled.budgets.ledger.files,
-    estimate: { text: createCalibratedTokenCounter(turn.state, turn.host, compaction) },
+    files: turn.host.compaction.scaled.budgets.ledger.files,
+    estimate: { text: createCalibratedTokenCounter(turn.state, turn.host) },
   })
   return text
 }
@@ -358,9 +337,9 @@ function* writeLocally(
  */
 function computeMessageBudget(
   { host }: TurnContext,
-  { scaled }: CompactionServices,
   { target, room, request, before }: CompactionPlan,
 ): { readonly each: number; readonly total: number } {
+  const { scaled } = host.compaction
   const isNotes = request.notesText !== undefined
   const usual = scaled.known ? (isNotes ? scaled.budgets.broughtBack : scaled.lines.target) : null
   const sizes = [usual, target, room].filter((size) => size !== null)
@@ -395,16 +374,16 @@ function fillSections(
  */
 export async function completeSummary(
   turn: TurnContext,
-  compaction: CompactionServices,
   task: WriteSummaryInput,
   written: UncheckedSummary,
-  nameTokens: number = compaction.scaled.budgets.ledger.names,
+  nameTokens: number = turn.host.compaction.scaled.budgets.ledger.names,
 ): Promise<CompleteSummary> {
+  const { compaction } = turn.host
   const { scaled, estimator } = compaction
   const { plan, history } = task
   const { span } = plan
   const { ledger } = scaled.budgets
-  const messages = computeMessageBudget(turn, compaction, plan)
+  const messages = computeMessageBudget(turn, plan)
   const keptRecords = [...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record)
   // A local summary already has all facts that fit into its size: nothing is added, and what it lacks is reported.
   const isLocal = written.author === 'local'
@@ -424,7 +403,7 @@ export async function completeSummary(
   const filled = fillSections(compaction, task, written)
   await pauseTurn(turn)
   // The list of names becomes smaller with a local summary.
-  const userTokens = countUserWords(turn, compaction, task)
+  const userTokens = countUserWords(turn, task)
   const most = isLocal ? computeNameListLimit(estimator.text(written.text) - userTokens) : nameTokens
   const nameRules = { tokens: Math.min(ledger.names, most), estimate: estimator }
   const names = await runSlicesToEnd(turn, buildLedger(history.names, nameRules))

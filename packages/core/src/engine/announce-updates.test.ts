@@ -1,4 +1,4 @@
-import { createFakeJournal, createTestHost } from '@tidemark/core/testing'
+import { createFakeJournal, createTestCompaction, createTestHost } from '@tidemark/core/testing'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { createCacheMonitor } from '../cache/cache-monitor.ts'
@@ -6,7 +6,6 @@ import { createPolicy } from '../policy/create-policy.ts'
 import { hasContextEditBetas } from '../request/prefix-snapshot.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
 import { announceSnapshotToMonitor, limitSourceTime, withEngineBetas } from './announce-updates.ts'
-import type { CompactionServices } from './host.ts'
 import type { Deadlines } from './ports.ts'
 
 const EDITS = { clearThinking: 'clear_thinking', clearToolUses: 'clear_results' }
@@ -67,10 +66,9 @@ function carrier(render: ContextSource['render']): ContextSource {
 }
 
 function offered(render: ContextSource['render'], signal?: { aborted: boolean }): AsyncIterator<SourceItem> {
-  const [bounded] = limitSourceTime({ host: createTestHost({ journal: createFakeJournal() }), signal }, {
-    deadlines,
-    sources: [carrier(render)],
-  } as unknown as CompactionServices)
+  const compaction = createTestCompaction({}, { deadlines })
+  const host = createTestHost({ journal: createFakeJournal(), compaction })
+  const [bounded] = limitSourceTime({ host, signal }, [carrier(render)])
   if (bounded === undefined) throw new Error('there is one')
   return bounded.render({} as never)[Symbol.asyncIterator]()
 }

@@ -47,7 +47,7 @@ import { collectSourceUpdates } from '../sources/collect-sources.ts'
 import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
-import type { CompactionServices, OfferedPrefix, TurnHost } from './host.ts'
+import type { OfferedPrefix, TurnHost } from './host.ts'
 import {
   appendUnlinkedRecords,
   isTurnAborted,
@@ -299,9 +299,7 @@ async function computeInTime(
   compute: PlacedSection['compute'],
 ): Promise<unknown> {
   const { timeoutSeconds } = host.policy.turn.hooks
-  const deadlines = host.compaction?.deadlines
-  if (deadlines === undefined) return await compute()
-  const end = await deadlines.within(timeoutSeconds * 1000, async () => compute(), signal)
+  const end = await host.compaction.deadlines.within(timeoutSeconds * 1000, async () => compute(), signal)
   if (end.ok) return end.value
   throw new Error(
     end.why === 'timeout' ? `it took longer than ${timeoutSeconds} seconds.` : 'it was aborted.',
@@ -313,12 +311,7 @@ async function computeInTime(
  * markers. Returns a failure if a value is not JSON.
  */
 function readHostTools(host: TurnHost): OfferedPrefix | PrefixFailure {
-  let offered: OfferedPrefix
-  try {
-    offered = host.readOfferedPrefix()
-  } catch (thrown) {
-    return createPrefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
-  }
+  const offered = host.readOfferedPrefix()
   const { model } = offered
   const tools = replaceLoneSurrogates(offered.tools.map(withoutUndefined))
   const parameters = replaceLoneSurrogates(withoutUndefined(offered.parameters))
@@ -435,11 +428,11 @@ async function* collectUpdates(
   isWanted: (source: ContextSource) => boolean,
 ): AsyncGenerator<TurnEvent, readonly UnlinkedRecord[]> {
   const { host, state } = turn
-  const compaction = host.compaction
-  const sources = compaction?.sources?.filter((source) => source.tellsChanges && isWanted(source)) ?? []
-  if (compaction === undefined || sources.length === 0) return []
+  const { compaction } = host
+  const sources = compaction.sources?.filter((source) => source.tellsChanges && isWanted(source)) ?? []
+  if (sources.length === 0) return []
   const shown = updateShownAttachments(state.shownAttachments, state.view.entries)
-  const { carried, failed } = await collectSourceUpdates(limitSourceTime(turn, { ...compaction, sources }), {
+  const { carried, failed } = await collectSourceUpdates(limitSourceTime(turn, sources), {
     session: state.session,
     shown,
     policy: host.policy,
@@ -458,8 +451,9 @@ async function* collectUpdates(
  */
 export function limitSourceTime(
   { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
-  { sources = [], deadlines }: CompactionServices,
+  sources: readonly ContextSource[],
 ): readonly ContextSource[] {
+  const { deadlines } = host.compaction
   const { timeoutSeconds } = host.policy.rehydrate
   const tooLong = `took longer than ${timeoutSeconds} seconds`
   return sources.map((carrier) => ({
@@ -468,7 +462,7 @@ export function limitSourceTime(
     tellsChanges: carrier.tellsChanges,
     isWhole: carrier.isWhole,
     isUrgent: carrier.isUrgent ?? false,
-    limit: (context) => carrier.limit(context),
+    limit: carrier.limit.bind(carrier),
     render: async function* (context): AsyncGenerator<SourceItem, void> {
       const offers = carrier.render(context)[Symbol.asyncIterator]()
       const end = host.clock.now() + timeoutSeconds * 1000

@@ -57,7 +57,7 @@ export async function priceNewCalls(turn: TurnContext): Promise<SessionCostTally
   return costs
 }
 
-/** Waits and checks as `checkLimitsBeforeCall` does. If the call may begin, counts it as under way until its `end` is called. */
+/** Waits and checks as `findLimitFailure` does. If the call may begin, counts it as under way until its `end` is called. */
 export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnFailure> {
   const failure = await checkLimitsBeforeCall(turn)
   if (failure !== null) return failure
@@ -97,7 +97,7 @@ const UNKNOWN_OUTPUT = 64_000
 
 /** Returns the most that a call of this session can use: its whole context at the highest price, and its largest output. */
 function boundSpending({ state, host }: TurnContext): Spending {
-  const input = host.compaction === undefined ? 0 : measureContext(state, host, host.compaction).high
+  const input = measureContext(state, host).high
   const output = findMaxOutput(host)
   const rates = findCurrentRates(host, input)
   const { cacheRead, input: plain, writeShort, writeLong, output: written } = rates ?? NO_RATES

@@ -110,12 +110,11 @@ export function findResumeCost(
   { state, host }: TurnContext,
   { request, forecast }: PendingModelCall,
 ): ResumeCost | null {
-  const { compaction, clock, policy } = host
+  const { clock, policy } = host
   const expiresAt = findNewestPrefixExpiry(forecast.basis.model)
   const idleMs = measureIdleTime(state, clock.now())
-  if (compaction === undefined || idleMs === null || expiresAt === null || clock.now() < expiresAt)
-    return null
-  const tokens = measureContext(state, host, compaction).expected
+  if (idleMs === null || expiresAt === null || clock.now() < expiresAt) return null
+  const tokens = measureContext(state, host).expected
   const cachedTokens = Math.min(tokens, forecast.read)
   const warmTokens = Math.min(tokens, countReadIfWarm(forecast))
   const lostTokens = warmTokens - cachedTokens
@@ -429,12 +428,12 @@ export function estimateCutUsage(
   cause: ModelFailure,
 ): TokenUsage | undefined {
   const { compaction } = host
-  if (reply?.usage !== undefined) return estimateBilledUsage(reply, compaction?.estimator)
+  if (reply?.usage !== undefined) return estimateBilledUsage(reply, compaction.estimator)
   // A failure that the provider itself reports, such as an overload, is billed only after a part of the answer.
   const hasContent = reply !== null && reply.message.content.length + reply.unfinished.length > 0
   if (!hasContent && cause.kind !== 'aborted' && cause.errorType !== undefined) return undefined
   const usage = estimateLostCall(host, opened)
-  if (usage === undefined || compaction === undefined || !hasContent) return usage
+  if (usage === undefined || !hasContent) return usage
   return withEstimatedOutput(usage, estimateOutput(reply, compaction.estimator))
 }
 
@@ -469,8 +468,8 @@ function estimateLostCall(
   isRepeated = false,
 ): TokenUsage | undefined {
   const { compaction, profile } = host
-  if (compaction === undefined || !isMonitored) return undefined
-  const { expected, source } = measureContext(state, host, compaction)
+  if (!isMonitored) return undefined
+  const { expected, source } = measureContext(state, host)
   // A size that a response has reported includes system prompt and tools.
   const isPrefixMissing = prefix !== undefined && source === 'estimated'
   const prompt = expected + (isPrefixMissing ? compaction.estimator.prefix(prefix) : 0)

@@ -3,6 +3,7 @@
  * its own, and cleanups that run after a rewrite.
  */
 import type { CacheBreak } from '../cache/cache-break-types.ts'
+import { isMainSource } from '../cache/cache-monitor.ts'
 import type { RetrievalMethods } from '../clearing/clear-candidates.ts'
 import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { CallLimits } from '../cost/limits.ts'
@@ -96,8 +97,8 @@ export interface TurnHost {
   readonly startBackgroundWork?: (state: SessionState, moment: 'response' | 'turn-end') => void
   /** Lets other waiting work of the program run, between the slices of long work. If omitted, long work runs in one piece. */
   readonly pause?: () => Promise<void>
-  /** Services for clearing and compaction. Without them the context is never reduced. */
-  readonly compaction?: CompactionServices
+  /** Services for clearing and compaction. */
+  readonly compaction: CompactionServices
   /** Returns a random number in [0, 1) that shortens the delay before a retry. Default: no random part. */
   readonly chance?: () => number
   /** The working directory of the agent. Records carry it, so that the log tells which project the session is about. */
@@ -113,7 +114,7 @@ export interface TurnHost {
   readonly learnWindow?: (
     tokens: number,
     tooLong: ProviderProfile['capabilities']['tooLong'],
-  ) => Pick<CompactingHost, 'profile' | 'compaction'> | null
+  ) => Pick<TurnHost, 'profile' | 'compaction'> | null
   /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */
   readonly keepDiff?: SaveDiff
 }
@@ -138,11 +139,6 @@ export interface DropInClient {
   readonly waitsUntilFull: boolean
   /** The sizes that the provider reported when it refused the client's request as too long. Undefined if it did not refuse it. */
   readonly refusedAsTooLong: TokenExcess | undefined
-}
-
-/** A host that supports clearing and compaction. */
-export interface CompactingHost extends TurnHost {
-  readonly compaction: CompactionServices
 }
 
 type SaveDiff = (diff: string, event: CacheBreak) => void | Promise<void>
@@ -258,17 +254,12 @@ export interface CleanupFailure {
 
 const MAIN_SCOPE = 'main'
 
-/** Returns true if the query source (label of the caller) is the main conversation: `sdk`, empty, or `repl_main_thread…`. */
-function isMainThread(source: string): boolean {
-  return source === '' || source === 'sdk' || source.startsWith('repl_main_thread')
-}
-
 /** Runs the cleanup callbacks of the conversation or agent whose context was rewritten. Exceptions are returned, not thrown. */
 export function runCleanups(
   cleanups: readonly RewriteCleanup[],
   rewritten: CommittedRewrite,
 ): readonly CleanupFailure[] {
-  const scope = isMainThread(rewritten.source) ? MAIN_SCOPE : rewritten.source
+  const scope = isMainSource(rewritten.source) ? MAIN_SCOPE : rewritten.source
   return cleanups
     .filter((cleanup) => cleanup.scope === scope)
     .flatMap((cleanup) => {

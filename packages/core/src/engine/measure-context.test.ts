@@ -67,7 +67,7 @@ it('what a compaction left is the size that the provider reported after it, also
   const made = await openRounds({ replies: [{ blocks: [text('Done.')], usage: { input: 97_000 } }] })
   await compactNow(made)
   const find = (state: typeof made.run.state): number | undefined =>
-    gatherContextPlanInput(state, made.host, made.room, 'call').context.expectedResult?.after
+    gatherContextPlanInput(state, made.host, 'call').context.expectedResult?.after
   expect(find(made.run.state)).toBeLessThan(10_000)
   const { outcome } = await playTurn(made.run.state, { prompt: 'Go on.' }, made.host)
   expect([find(outcome.state), find(await reopen(made))]).toEqual([97_000, 97_000])

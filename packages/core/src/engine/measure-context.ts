@@ -42,14 +42,10 @@ import { runSlicesUnlessAborted, type TurnContext, type UnlinkedRecord } from '.
  * Returns the tokens of the next request as far as it is known now: expected size and upper bound, from the newest reported
  * usage and an estimate of what was added since.
  */
-export function measureContext(
-  state: SessionState,
-  host: TurnHost,
-  compaction: CompactionServices,
-): ContextTokens {
-  const { context } = withPlanningState(state, compaction)
+export function measureContext(state: SessionState, host: TurnHost): ContextTokens {
+  const { context } = withPlanningState(state, host)
   const { policy, profile } = host
-  const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
+  const prefix = (): number => countPrefixTokens(state, host)
   return computeContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
 }
 
@@ -59,7 +55,10 @@ interface MeasuredState extends SessionState {
 }
 
 /** Returns the state with its planning data brought up to date. Cheap if little was appended since the last time. */
-export function withPlanningState(state: SessionState, compaction: CompactionServices): MeasuredState {
+export function withPlanningState(
+  state: SessionState,
+  { compaction }: Pick<TurnHost, 'compaction'>,
+): MeasuredState {
   return { ...state, context: updatePlanningState(state.context, state.view, compaction) }
 }
 
@@ -104,10 +103,8 @@ function* updateInSteps(
  * Updates the planning data of the session in slices, so that the next step finds them ready and does not hold the event
  * loop. What was appended meanwhile is counted, too. Returns false if the turn was aborted.
  */
-export async function updatePlanningStateInSlices(
-  turn: TurnContext,
-  compaction: CompactionServices,
-): Promise<boolean> {
+export async function updatePlanningStateInSlices(turn: TurnContext): Promise<boolean> {
+  const { compaction } = turn.host
   for (;;) {
     const { context: from, view } = turn.state
     // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
@@ -122,12 +119,9 @@ export async function updatePlanningStateInSlices(
 }
 
 /** Creates a function that estimates the tokens of a text, corrected by the usage that the provider reported. */
-export function createCalibratedTokenCounter(
-  state: SessionState,
-  { policy }: TurnHost,
-  compaction: CompactionServices,
-): (text: string) => number {
-  const { calibration } = withPlanningState(state, compaction).context.meter
+export function createCalibratedTokenCounter(state: SessionState, host: TurnHost): (text: string) => number {
+  const { compaction, policy } = host
+  const { calibration } = withPlanningState(state, host).context.meter
   return (text) => calibrateSize(calibration, compaction.estimator.text(text), policy.estimate).expected
 }
 
@@ -135,21 +129,21 @@ export function createCalibratedTokenCounter(
 export function gatherContextPlanInput(
   given: SessionState,
   host: TurnHost,
-  compaction: CompactionServices,
   moment: PlanningMoment,
 ): { readonly context: ContextPlanInput; readonly state: SessionState } {
+  const { compaction } = host
   const { policy, profile, source, switches = NO_SWITCHES } = host
   const now = host.clock.now()
   const tracking = collectTracking(given, host)
   const { tools, parameters } = host.readOfferedPrefix()
-  const { state: known, sent } = withCacheModel(withPlanningState(given, compaction), host)
+  const { state: known, sent } = withCacheModel(withPlanningState(given, host), host)
   const { current } = known.prefix
   const { meter, register } = known.context
   const expectedResult = updateExpectedResult(known)
-  const tokens = measureContext(known, host, compaction).expected
+  const tokens = measureContext(known, host).expected
   const waitsUntilFull = host.client?.waitsUntilFull === true
   const reported = waitsUntilFull ? derivePrefixTokens(meter) : null
-  const prefix = reported ?? countPrefixTokens(known, host, compaction.estimator)
+  const prefix = reported ?? countPrefixTokens(known, host)
   const ttl = findFeatureStates(policy, switches).caching.on
     ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache }).name
     : null
@@ -187,7 +181,7 @@ export function gatherContextPlanInput(
     lastEdits: known.providerEdits,
     canEdit: canAddContextEdits(current?.parameters, host),
     tracking,
-    ...(waitsUntilFull ? { clientLimit: findClientLimit(known, host, compaction) } : {}),
+    ...(waitsUntilFull ? { clientLimit: findClientLimit(known, host) } : {}),
     ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally, expectedResult } } }
@@ -226,8 +220,8 @@ function canAddContextEdits(current: JsonObject | undefined, host: TurnHost): bo
 function findClientLimit(
   { view, context, costs, freeCompactionFrom: freeFrom }: MeasuredState,
   host: TurnHost,
-  { scaled }: CompactionServices,
 ): NonNullable<ContextPlanInput['clientLimit']> {
+  const { scaled } = host.compaction
   const usual = host.profile.capabilities.countsMaxTokens
     ? 0
     : Math.min(readMaxTokens(host) ?? Number.POSITIVE_INFINITY, measureUsualOutput(context.meter))
@@ -296,9 +290,8 @@ function findPriceCompaction({ view, session }: SessionState): number | null {
 export function findCompactionSavings(
   given: SessionState,
   host: TurnHost,
-  compaction: CompactionServices,
 ): { readonly advice: CompactionSavings | null; readonly state: SessionState } {
-  const { context, state } = gatherContextPlanInput(given, host, compaction, 'call')
+  const { context, state } = gatherContextPlanInput(given, host, 'call')
   return { advice: makeContextPlan(context).advice, state }
 }
 

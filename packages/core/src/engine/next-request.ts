@@ -31,7 +31,6 @@ import {
 } from '../request/cache-markers.ts'
 import { chooseRequestTtl, findWritePriceClass } from '../request/cache-ttl.ts'
 import { buildRequestPrefix, type CurrentSnapshot } from '../request/prefix-snapshot.ts'
-import type { Estimator } from '../tokens/estimator.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../validate/validate-request.ts'
@@ -90,12 +89,12 @@ function assembleAffordable(
   assemble: (markers: OwnMarkerScope) => Pick<NextRequest, 'request' | 'forecast'>,
 ): Pick<NextRequest, 'request' | 'forecast'> {
   const { context } = state
-  const { compaction, policy, profile } = host
+  const { policy, profile } = host
   const [first = 'all', ...others] = listMarkerChoices(host)
   let made = assemble(first)
-  if (others.length === 0 || context === null || compaction === undefined) return made
+  if (others.length === 0 || context === null) return made
   const { calibration } = context.meter
-  const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
+  const prefix = (): number => countPrefixTokens(state, host)
   const tokens = computeContextSize({ ...context, calibration, policy, profile, prefix }).expected
   const { expected: prefixTokens, high } = calibrateSize(calibration, prefix(), policy.estimate)
   const question = { tokens, prefixTokens, mostPrefixTokens: Math.max(prefix(), high) }
@@ -107,7 +106,8 @@ function assembleAffordable(
 }
 
 /** Returns the tokens of system prompt and tools. Before the first prefix snapshot, only the tools are counted. */
-export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
+export function countPrefixTokens({ prefix }: SessionState, host: TurnHost): number {
+  const { estimator } = host.compaction
   const epoch = prefix.current?.epoch
   return epoch === undefined
     ? estimator.prefix({ tools: host.readOfferedPrefix().tools })
@@ -211,7 +211,6 @@ function findFirstClearableCall(
   { context, view, pins }: SessionState,
   { compaction }: TurnHost,
 ): string | null {
-  if (compaction === undefined) return null
   const { register } = updatePlanningState(context, view, compaction)
   return findFirstClearableCallId(
     register,

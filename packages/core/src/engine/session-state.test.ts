@@ -7,7 +7,7 @@ import {
   withAnnouncedRewrite,
   withCallerState,
 } from '../cache/cache-monitor.ts'
-import { measureCompactionSpacing } from '../compaction/commit-draft.ts'
+
 import { type ContextEntry, findThinkingResponseIds } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -18,6 +18,7 @@ import {
   type CompactionBreaker,
   countTurnSinceCompaction,
   isCompactionBreakerOpen,
+  measureCompactionSpacing,
   NO_COMPACTION_FAILURES,
   NO_COMPACTION_YET,
   NO_PINS,

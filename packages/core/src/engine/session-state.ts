@@ -99,7 +99,7 @@ export interface SessionState {
   readonly cacheMonitor: CacheMonitor
   /** The last request passed to the cache monitor, so that its unchanged parts are not processed again. */
   readonly monitoredRequest: SentRequestWithPrefix | null
-  /** Costs found in the log; null until the first model call or the first call of `withSessionCosts`. */
+  /** Costs found in the log; null until the first model call or the first call of `withCosts`. */
   readonly costs: SessionCostTally | null
   /** uuids of the pinned records. Clearings never change them; a compaction keeps the newest, up to `compact.pinTokens`. */
   readonly pins: PinnedUuids
@@ -262,7 +262,7 @@ export function updatePlanningState(
 /**
  * Number of turns since the last compaction, used to detect compactions in quick succession. Each model response counts as one.
  */
-export interface TurnsSinceCompaction {
+interface TurnsSinceCompaction {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
   readonly turnId: string
@@ -295,6 +295,15 @@ export interface CompactionSpacing {
   readonly turnsBetween: number
   /** Id of the turn in which the previous compaction ran; null if there was none. */
   readonly previousTurn: string | null
+}
+
+/** Returns how many turns lie between the last compaction and this one, and whether they are too few by policy. */
+export function measureCompactionSpacing(
+  { turns, compactedIn }: TurnsSinceCompaction,
+  { closeTurns }: AutoCompactPolicy,
+): CompactionSpacing {
+  const isClose = compactedIn !== null && turns <= closeTurns
+  return { isClose, turnsBetween: turns, previousTurn: compactedIn }
 }
 
 /**

@@ -15,8 +15,8 @@ import type {
 import { NO_PARENT, requireRecordAt } from '../log/session-log.ts'
 import { runStepsInSlices, type WorkInSteps } from '../log/work-steps.ts'
 import { repairRecordSurrogates } from '../text/truncate-text.ts'
-import type { TurnEvent, TurnFailure } from './events.ts'
-import type { TurnHost } from './host.ts'
+import { type RefusedRewrite, refuseRewrite, type TurnEvent, type TurnFailure } from './events.ts'
+import { type CommittedRewrite, runCleanups, type TurnHost } from './host.ts'
 import type { AppendOutcome, NewRecord, Signal } from './ports.ts'
 import { applyRecords, refreshSessionState, type SessionState } from './session-state.ts'
 
@@ -30,6 +30,20 @@ export interface TurnContext {
   readonly writeLock?: WriteLock
   /** The summary that is prepared beside the turn. Without it, every compaction is made within the turn. */
   readonly prepared?: PreparedSummarySlot
+}
+
+/** Returns the same turn with another host. Its state, signal and write lock are those of `turn`. */
+export function withHost(turn: TurnContext, host: TurnHost): TurnContext {
+  return {
+    ...turn,
+    host,
+    get state() {
+      return turn.state
+    },
+    set state(next) {
+      turn.state = next
+    },
+  }
 }
 
 /** A summary that is prepared beside the turns of a session, and replaces the conversation when that is needed. */
@@ -95,6 +109,47 @@ export async function* appendLinkedRecords(
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   if (records.length === 0) return null
   return (yield* writeBatches(turn, () => [records], turn.state.position)).failure
+}
+
+/** Number of attempts before a rewrite is given up because other writers keep appending. */
+const MAX_TRIES = 8
+
+/**
+ * Appends the records that `prepare` creates for the session as it is now. If another writer was faster, reads its records and
+ * prepares again. `unchanged`: what a refusal says about the session; `advice`: what can be done if others keep writing.
+ */
+export async function* appendRewrite<Prepared extends { readonly records: readonly NewRecord[] }>(
+  turn: TurnContext,
+  prepare: () => Prepared | RefusedRewrite,
+  { unchanged, advice }: { readonly unchanged: string; readonly advice: string },
+): AsyncGenerator<TurnEvent, Prepared | RefusedRewrite> {
+  for (let tried = 0; tried < MAX_TRIES; tried += 1) {
+    const prepared = prepare()
+    if ('ok' in prepared) return prepared
+    const failure = yield* appendLinkedRecords(turn, prepared.records)
+    if (failure === null) return prepared
+    if (failure.reason !== 'conflict')
+      return refuseFailedAppend(failure, `Another writer holds the session; ${unchanged}.`)
+    await refreshSession(turn)
+    await pauseTurn(turn)
+  }
+  return refuseRewrite('superseded', `Others kept writing to the session; ${unchanged}. ${advice}`)
+}
+
+/** Runs the cleanups of the host for a rewrite that is in the log. Returns the event that reports it. */
+export function reportRewrite(
+  { host: { source, compaction } }: TurnContext,
+  kind: CommittedRewrite['kind'],
+  released: Pick<CommittedRewrite, 'toolUseIds' | 'filePaths'> = { toolUseIds: [], filePaths: [] },
+): TurnEvent {
+  const rewritten = { kind, source, ...released }
+  return { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
+}
+
+/** Returns the refusal of a rewrite whose records could not be appended. `message`: for the user, unless the storage failed. */
+export function refuseFailedAppend(failure: TurnFailure, message: string): RefusedRewrite {
+  if (failure.reason === 'port') return refuseRewrite('port', failure.message)
+  return refuseRewrite(failure.reason === 'locked' ? 'locked' : 'superseded', message)
 }
 
 interface WriteEnd {
@@ -216,7 +271,7 @@ export function runSlicesUnlessAborted<Result>(
   return runStepsInSlices(steps, () => pauseTurn(turn))
 }
 
-/** Runs work as `runSlicesUnlessAborted` does; if the turn is aborted, the rest of the work is done at once. */
+/** Runs work as `runTurnSteps` does; if the turn is aborted, the rest of the work is done at once. */
 export async function runSlicesToEnd<Result>(
   { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
   steps: WorkInSteps<Result>,
@@ -239,8 +294,8 @@ export async function waitUnlessAborted<T>(
   { host, signal }: TurnContext,
   work: Promise<T>,
 ): Promise<{ readonly value: T } | null> {
-  const deadlines = host.compaction?.deadlines
-  if (deadlines === undefined || signal === undefined) return { value: await work }
+  const { deadlines } = host.compaction
+  if (signal === undefined) return { value: await work }
   for (;;) {
     const end = await deadlines.within(ONE_WAIT_MS, () => work, signal)
     if (end.ok) return { value: end.value }

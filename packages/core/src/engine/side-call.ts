@@ -25,13 +25,11 @@ import { type AssembledRequest, findRequestProblems } from '../request/build-req
 import type { MessageBlockPlace } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
-  type CreateForkResult,
   computeCacheReadShare,
   createForkRequest,
   cutRequestToRecords,
   type ForkMessage,
   listMessagesAfterRequest,
-  toForkParent,
 } from '../request/fork-request.ts'
 import type { CurrentSnapshot, RequestPrefix } from '../request/prefix-snapshot.ts'
 import { replaceLoneSurrogates } from '../text/truncate-text.ts'
@@ -162,8 +160,11 @@ export interface ForkRequestOptions {
    * fewer, the fork is refused unless a prefix that ends near the last of them is still cached.
    */
   readonly records?: ReadonlySet<string>
-  /** Request fields to change. Every override is refused with a reason, because it would break the cache. */
-  readonly overrides?: Readonly<Record<string, unknown>>
+}
+
+interface BuiltFork {
+  readonly ok: true
+  readonly request: AssembledRequest
 }
 
 /** The fork has no cached prefix to share: no request was sent yet, or the conversation was rewritten since the last request. */
@@ -195,30 +196,25 @@ export function buildForkRequest(
   given: SessionState,
   asked: ForkRequestOptions,
   host: TurnHost,
-): CreateForkResult | NothingToFork | NoCachedPart {
+): BuiltFork | NothingToFork | NoCachedPart {
   const state = withRestoredRequest(given, host)
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
   const since =
     asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, listMessagesToSend(state, host))
   if (since === null) return { ok: false, reason: 'rewritten' }
-  const { overrides } = asked
-  const options = {
-    ttl: chooseForkTtl(state, asked, host),
-    ...(overrides === undefined ? {} : { overrides }),
-  }
-  const parent = toForkParent(lastRequest, host.profile)
+  const options = { profile: host.profile, ttl: chooseForkTtl(state, asked, host) }
   const made =
     asked.records === undefined
-      ? createForkRequest(parent, [...since, ...asked.messages], options)
-      : createPartialFork(state, asked, host, createForkRequest(parent, since, options))
-  if (!made.ok) return made
+      ? createForkRequest(lastRequest, [...since, ...asked.messages], options)
+      : createPartialFork(state, asked, host, createForkRequest(lastRequest, since, options))
+  if ('ok' in made) return made
   const extra = {
-    ...made.request.extra,
-    ...forkEditFields(state, lastRequest, made.request, host),
+    ...made.extra,
+    ...forkEditFields(state, lastRequest, made, host),
     ...createCacheDiagnosisFields(state, host),
   }
-  return { ...made, request: { ...made.request, extra } }
+  return { ok: true, request: { ...made, extra } }
 }
 
 /** Returns the context edits of a fork, which keep the cached prefix readable; empty without context edits. */
@@ -245,18 +241,15 @@ function createPartialFork(
   state: SessionState,
   { records = new Set(), messages }: ForkRequestOptions,
   { profile, clock }: TurnHost,
-  whole: CreateForkResult,
-): CreateForkResult | NoCachedPart {
-  if (!whole.ok) return whole
+  whole: AssembledRequest,
+): AssembledRequest | NoCachedPart {
   if (state.view.entries.toArray().some(({ record }) => isProviderClearing(record)))
     return refusePartialFork('The provider has cleared tool results, and clears others in a shorter request.')
-  const part = cutRequestToRecords(whole.request, records, profile)
+  const part = cutRequestToRecords(whole, records, profile)
   if (part === null) return refusePartialFork('The messages to send are not the first of the last request.')
-  const { ttl } = whole.request
-  const fork = createForkRequest({ sent: part, profile }, messages, { ttl })
-  if (!fork.ok) return fork
+  const options = { profile, ttl: whole.ttl }
   const { basis } = forecastCacheRead(state.cacheModel ?? EMPTY_CACHE_MODEL, {
-    request: fork.request,
+    request: createForkRequest(part, messages, options),
     now: clock.now(),
     profile,
   })
@@ -264,7 +257,7 @@ function createPartialFork(
   if (place === null)
     return refusePartialFork('Nothing near the end of the messages to send is still cached.')
   const markers = [{ kind: 'last-message' as const, place, ttl: null, control: {} }]
-  return createForkRequest({ sent: { ...part, markers }, profile }, messages, { ttl })
+  return createForkRequest({ ...part, markers }, messages, options)
 }
 
 function refusePartialFork(message: string): NoCachedPart {

@@ -43,15 +43,15 @@ export function estimatePromptSize(
   host: TurnHost,
   isSamePrefix: boolean = hasSamePrefix(state),
 ): PromptSizeEstimate | null {
-  const { compaction, profile, policy } = host
-  if (compaction === undefined || profile.capabilities.tooLong === 'refused') return null
+  const { profile, policy } = host
+  if (profile.capabilities.tooLong === 'refused') return null
   const { parameters, tools } = host.readOfferedPrefix()
   // Where the provider is asked to edit the context, it counts what is left.
   if (parameters[profile.spelling.editsParameter] != null) return null
-  const { meter } = withPlanningState(state, compaction).context
+  const { meter } = withPlanningState(state, host).context
   const { measuredResponse, tokensBefore, thinkingBefore, calibration } = meter
   const all = tokensBefore.last ?? 0
-  const prefix = countPrefixTokens(state, host, compaction.estimator)
+  const prefix = countPrefixTokens(state, host)
   const estimate = (tokens: number): TokenEstimate => calibrateSize(calibration, tokens, policy.estimate)
   // Thinking of earlier responses need not be part of the prompt.
   const whole = estimate(prefix + all - (thinkingBefore.last ?? 0))

@@ -144,7 +144,7 @@ export interface NotesLimits {
 }
 
 /** Returns the maximum tokens of the section with a heading. */
-export function findSectionLimit(
+function findSectionLimit(
   { section, decisions }: Pick<NotesLimits, 'section' | 'decisions'>,
   heading: string,
 ): number {
@@ -236,17 +236,24 @@ function restoreHint(section: NotesSection, hint: string | undefined): NotesSect
   return { ...section, hint, body }
 }
 
+interface CutNotesOptions {
+  readonly limits: Pick<NotesLimits, 'section' | 'decisions'>
+  readonly charactersPerToken: number
+  /** Where the whole text is. */
+  readonly path: string
+}
+
 /**
- * Cuts each section to the characters given for its heading, at the end of a line if there is one. Headings and italic
+ * Cuts each section to its limit, at the end of a line if there is one. Headings and italic
  * lines stay whole, and each cut section ends with a line that names the file with the whole text.
  */
 export function cutNotes(
   text: string,
-  { characters, path }: { readonly characters: (heading: string) => number; readonly path: string },
+  { limits, charactersPerToken, path }: CutNotesOptions,
 ): { readonly text: string; readonly cut: readonly string[] } {
   const cut: string[] = []
   const sections = parseNotes(text).map((section) => {
-    const most = characters(section.heading)
+    const most = Math.floor(findSectionLimit(limits, section.heading) * charactersPerToken)
     if (section.body.length <= most) return section
     cut.push(section.heading)
     return { ...section, body: cutBody(section.body, most, path) }

@@ -26,75 +26,28 @@ import {
 } from './build-request.ts'
 import { type PlannedMarker, toMarkerTtl } from './cache-markers.ts'
 
-/**
- * The API request that the parent sent, and the provider profile. Both are immutable, so the parent can continue while
- * the fork runs.
- */
-interface ForkParent {
-  readonly sent: AssembledRequest
-  readonly profile: ProviderProfile
-}
-
-/** Returns what a fork copies. `sent` must be the request that was actually sent, not the next one. */
-export function toForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
-  return { sent, profile }
-}
-
-export interface ForkOptions {
-  /** Cache lifetime for the caller of the fork (`chooseRequestTtl`); null if caching is off. */
-  readonly ttl: string | null
-  /** Request fields that the caller wants to change. A fork with any override is refused (`ForkRefusal`). */
-  readonly overrides?: Readonly<Record<string, unknown>>
-}
-
-interface ForkRefusal {
-  readonly ok: false
-  readonly reason: 'override'
-  readonly fields: readonly string[]
-  readonly message: string
-}
-
-interface ForkSuccess {
-  readonly ok: true
-  readonly request: AssembledRequest
-  /**
-   * The fork declares the same tools as its parent, but must not use them. The host must deny the calls, because
-   * setting `tool_choice` would miss the cache.
-   */
-  readonly tools: 'denied-locally'
-}
-
-/** The request of the fork, or why it was refused. */
-export type CreateForkResult = ForkSuccess | ForkRefusal
-
 /** A new message that the fork adds, or a message of the conversation together with the log records it comes from. */
 export type ForkMessage = ApiMessage | TracedMessage
 
 /**
- * Creates a fork: all messages that the parent sent, followed by the messages in `added`. Refused if any field is
- * overridden.
+ * Creates a fork: all messages of `sent`, followed by those in `added`. `sent` must be the request that was actually sent, not
+ * the next one. The fork declares the same tools as `sent`, but must not use them: the host must deny the calls, because setting
+ * `tool_choice` would miss the cache. `ttl`: cache lifetime for the caller of the fork (`chooseRequestTtl`); null if caching is off.
  */
 export function createForkRequest(
-  params: ForkParent,
+  sent: AssembledRequest,
   added: readonly ForkMessage[],
-  options: ForkOptions,
-): CreateForkResult {
-  const fields = Object.keys(options.overrides ?? {})
-  const { sent, profile } = params
-  if (fields.length > 0) return refuseOverrides(fields, profile)
+  { profile, ttl }: { readonly profile: ProviderProfile; readonly ttl: string | null },
+): AssembledRequest {
   const own = added.map(toFlatMessage)
   const messages = withAddedMessages(
     sent.messages,
     sent.ttl === null ? own : own.map(stripMessageMarkers),
     profile,
   )
-  const counted = indexBlocks(messages, profile.cache.collapsesToolRuns, sent.blockIndex)
-  const markers = options.ttl === null ? [] : selectReadMarker(sent, profile, options.ttl)
-  return {
-    ok: true,
-    tools: 'denied-locally',
-    request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },
-  }
+  const blockIndex = indexBlocks(messages, profile.cache.collapsesToolRuns, sent.blockIndex)
+  const markers = ttl === null ? [] : selectReadMarker(sent, profile, ttl)
+  return { ...sent, messages, blockIndex, markers, ttl }
 }
 
 /**
@@ -173,27 +126,6 @@ function toFlatMessage(message: ForkMessage): TracedMessage {
 
 function isFlatMessage(message: ForkMessage): message is TracedMessage {
   return 'origins' in message && 'message' in message
-}
-
-const REFUSAL_REASONS: Readonly<Record<string, string>> = {
-  tool_choice: 'it alone would miss every message in the cache; calls are denied by the host instead',
-  model: 'a cache belongs to one model',
-  tools: 'tools come first in the prefix, so that nothing of it would be read',
-  system: 'the system prompt comes before all messages, so that none of them would be read',
-}
-
-const OUTPUT_REASON =
-  'it would change the thinking budget, and the thinking budget is part of what the cache is kept under'
-
-function refuseOverrides(fields: readonly string[], profile: ProviderProfile): ForkRefusal {
-  const limits = profile.spelling.settings({ maxOutput: 1 }, profile)
-  const findReason = (field: string): string | undefined =>
-    field in limits ? OUTPUT_REASON : REFUSAL_REASONS[field]
-  const told = fields.map(
-    (field) => `${field}: ${findReason(field) ?? 'it may be part of what the cache is kept under'}`,
-  )
-  const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a separate request instead.`
-  return { ok: false, reason: 'override', fields, message }
 }
 
 /** Returns the share of a model call's prompt that was read from the cache, from 0 to 1; null for an empty prompt. */

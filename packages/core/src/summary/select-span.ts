@@ -264,11 +264,8 @@ function findRoundAt(at: number, length: number, { cuts, isFree }: PinSelection)
 
 /** Returns the uuids of the records kept verbatim, in order. For form `from` they come before the summary, otherwise after it. */
 export function listKeptUuids({ form, kept, pinned }: CompactionSpan): readonly string[] {
-  return listUuids(form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept])
-}
-
-function listUuids(entries: readonly ContextEntry[]): readonly string[] {
-  return entries.map((entry) => entry.record.uuid)
+  const entries = form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept]
+  return entries.map(({ record }) => record.uuid)
 }
 
 /**

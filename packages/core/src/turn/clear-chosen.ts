@@ -7,13 +7,12 @@ import type { ClearCandidate } from '../clearing/clear-candidates.ts'
 import { buildClearProposal, type ClearProposalInput } from '../clearing/clear-proposal.ts'
 import { findOldCandidates } from '../clearing/propose-clearing.ts'
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import type { CompactionServices } from '../engine/host.ts'
 import {
   gatherContextPlanInput,
   measureContext,
   updatePlanningStateInSlices,
 } from '../engine/measure-context.ts'
-import type { TurnContext } from '../engine/session-writer.ts'
+import { refuseFailedAppend, type TurnContext } from '../engine/session-writer.ts'
 import { computeCalibrationScale } from '../tokens/usage.ts'
 import { appendClearing } from './reduce-context.ts'
 
@@ -27,11 +26,10 @@ export type ClearingResult =
  */
 export async function* clearChosenResults(
   turn: TurnContext,
-  compaction: CompactionServices,
   uuids: readonly string[],
 ): AsyncGenerator<TurnEvent, ClearingResult> {
-  if (!(await updatePlanningStateInSlices(turn, compaction))) return ABORTED_REWRITE
-  const { context, state } = gatherContextPlanInput(turn.state, turn.host, compaction, 'turn-end')
+  if (!(await updatePlanningStateInSlices(turn))) return ABORTED_REWRITE
+  const { context, state } = gatherContextPlanInput(turn.state, turn.host, 'turn-end')
   turn.state = state
   if (context.tracking.openCalls > 0)
     return refuseRewrite('invalid', 'Tool calls are still without their results; nothing was cleared.')
@@ -39,7 +37,7 @@ export async function* clearChosenResults(
   const question: ClearProposalInput = {
     ...context,
     prices: { rates, write },
-    context: measureContext(turn.state, turn.host, compaction),
+    context: measureContext(turn.state, turn.host),
     scale: computeCalibrationScale(calibration),
     target: 0,
   }
@@ -57,13 +55,9 @@ export async function* clearChosenResults(
     because: 'The user chose it',
   })
   if (proposal === null) return refuseRewrite('invalid', `${why}. Nothing was cleared.`)
-  const failure = yield* appendClearing(turn, compaction, proposal)
+  const failure = yield* appendClearing(turn, proposal)
   if (failure === null) return { ok: true, results: candidates.length, freedTokens: proposal.freedTokens }
-  if (failure.reason === 'port') return refuseRewrite('port', failure.message)
-  return refuseRewrite(
-    failure.reason === 'locked' ? 'locked' : 'superseded',
-    'The log has moved on; nothing was cleared.',
-  )
+  return refuseFailedAppend(failure, 'The log has moved on; nothing was cleared.')
 }
 
 function findChosen(question: ClearProposalInput, chosen: ReadonlySet<string>): readonly ClearCandidate[] {

@@ -1,7 +1,7 @@
 /** Pins or unpins a record. Clearings never change pinned records; a compaction keeps the newest, up to `compact.pinTokens`. */
 
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
+import { appendUnlinkedRecords, refuseFailedAppend, type TurnContext } from '../engine/session-writer.ts'
 import { findRecordIndex } from '../log/session-log.ts'
 
 /** Result of pinning. `note`: a sentence for the user if the record is not in the context, so that the pin has no effect yet. */
@@ -29,9 +29,5 @@ export async function* setRecordPin(
     { type: 'system', subtype: 'pin', isMeta: true, pin: { target, pinned } },
   ])
   if (failure === null) return result
-  if (failure.reason === 'port') return refuseRewrite('port', failure.message)
-  return refuseRewrite(
-    failure.reason === 'locked' ? 'locked' : 'superseded',
-    'The log has moved on; nothing was pinned.',
-  )
+  return refuseFailedAppend(failure, 'The log has moved on; nothing was pinned.')
 }

@@ -8,7 +8,7 @@ import { compact } from '../compaction/compact.ts'
 import { type ContextEntry, findThinkingResponseIds } from '../context/context-entry.ts'
 import type { ModelCallResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
-import type { CompactionServices, TurnHost } from '../engine/host.ts'
+import type { TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind, Reply, TokenExcess } from '../engine/reply.ts'
 import { findLastAnswerEnd, type SessionState } from '../engine/session-state.ts'
@@ -53,15 +53,14 @@ export async function* recoverFromRefusal(
     if (typeof dropped === 'object') return dropped
     if (dropped) return { ok: true, tried: { ...tried, media: tried.media + 1 } }
   }
-  const compaction = turn.host.compaction
-  if (compaction === undefined || tried.rewrites >= allowed.rewrites || failure?.kind === 'media') return null
+  if (tried.rewrites >= allowed.rewrites || failure?.kind === 'media') return null
   const recovered: RecoveryResult = { ok: true, tried: { ...tried, rewrites: tried.rewrites + 1 } }
   if (failure?.kind === 'thinking-binding') {
-    const dropped = yield* dropThinking(turn, compaction)
+    const dropped = yield* dropThinking(turn)
     if (typeof dropped === 'object') return dropped
     return dropped ? recovered : null
   }
-  const end = yield* compactForRoom(turn, compaction, message, failure?.gap)
+  const end = yield* compactForRoom(turn, message, failure?.gap)
   if (end.ok) return (response.ok ? yield* continueCutAnswer(turn) : null) ?? recovered
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
 }
@@ -75,25 +74,18 @@ export async function* compactAfterCutToolCalls(
   reply: Reply,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { host } = turn
-  const { compaction } = host
-  if (compaction === undefined || allowedRemedies(host).rewrites === 0 || !hasFilledWindow(reply, host))
-    return null
+  if (allowedRemedies(host).rewrites === 0 || !hasFilledWindow(reply, host)) return null
   const { usage } = reply
   const limit = readReportedContextTokens(usage) + readReportedOutputTokens(usage)
-  const end = yield* compactForRoom(turn, compaction, WINDOW_FULL_MESSAGE, limit > 0 ? { limit } : undefined)
+  const end = yield* compactForRoom(turn, WINDOW_FULL_MESSAGE, limit > 0 ? { limit } : undefined)
   return end.ok || end.reason !== 'aborted' ? null : { ok: false, reason: 'aborted' }
 }
 
 /** Compacts because the window was full. `refused`: the sizes that the provider reported. */
-async function* compactForRoom(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  message: string,
-  refused: TokenExcess | undefined,
-) {
+async function* compactForRoom(turn: TurnContext, message: string, refused: TokenExcess | undefined) {
   yield { type: 'reactive-compact' as const, message }
   if (yield* swapInPreparedSummary(turn, 'reactive', { waits: true })) return { ok: true as const }
-  return yield* compact(turn, compaction, {
+  return yield* compact(turn, {
     trigger: 'auto',
     cause: 'reactive',
     isForced: true,
@@ -127,26 +119,23 @@ export function isRecoverableFailure({ kind }: ModelFailure, host: TurnHost): bo
   return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
 }
 
-function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHost): RemedyCounts {
+function allowedRemedies({ policy, switches = NO_SWITCHES }: TurnHost): RemedyCounts {
   const { mediaRetries, retries } = policy.turn.reactive
   const isOn = findFeatureStates(policy, switches).reactive.on
-  return { media: isOn ? mediaRetries : 0, rewrites: isOn && compaction !== undefined ? retries : 0 }
+  return { media: isOn ? mediaRetries : 0, rewrites: isOn ? retries : 0 }
 }
 
 /**
  * Drops all thinking from the context after the provider refused it, because it came from another account or model or
  * because earlier messages changed. Returns true if any thinking was dropped.
  */
-async function* dropThinking(
-  turn: TurnContext,
-  compaction: CompactionServices,
-): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
+async function* dropThinking(turn: TurnContext): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
   const clearedThinking = findThinkingResponseIds(turn.state.view.entries.toArray())
   if (clearedThinking.length === 0) return false
   const failure = yield* appendUnlinkedRecords(turn, [
     createClearingBoundary({
       trigger: 'thinking-refused',
-      preTokens: measureContext(turn.state, turn.host, compaction).expected,
+      preTokens: measureContext(turn.state, turn.host).expected,
       tokensSaved: 0,
       compactedToolIds: [],
       clearedAttachmentUUIDs: [],
@@ -220,12 +209,11 @@ export async function* withdrawTooLongPrompts(
   turn: TurnContext,
   failure: TurnFailure,
 ): AsyncGenerator<TurnEvent, TurnFailure> {
-  const { compaction, client } = turn.host
-  if (compaction === undefined || client !== undefined || !isTooLong(failure)) return failure
+  if (turn.host.client !== undefined || !isTooLong(failure)) return failure
   const prompts = listUnansweredPrompts(turn.state)
   const [first] = prompts
   if (first === undefined) return failure
-  const end = yield* rewindBefore(turn, compaction, first.uuid, { keepsRewrites: true, isWithdrawal: true })
+  const end = yield* rewindBefore(turn, first.uuid, { keepsRewrites: true, isWithdrawal: true })
   if (!end.ok) return failure
   const withdrawn = prompts.map(({ message }) => message.content as MessageContent)
   return { ...failure, withdrawn }

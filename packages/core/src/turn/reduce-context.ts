@@ -20,7 +20,6 @@ import { compact, hasUsableNotes } from '../compaction/compact.ts'
 import { mayFitWindow, selectSpan } from '../compaction/plan-compaction.ts'
 import { findThinkingResponseIds } from '../context/context-entry.ts'
 import type { RefusedRewrite, TurnEvent, TurnFailure } from '../engine/events.ts'
-import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import {
   gatherContextPlanInput,
   isJustCompacted,
@@ -34,6 +33,7 @@ import {
   isTurnAborted,
   linkRecords,
   previewAppend,
+  reportRewrite,
   runSlicesToEnd,
   type TurnContext,
   type UnlinkedRecord,
@@ -61,11 +61,9 @@ export async function* reduceContext(
   moment: PlanningMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { host } = turn
-  const compaction = host.compaction
-  if (compaction === undefined) return null
-  if (!(await updatePlanningStateInSlices(turn, compaction))) return { ok: false, reason: 'aborted' }
+  if (!(await updatePlanningStateInSlices(turn))) return { ok: false, reason: 'aborted' }
   const at = findMoment(turn, moment)
-  let { context, state } = gatherContextPlanInput(turn.state, host, compaction, at)
+  let { context, state } = gatherContextPlanInput(turn.state, host, at)
   turn.state = state
   const restored = createDeletionsExpiredNotice(context.register, context.cache.isWarm)
   if (restored !== null) {
@@ -75,20 +73,20 @@ export async function* reduceContext(
     const failure = yield* appendUnlinkedRecords(turn, [{ type: 'system', isMeta: true, ...restored }])
     if (failure !== null) return failure
     yield { type: 'cache-edits-dropped', tokens }
-    ;({ context, state } = gatherContextPlanInput(turn.state, host, compaction, at))
+    ;({ context, state } = gatherContextPlanInput(turn.state, host, at))
   }
-  const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
+  const plan = planNext({ ...context, ...describePreparation(turn) })
   turn.state = { ...state, providerEdits: plan.native }
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
   if (plan.advice !== null && at !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
-  const needsSummary = plan.prepare && !hasUsableNotes(turn.state, turn.host, compaction)
+  const needsSummary = plan.prepare && !hasUsableNotes(turn.state, turn.host)
   // Once the cache has expired, a summary is prepared only after the next request, which writes the cache again.
   if (plan.act === 'wait' && needsSummary && !hasCacheExpired(context.cache)) turn.prepared?.prepare()
-  const failure = yield* executePlan(turn, compaction, plan, at)
+  const failure = yield* executePlan(turn, plan, at)
   if (failure !== null || plan.refusal === null) return failure
-  const isWhole = isJustCompacted(turn.state) || !selectSpan(turn.state, {}, { host, compaction }).ok
+  const isWhole = isJustCompacted(turn.state) || !selectSpan(turn.state, {}, host).ok
   const reason = isWhole ? 'nothing-to-summarise' : (turn.state.context?.breaker.lastReason ?? '')
-  return refuseFullContext(turn, compaction, plan.refusal, reason)
+  return refuseFullContext(turn, plan.refusal, reason)
 }
 
 /** Reasons of a refused compaction that mean: nothing is left but what every compaction keeps, such as unanswered prompts. */
@@ -103,21 +101,16 @@ const IRREDUCIBLE: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
  * Returns the failure of a full context that was not reduced; null if the request is sent nevertheless, because it, or what a
  * compaction would leave of it, may still fit the window and nothing can be reduced. `reason`: why a compaction was refused.
  */
-function refuseFullContext(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  message: string,
-  reason: string,
-): TurnFailure | null {
+function refuseFullContext(turn: TurnContext, message: string, reason: string): TurnFailure | null {
   if (!IRREDUCIBLE.has(reason)) return { ok: false, reason: 'full', message }
-  if (mayFitWindow(turn.state, { host: turn.host, compaction }, reason === 'floor')) return null
+  if (mayFitWindow(turn.state, turn.host, reason === 'floor')) return null
   return { ok: false, reason: 'full', message, isPromptTooLong: true }
 }
 
 /** Returns true if the next request will be planned with a clearing or a compaction. */
-export function isRewritePlanned(turn: TurnContext, compaction: CompactionServices): boolean {
-  const { context } = gatherContextPlanInput(turn.state, turn.host, compaction, 'call')
-  const { act, native } = planNext({ ...context, ...describePreparation(turn, compaction) })
+export function isRewritePlanned(turn: TurnContext): boolean {
+  const { context } = gatherContextPlanInput(turn.state, turn.host, 'call')
+  const { act, native } = planNext({ ...context, ...describePreparation(turn) })
   return act !== 'wait' || native?.price != null
 }
 
@@ -127,11 +120,10 @@ export function isRewritePlanned(turn: TurnContext, compaction: CompactionServic
  */
 async function* executePlan(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: ContextPlan,
   moment: PlanningMoment,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  if (plan.clear !== undefined) return yield* appendClearing(turn, compaction, plan.clear)
+  if (plan.clear !== undefined) return yield* appendClearing(turn, plan.clear)
   const isBlocked = plan.scaled.known && plan.context.expected >= plan.scaled.lines.blocking
   if (yield* swapIfDue(turn, plan, moment, isBlocked)) return null
   if (isTurnAborted(turn)) return { ok: false, reason: 'aborted' }
@@ -139,11 +131,11 @@ async function* executePlan(
   if (plan.compact === undefined || turn.prepared?.phase === 'preparing') return null
   // A compaction that only saves money uses what exists already: a prepared summary, or the notes.
   const notesOnly = !plan.compact.hard
-  if (notesOnly && !hasUsableNotes(turn.state, turn.host, compaction)) return null
+  if (notesOnly && !hasUsableNotes(turn.state, turn.host)) return null
   const refusedAsTooLong = turn.host.client?.refusedAsTooLong
   const { cause, mostTokens } = plan.compact
   const isNeeded = isBlocked && mostTokens === undefined
-  const end = yield* compact(turn, compaction, {
+  const end = yield* compact(turn, {
     trigger: 'auto',
     cause,
     firedBy: cause === 'price' ? 'price' : 'threshold',
@@ -155,7 +147,7 @@ async function* executePlan(
   if (end.ok) return null
   if (mostTokens !== undefined) turn.state = { ...turn.state, freeCompactionFrom: findNextTry(plan) }
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
-  return isNeeded ? refuseFullContext(turn, compaction, end.message, end.reason) : null
+  return isNeeded ? refuseFullContext(turn, end.message, end.reason) : null
 }
 
 /** Share of the rest of the window after which a compaction that would have cost money is tried again. */
@@ -176,12 +168,12 @@ function findMoment({ prepared, state, host }: TurnContext, moment: PlanningMome
 }
 
 /** Returns what the planner must know about work that may make a new summary unnecessary. */
-function describePreparation(turn: TurnContext, compaction: CompactionServices) {
+function describePreparation(turn: TurnContext) {
   const phase = turn.prepared?.phase
   return {
     hasPreparedSummary: phase === 'ready',
     isPreparing: phase === 'preparing',
-    hasNotes: hasUsableNotes(turn.state, turn.host, compaction),
+    hasNotes: hasUsableNotes(turn.state, turn.host),
   }
 }
 
@@ -208,12 +200,11 @@ async function* swapIfDue(
  */
 export async function* swapInOrPrepareSummary(turn: TurnContext): AsyncGenerator<TurnEvent, void> {
   const { host, prepared } = turn
-  const { compaction } = host
-  if (prepared === undefined || prepared.phase === 'preparing' || compaction === undefined) return
-  const { context, state } = gatherContextPlanInput(turn.state, host, compaction, 'turn-end')
+  if (prepared === undefined || prepared.phase === 'preparing' || host.compaction === undefined) return
+  const { context, state } = gatherContextPlanInput(turn.state, host, 'turn-end')
   turn.state = state
-  const plan = planNext({ ...context, ...describePreparation(turn, compaction) })
-  const needsSummary = plan.prepare && !hasUsableNotes(turn.state, turn.host, compaction)
+  const plan = planNext({ ...context, ...describePreparation(turn) })
+  const needsSummary = plan.prepare && !hasUsableNotes(turn.state, turn.host)
   if (prepared.phase === 'none' && needsSummary && host.isInteractive) prepared.prepare()
   else yield* swapIfDue(turn, plan, 'turn-end')
 }
@@ -221,7 +212,6 @@ export async function* swapInOrPrepareSummary(turn: TurnContext): AsyncGenerator
 /** Appends the clearing as one record and, to delete results in the provider's cache, the message that deletes them. */
 export async function* appendClearing(
   turn: TurnContext,
-  compaction: CompactionServices,
   clearing: ClearProposal,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { metadata, way } = clearing
@@ -247,8 +237,7 @@ export async function* appendClearing(
     tokensBefore: preTokens,
     tokensAfter: Math.max(0, preTokens - tokensSaved),
   }
-  const rewritten = { kind: 'clear' as const, source: turn.host.source, ...clearing.released }
-  yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
+  yield reportRewrite(turn, 'clear', clearing.released)
   return null
 }
 
@@ -368,15 +357,13 @@ function isMidTurn({ flat }: SessionState): boolean {
   return hasResultsOnly && response !== undefined && toBlocks(response.content).some(isThinkingBlock)
 }
 
-/** Estimates the tokens before the drop and the tokens saved; both are 0 if the host has no estimator. */
+/** Estimates the tokens before the drop, and the tokens that it saves. */
 function measureDrop(
   turn: TurnContext,
   metadata: MicrocompactMetadata,
 ): Pick<MicrocompactMetadata, 'preTokens' | 'tokensSaved'> {
   const { state, host } = turn
-  const compaction = host.compaction
-  if (compaction === undefined) return { preTokens: 0, tokensSaved: 0 }
-  const preTokens = measureContext(state, host, compaction).expected
+  const preTokens = measureContext(state, host).expected
   const next = previewAppend(state, linkRecords(turn, [createMediaBoundary(metadata)]))
-  return { preTokens, tokensSaved: Math.max(0, preTokens - measureContext(next, host, compaction).expected) }
+  return { preTokens, tokensSaved: Math.max(0, preTokens - measureContext(next, host).expected) }
 }

@@ -283,7 +283,7 @@ export async function* createToolResultRecord(
   const compaction = host.compaction
   const given = replaceLoneSurrogates(arrived)
   const { result, spilled, failed } =
-    compaction?.blobs === undefined
+    compaction.blobs === undefined
       ? { result: given, spilled: [], failed: [] }
       : await spillLargeResult({
           result: given,
@@ -307,7 +307,7 @@ export async function answerHistoryCall(
   call: ToolUseBlock,
 ): Promise<ToolResultContent | null> {
   const compaction = host.compaction
-  if (compaction === undefined || call.name !== compaction.retrieval.historyTool) return null
+  if (call.name !== compaction.retrieval.historyTool) return null
   const { content, is_error } = await runHistoryTool(call.input, {
     session: state.session,
     blobs: compaction.blobs ?? null,

@@ -9,7 +9,7 @@ import type { TurnContext } from '../engine/session-writer.ts'
 import { buildForkRequest, measureForkCacheRead, runSideCall } from '../engine/side-call.ts'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { createForkRequest, type ForkMessage, toForkParent } from '../request/fork-request.ts'
+import { createForkRequest, type ForkMessage } from '../request/fork-request.ts'
 import { listToolCalls } from './run-tools.ts'
 
 /** Query source (label) of side questions. */
@@ -66,8 +66,7 @@ function buildSideRequest(turn: TurnContext, question: string): AssembledRequest
     }
   // Nothing was sent since the session was opened or rewritten, so the request is built as the next one would be.
   const { request } = buildNextRequest(state, current, host)
-  const other = createForkRequest(toForkParent(request, host.profile), messages, { ttl: request.ttl })
-  return other.ok ? other.request : { ok: false, reason: 'no-answer', message: other.message }
+  return createForkRequest(request, messages, { profile: host.profile, ttl: request.ttl })
 }
 
 /** Creates the message of the question. */

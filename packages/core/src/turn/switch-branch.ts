@@ -3,15 +3,15 @@
  * the branch it came from. Each move is one record; the branch that is left stays in the log.
  */
 import { type RefusedRewrite, refuseRewrite, type TurnEvent, type TurnFailure } from '../engine/events.ts'
-import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import { NO_COMPACTION_FAILURES, type SessionState } from '../engine/session-state.ts'
 import {
   appendLinkedRecords,
+  appendRewrite,
   findLastRecordUuid,
   linkRecords,
-  refreshSession,
+  reportRewrite,
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
@@ -45,9 +45,6 @@ export type SwitchResult =
     }
   | RefusedRewrite
 
-/** Maximum number of attempts while other writers keep appending. */
-const MAX_TRIES = 8
-
 interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
   /** True to repeat later compactions and clearings that have left everything from that record on in the context. */
   readonly keepsRewrites?: boolean
@@ -59,12 +56,11 @@ interface RewindOptions extends Pick<BranchSwitch, 'isWithdrawal'> {
  */
 export async function* rewindBefore(
   turn: TurnContext,
-  compaction: CompactionServices,
   uuid: string,
   { keepsRewrites = false, isWithdrawal }: RewindOptions = {},
 ): AsyncGenerator<TurnEvent, SwitchResult> {
   const rewrites = keepsRewrites ? listLaterRewrites(turn.state, uuid) : []
-  const end = yield* switchBranch(turn, compaction, () => {
+  const end = yield* switchBranch(turn, () => {
     const { session } = turn.state
     const index = findRecordIndex(session, uuid)
     if (index === undefined)
@@ -204,11 +200,8 @@ function copyRewrite(
 }
 
 /** Begins a new, empty conversation in the same session. */
-export async function* beginNewConversation(
-  turn: TurnContext,
-  compaction: CompactionServices,
-): AsyncGenerator<TurnEvent, SwitchResult> {
-  return yield* switchBranch(turn, compaction, () => ({
+export async function* beginNewConversation(turn: TurnContext): AsyncGenerator<TurnEvent, SwitchResult> {
+  return yield* switchBranch(turn, () => ({
     subtype: NEW_CONVERSATION_SUBTYPE,
     parentUuid: null,
     before: null,
@@ -221,10 +214,9 @@ export async function* beginNewConversation(
  */
 export async function* takeBackMove(
   turn: TurnContext,
-  compaction: CompactionServices,
   record: MoveOrUndoRecord,
 ): AsyncGenerator<TurnEvent, SwitchResult> {
-  return yield* switchBranch(turn, compaction, () => ({
+  return yield* switchBranch(turn, () => ({
     subtype: REWIND_SUBTYPE,
     parentUuid: findReturnPoint(turn.state.session, record),
     before: null,
@@ -253,33 +245,25 @@ interface Move {
 /** Appends the move that `plan` returns for the session as it is now. Plans again if another writer appended meanwhile. */
 async function* switchBranch(
   turn: TurnContext,
-  compaction: CompactionServices,
   plan: () => Move | RefusedRewrite,
 ): AsyncGenerator<TurnEvent, SwitchResult> {
-  for (let tried = 0; tried < MAX_TRIES; tried += 1) {
+  const prepare = () => {
     const move = plan()
     if ('ok' in move) return move
     const { parentUuid, before, ...fields } = move
-    const { subtype } = fields
     const left = findLastRecordUuid(turn.state)
     const body = { type: 'system' as const, ...fields, isMeta: true, logicalParentUuid: left }
-    const records = linkRecords(turn, [body], parentUuid)
-    const failure = yield* appendLinkedRecords(turn, records)
-    if (failure === null) {
-      const id = records[0]?.uuid ?? ''
-      forgetOldBranch(turn, subtype === NEW_CONVERSATION_SUBTYPE)
-      yield { type: 'branch-switched', id, left, before }
-      const rewritten = { kind: 'rewind' as const, source: turn.host.source, toolUseIds: [], filePaths: [] }
-      yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
-      const tokens = measureContext(turn.state, turn.host, compaction).expected
-      return { ok: true, id, left, before, tokens }
-    }
-    if (failure.reason === 'locked')
-      return refuseRewrite('locked', 'Another writer holds the session; nothing was changed.')
-    if (failure.reason === 'port') return refuseRewrite('port', failure.message)
-    await refreshSession(turn)
+    return { records: linkRecords(turn, [body], parentUuid), subtype: fields.subtype, before, left }
   }
-  return refuseRewrite('superseded', 'Others kept writing to the session; nothing was changed. Try again.')
+  const wording = { unchanged: 'nothing was changed', advice: 'Try again.' }
+  const move = yield* appendRewrite(turn, prepare, wording)
+  if ('ok' in move) return move
+  const { records, subtype, before, left } = move
+  const id = records[0]?.uuid ?? ''
+  forgetOldBranch(turn, subtype === NEW_CONVERSATION_SUBTYPE)
+  yield { type: 'branch-switched', id, left, before }
+  yield reportRewrite(turn, 'rewind')
+  return { ok: true, id, left, before, tokens: measureContext(turn.state, turn.host).expected }
 }
 
 /** Drops what the engine knows about the branch that was left. A new conversation also computes its prompt anew. */

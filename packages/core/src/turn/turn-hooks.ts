@@ -46,7 +46,7 @@ async function callHooks<Input, Output extends Partial<HookContextOutput>>(
   isLast: (output: Output) => boolean = () => false,
 ): Promise<HookRun<Output>> {
   const { compaction } = host
-  if (compaction === undefined || hooks === undefined || hooks.length === 0) return NOTHING_RUN
+  if (hooks === undefined || hooks.length === 0) return NOTHING_RUN
   const outputs: Output[] = []
   const events: TurnEvent[] = []
   const context: HookOutput[] = []
@@ -61,7 +61,7 @@ async function callHooks<Input, Output extends Partial<HookContextOutput>>(
 }
 
 function readHooks({ host }: TurnContext): SessionHooks {
-  return host.compaction?.hooks ?? {}
+  return host.compaction.hooks ?? {}
 }
 
 /** Creates the records with the text that hooks add to the context, cut to its limit. */
@@ -70,7 +70,6 @@ export function createHookRecords(
   outputs: readonly HookOutput[],
 ): readonly UnlinkedRecord[] {
   const compaction = host.compaction
-  if (compaction === undefined) return []
   const { scaled, estimator } = compaction
   return toHookAttachments(outputs, { budgets: scaled.budgets, measure: estimator.text }).map(
     ({ attachment: { key: _, ...attachment } }) => ({ type: 'attachment' as const, attachment }),

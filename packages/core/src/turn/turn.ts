@@ -57,7 +57,7 @@ import { runPromptSubmitHooks, runSessionStartHooks, runStopHooks, type StopObje
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
  * the turn stops; the log has everything emitted so far, and `readSessionState` resumes from it. `typed`: the parts of the
- * prompt that the user typed, see `createRecordedUserInputs`.
+ * prompt that the user typed, see `createUserInputs`.
  */
 export async function* takeTurn(
   turn: TurnContext,
@@ -304,17 +304,15 @@ export async function* countTurnAndRecordClearing(
   { message }: Reply,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { ids, profile } = turn.host
-  const compaction = turn.host.compaction
-  if (compaction === undefined) return null
-  const known = withPlanningState(turn.state, compaction)
+  const known = withPlanningState(turn.state, turn.host)
   const tracking = countTurnSinceCompaction(known.context.tracking, ids.next('turn'))
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state
   if (providerEdits === null) return null
   const applied = profile.spelling.readEdits(message, profile)
-  const context = measureContext(turn.state, turn.host, compaction)
+  const context = measureContext(turn.state, turn.host)
   const clearing = findAppliedClearing({ register: known.context.register, context }, providerEdits, applied)
-  return clearing === null ? null : yield* appendClearing(turn, compaction, clearing)
+  return clearing === null ? null : yield* appendClearing(turn, clearing)
 }
 
 type FailureEvent = TurnEvent & { readonly type: 'reply'; readonly event: ReplyFailed }

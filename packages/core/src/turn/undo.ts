@@ -6,15 +6,14 @@
 import { findThinkingResponseIds } from '../context/context-entry.ts'
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import {
-  appendLinkedRecords,
+  appendRewrite,
   linkRecords,
   previewAppend,
-  refreshSession,
+  reportRewrite,
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
@@ -51,40 +50,26 @@ export type UndoResult =
     }
   | RefusedRewrite
 
-/** Maximum number of attempts while other writers keep appending. */
-const MAX_TRIES = 8
-
 /**
  * Appends a record that undoes a compaction, a clearing or a move. Refuses if there is nothing to undo, if a newer rewrite
  * must be undone first, or if the restored context would exceed the blocking threshold (unless `force`).
  */
 export async function* undoRewrite(
   turn: TurnContext,
-  compaction: CompactionServices,
   options: UndoRewriteOptions,
 ): AsyncGenerator<TurnEvent, UndoResult> {
   const move = findMoveToUndo(turn.state, options.id)
   if (move !== null) {
-    const end = yield* takeBackMove(turn, compaction, move)
+    const end = yield* takeBackMove(turn, move)
     return end.ok ? { ok: true, id: end.id, of: move.uuid, kind: 'rewind', tokens: end.tokens } : end
   }
-  for (let tried = 0; tried < MAX_TRIES; tried += 1) {
-    const undo = prepareUndo(turn, compaction, options)
-    if ('ok' in undo) return undo
-    const failure = yield* appendLinkedRecords(turn, undo.records)
-    if (failure === null) {
-      const { uuid, kind } = undo.rewrite
-      yield { type: 'undone', of: uuid, kind }
-      const rewritten = { kind: 'undo' as const, source: turn.host.source, toolUseIds: [], filePaths: [] }
-      yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
-      return { ok: true, id: undo.records[0]?.uuid ?? '', of: uuid, kind, tokens: undo.tokens }
-    }
-    if (failure.reason === 'locked')
-      return refuseRewrite('locked', 'Another writer holds the session; nothing was undone.')
-    if (failure.reason === 'port') return refuseRewrite('port', failure.message)
-    await refreshSession(turn)
-  }
-  return refuseRewrite('superseded', 'Others kept writing to the session; nothing was undone. Try again.')
+  const wording = { unchanged: 'nothing was undone', advice: 'Try again.' }
+  const undo = yield* appendRewrite(turn, () => prepareUndo(turn, options), wording)
+  if ('ok' in undo) return undo
+  const { uuid, kind } = undo.rewrite
+  yield { type: 'undone', of: uuid, kind }
+  yield reportRewrite(turn, 'undo')
+  return { ok: true, id: undo.records[0]?.uuid ?? '', of: uuid, kind, tokens: undo.tokens }
 }
 
 /** Returns the move to another branch, or the undo, that is to be taken back; null if it is a compaction or clearing. */
@@ -167,9 +152,9 @@ interface PreparedUndo {
 
 function prepareUndo(
   turn: TurnContext,
-  compaction: CompactionServices,
   { id, force = false }: UndoRewriteOptions,
 ): PreparedUndo | RefusedRewrite {
+  const { compaction } = turn.host
   const { state, host } = turn
   const choice = findUndoTarget(state.view, id)
   if (!choice.ok) {
@@ -183,7 +168,7 @@ function prepareUndo(
   const later = next.view.entries.toArray(act.replacedEntries.length)
   const added = later.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
   const restored = findSizeBefore(state, act)
-  const measured = measureContext(next, host, compaction)
+  const measured = measureContext(next, host)
   const isKnown = measured.source !== 'estimated' || restored === null
   const tokens = isKnown ? measured.expected : restored + added
   const line = compaction.scaled.known ? compaction.scaled.lines.blocking : null

@@ -64,6 +64,7 @@ describe('a reply that breaks off', () => {
       'assistant: one',
       'assistant: a',
       'system reply_dropped',
+      'system model_call',
       'assistant: one, two',
     ])
     const named = events.filter(({ type }) => type === 'reply-dropped' || type === 'retrying')

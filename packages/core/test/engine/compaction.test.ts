@@ -10,6 +10,7 @@ import type { ContextSource } from '../../src/sources/context-source.ts'
 import { setRecordPin } from '../../src/turn/pin.ts'
 import {
   buildRounds,
+  changeRoom,
   compactNow,
   deadlines,
   eventsOfType,
@@ -76,8 +77,7 @@ describe('a compaction', () => {
     const block = (): number => {
       throw new Error('no figures')
     }
-    const room = { ...made.room, estimator: { ...made.room.estimator, block } }
-    const end = await compactNow({ ...made, room })
+    const end = await compactNow(changeRoom(made, { estimator: { ...made.room.estimator, block } }))
     expect(end).toMatchObject({ ok: true, compaction: { metrics: {} } })
     expect(eventsOfType(made, 'accounting-failed')).toEqual([
       { type: 'accounting-failed', why: 'no figures' },
@@ -136,16 +136,12 @@ describe('a compaction', () => {
     const phases = (made: TestSession): readonly string[] =>
       eventsOfType(made, 'phase').map(({ phase }) => phase)
     const plans = async (made: TestSession, text: string): Promise<void> => {
-      const { run, host, room } = made
-      const plan = planCompaction(
-        run.state,
-        { trigger: 'manual', cause: 'person' },
-        { host, compaction: room },
-      )
+      const { run, host } = made
+      const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, host)
       if (!plan.ok) throw new Error(plan.message)
-      const draft = await perform(made, prepareDraftForReview(run, room, plan))
+      const draft = await perform(made, prepareDraftForReview(run, plan))
       if (draft.ok)
-        await perform(made, commitReviewedDraft(run, room, { ...draft, summary: { ...draft.summary, text } }))
+        await perform(made, commitReviewedDraft(run, { ...draft, summary: { ...draft.summary, text } }))
     }
     const refused = await openRounds()
     await plans(refused, ' ')
@@ -246,9 +242,8 @@ describe('a compaction', () => {
         }
       },
     }
-    const room = { ...made.room, sources: [files] }
     const plan = { trigger: 'auto', cause: 'threshold' } as const
-    const end = await perform(made, compact(made.run, room, plan))
+    const end = await perform(made, compact(changeRoom(made, { sources: [files] }).run, plan))
     expect(eventsOfType(made, 'context-restored')).toMatchObject([{ shed: [] }])
     const after = end.ok ? end.compaction.tokensAfter : 0
     expect(after).toBeLessThanOrEqual(target)

@@ -23,20 +23,20 @@ import {
 } from './test-session.ts'
 
 async function drafted(made: TestSession): Promise<CompactionDraft> {
-  const { run, host, room } = made
-  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
+  const { run, host } = made
+  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, host)
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await perform(made, prepareDraftForReview(run, room, plan))
+  const draft = await perform(made, prepareDraftForReview(run, plan))
   if (!draft.ok) throw new Error(draft.message)
   return draft
 }
 
 const committed = (made: TestSession, draft: CompactionDraft) =>
-  perform(made, commitReviewedDraft(made.run, made.room, draft))
+  perform(made, commitReviewedDraft(made.run, draft))
 
 it('a rewrite and a move end the wait for a compaction that costs nothing', async () => {
   const made = await openRounds()
-  const { run, room } = made
+  const { run } = made
   run.state = { ...run.state, freeCompactionFrom: 90_000 }
   await perform(
     made,
@@ -46,7 +46,7 @@ it('a rewrite and a move end the wait for a compaction that costs nothing', asyn
   await compactNow(made)
   expect(run.state.freeCompactionFrom).toBeNull()
   run.state = { ...run.state, freeCompactionFrom: 90_000 }
-  expect((await perform(made, beginNewConversation(run, room))).ok).toBe(true)
+  expect((await perform(made, beginNewConversation(run))).ok).toBe(true)
   expect(run.state.freeCompactionFrom).toBeNull()
 })
 
@@ -185,7 +185,7 @@ describe('undo', () => {
     const before = made.run.state.position
     expect(await undoNow(made)).toMatchObject({ ok: false, reason: 'too-large' })
     expect(made.run.state.position).toBe(before)
-    expect(await perform(made, undoRewrite(made.run, made.room, { force: true }))).toMatchObject({ ok: true })
+    expect(await perform(made, undoRewrite(made.run, { force: true }))).toMatchObject({ ok: true })
   })
 
   it('names the act that has to go first', async () => {

@@ -103,16 +103,6 @@ describe('a fork', () => {
     expect(chain === undefined ? null : findLastCachedPrefix(chain)?.tokens).toBe(50_000)
   })
 
-  it.each(['max_tokens', 'tool_choice'])(
-    'refuses another %s, with the reason, and sends nothing',
-    async (field) => {
-      const { state, host, asked } = await talked(READ)
-      const { events, end } = await forked(state, { ...QUESTION, overrides: { [field]: 1 } }, host)
-      expect(end).toMatchObject({ ok: false, reason: 'override', fields: [field], state })
-      expect([events, asked.length]).toEqual([[], 1])
-    },
-  )
-
   it('of the first records only is refused, with the reason, once the provider has cleared results', async () => {
     const { state, host } = await talked(READ)
     const records = new Set(state.view.entries.toArray(0, 1).map(({ record }) => record.uuid))

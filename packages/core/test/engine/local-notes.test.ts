@@ -59,7 +59,7 @@ async function open(rounds: number, tokens: number, given: Given = {}) {
 describe('after a long session is opened again, other work goes on', () => {
   it('while its notes are brought up to date beside the turn', async () => {
     const { session, written, readPauses } = await open(1_000, 20)
-    await perform(session, updateNotesIfDue(session.run, session.room, session.run.state))
+    await perform(session, updateNotesIfDue(session.run, session.run.state))
     expect(written).toHaveLength(1)
     expect(readPauses()).toBeGreaterThan(20)
   })
@@ -67,7 +67,7 @@ describe('after a long session is opened again, other work goes on', () => {
   it('while a compaction brings them up to date', async () => {
     const { session, readPauses } = await open(1_000, 20)
     const request: CompactionOptions = { trigger: 'auto', cause: 'threshold' }
-    const planned = await perform(session, planWithNotes(session.run, session.room, request))
+    const planned = await perform(session, planWithNotes(session.run, request))
     expect(planned).toMatchObject({ by: 'local' })
     expect(readPauses()).toBeGreaterThan(20)
   })
@@ -75,14 +75,14 @@ describe('after a long session is opened again, other work goes on', () => {
   it('and an update is not lost if the session is closed meanwhile', async () => {
     const { session, written, readPauses } = await open(1_000, 20)
     const run = { ...session.run, signal: { aborted: true } }
-    await perform(session, updateNotesIfDue(run, session.room, session.run.state))
+    await perform(session, updateNotesIfDue(run, session.run.state))
     expect(written).toHaveLength(1)
     expect(readPauses()).toBeGreaterThan(20)
   })
 
   it('and an update that takes longer than its claim lasts leaves the old notes', async () => {
     const { session, written } = await open(1_000, 20, { pauseMs: 5_000 })
-    await perform(session, updateNotesIfDue(session.run, session.room, session.run.state))
+    await perform(session, updateNotesIfDue(session.run, session.run.state))
     expect(written).toEqual([])
     expect(eventsOfType(session, 'notes-failed')).toMatchObject([{ by: 'local', reason: 'aborted' }])
   })
@@ -93,22 +93,22 @@ describe('notes of the newest messages', () => {
 
   it('are not replaced by older ones, if an update that began earlier ends after a compaction has read more', async () => {
     const { session, written } = await open(7, 5_000)
-    const { run, room } = session
+    const { run } = session
     const earlier = run.state
     const message = { role: 'user' as const, content: 'And mend the logout.' }
     await perform(session, appendUnlinkedRecords(run, [{ type: 'user', message }]))
     const newest = run.state.view.entries.last?.record.uuid
-    await perform(session, planWithNotes(run, room, REQUEST))
+    await perform(session, planWithNotes(run, REQUEST))
     expect(written.at(-1)?.coveredUuid).toBe(newest)
     written.length = 0
-    await perform(session, updateNotesIfDue(run, room, earlier))
+    await perform(session, updateNotesIfDue(run, earlier))
     expect(written).toMatchObject([{ coveredUuid: newest }])
     expect(written[0]?.text).toContain('And mend the logout.')
   })
 
   it('are used by a compaction but not stored while another process updates the notes', async () => {
     const { session, written } = await open(7, 5_000, { isClaimed: true })
-    const planned = await perform(session, planWithNotes(session.run, session.room, REQUEST))
+    const planned = await perform(session, planWithNotes(session.run, REQUEST))
     expect(planned).toMatchObject({ by: 'local' })
     expect(written).toEqual([])
   })
@@ -133,7 +133,7 @@ describe('five messages with text are kept', () => {
     async (_, addMore) => {
       const { session } = await open(14, 300, { window: 200_000, addMore })
       const request: CompactionOptions = { trigger: 'auto', cause: 'threshold' }
-      const planned = await perform(session, planWithNotes(session.run, session.room, request))
+      const planned = await perform(session, planWithNotes(session.run, request))
       const kept = planned?.plan.span.kept.map(({ record }) => record) ?? []
       const ids = kept.flatMap((record) =>
         record.type === 'assistant' && toBlocks(record.message.content).some(isTextBlock)

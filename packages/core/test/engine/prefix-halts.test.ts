@@ -44,15 +44,6 @@ describe('a turn whose prefix cannot be had', () => {
       withTool({ name: 'Read', input_schema: { ...SCHEMA, since: new Date(0) } }),
       'input_schema.since of tool Read is no JSON value: give only what JSON can say.',
     ],
-    [
-      'the tools cannot be listed',
-      {
-        readOfferedPrefix: () => {
-          throw new Error('the server is gone')
-        },
-      },
-      'Tools, model and parameters could not be had: the server is gone',
-    ],
   ])('ends: %s', async (_, changes, message) => {
     const { host, asked } = createScriptedHost([], changes)
     const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)

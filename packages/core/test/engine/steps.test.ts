@@ -186,8 +186,8 @@ describe('deletions from a cache that has lapsed', () => {
     )
     builder.user('go on')
     const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
-    const before = measureContext(made.run.state, made.host, made.room).expected
-    const { context } = gatherContextPlanInput(made.run.state, made.host, made.room, 'prompt')
+    const before = measureContext(made.run.state, made.host).expected
+    const { context } = gatherContextPlanInput(made.run.state, made.host, 'prompt')
     expect(makeContextPlan(context).context.expected).toBe(before)
     await perform(made, reduceContext(made.run, 'prompt'))
     const dropped = made.events.filter(
@@ -196,7 +196,7 @@ describe('deletions from a cache that has lapsed', () => {
     )
     expect(dropped.length).toBe(1)
     expect(dropped[0]?.tokens).toBeGreaterThan(1_900)
-    expect(measureContext(made.run.state, made.host, made.room).expected).toBeGreaterThan(before + 1_900)
+    expect(measureContext(made.run.state, made.host).expected).toBeGreaterThan(before + 1_900)
     expect(JSON.stringify(toApiMessages(made.run.state.flat))).not.toContain('cache_edits')
   })
 })

@@ -205,16 +205,23 @@ export function perform<End>(session: TestSession, act: AsyncGenerator<TurnEvent
   return runToEnd(act, (event) => void session.events.push(event))
 }
 
+/** Changes services of a session that is open. Returns the session. */
+export function changeRoom(session: TestSession, changes: Partial<CompactionServices>): TestSession {
+  const room = { ...session.room, ...changes }
+  const { run } = session
+  run.host = { ...run.host, compaction: room }
+  return { ...session, room, host: run.host }
+}
+
 export function compactNow(
   session: TestSession,
   asked: Partial<CompactionOptions> = {},
 ): Promise<CompactionResult> {
-  const { run, room } = session
-  return perform(session, compact(run, room, { trigger: 'manual', cause: 'person', ...asked }))
+  return perform(session, compact(session.run, { trigger: 'manual', cause: 'person', ...asked }))
 }
 
 export function undoNow(session: TestSession, id?: string): Promise<UndoResult> {
-  return perform(session, undoRewrite(session.run, session.room, id === undefined ? {} : { id }))
+  return perform(session, undoRewrite(session.run, id === undefined ? {} : { id }))
 }
 
 /** The state of the session as it is read from its log. */

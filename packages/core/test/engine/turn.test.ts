@@ -175,6 +175,7 @@ describe('a turn that stops short', () => {
     expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: I begin.',
       'assistant: a',
+      'system model_call',
       `user: ${MISSING_RESULT_TEXT}`,
       'user: Again.',
       'assistant: Done.',
@@ -190,9 +191,10 @@ describe('a turn that stops short', () => {
     const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
     const { host } = createScriptedHost([{ blocks: [text('I begin.')], failure }])
     const { outcome } = await playTurn(await readSessionState(host.journal, 's'), { prompt: 'Go.' }, host)
-    expect([outcome.ok ? null : outcome.reason, logLines(outcome.state).at(-1)]).toEqual([
+    expect([outcome.ok ? null : outcome.reason, ...logLines(outcome.state).slice(-2)]).toEqual([
       'aborted',
       'assistant: I begin.',
+      'system model_call',
     ])
   })
 
@@ -204,6 +206,7 @@ describe('a turn that stops short', () => {
     const { outcome } = await playTurn(again, { prompt: 'Take the first.' }, host)
     expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: There are two ways: fir',
+      'system model_call',
       'user: The user interrupted your answer above; it ends where they stopped you.',
       'user: Take the first.',
       'assistant: Done.',
@@ -219,6 +222,7 @@ describe('a turn that stops short', () => {
     expect(logLines(outcome.state).slice(2)).toEqual([
       'assistant: One.',
       'assistant: Tw',
+      'system model_call',
       'user: Your answer above was cut off. Continue it exactly where it stopped, without repeating anything.',
       'assistant: Done.',
     ])

@@ -1,3 +1,4 @@
+import { createIdleCompaction } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
@@ -186,8 +187,7 @@ async function turnOn(
     profile: PROVIDER_RULES[story.provider] ?? LENIENT,
     replies: [reply(text('Fine.'))],
   })
-  const { compaction: room, ...without } = made.host
-  const host: TurnHost = hasRoom && room !== undefined ? { ...without, compaction: room } : without
+  const host: TurnHost = hasRoom ? made.host : { ...made.host, compaction: createIdleCompaction() }
   const { events } = await playTurn(
     await readSessionState(host.journal, SESSION),
     { prompt: 'and now?' },

@@ -49,10 +49,7 @@ describe('compactions of generated sessions', () => {
 
   it('law 1 and 4: it is smaller, by the figure that is told, and the log says the same', () =>
     checkEachCompaction(async (made, { before }) => {
-      const [was, is] = [
-        measureContext(before, made.host, made.room),
-        measureContext(made.run.state, made.host, made.room),
-      ]
+      const [was, is] = [measureContext(before, made.host), measureContext(made.run.state, made.host)]
       expect(is.expected).toBeLessThan(was.expected)
       const told = made.events.findLast(({ type }) => type === 'compact')
       expect(told?.type === 'compact' && told.compaction.tokensAfter).toBe(is.expected)
@@ -104,17 +101,17 @@ describe('compactions of generated sessions', () => {
     checkEachCompaction((made) => {
       const { state } = made.run
       const { estimator } = made.room
-      expect(measureContext(state, made.host, made.room)).toEqual(
+      expect(measureContext(state, made.host)).toEqual(
         contextTokens({
           view: state.view,
           estimator,
           calibration: state.context?.meter.calibration ?? never(),
           policy: made.host.policy.estimate,
           stripsThinking: made.host.profile.thinking.stripsFinishedTurns,
-          prefix: () => countPrefixTokens(state, made.host, estimator),
+          prefix: () => countPrefixTokens(state, made.host),
         }),
       )
-      expect(measureContext(state, made.host, made.room).source).toBe('estimated')
+      expect(measureContext(state, made.host).source).toBe('estimated')
     }))
 })
 

@@ -11,7 +11,7 @@ import { EMPTY_CACHE_MODEL, findNewestPrefixExpiry } from '../../src/cache/cache
 import type { Block } from '../../src/log/block.ts'
 import { type AssembledRequest, toPayload } from '../../src/request/build-request.ts'
 import { tallyLoggedGaps } from '../../src/request/cache-ttl.ts'
-import { createForkRequest, toForkParent } from '../../src/request/fork-request.ts'
+import { createForkRequest } from '../../src/request/fork-request.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })
@@ -187,13 +187,13 @@ describe('a clearing', () => {
 
 describe('a fork', () => {
   function fork(conversation: Conversation, parent: AssembledRequest) {
-    const made = createForkRequest(toForkParent(parent, PROFILE), [{ role: 'user', content: 'sum up' }], {
+    const made = createForkRequest(parent, [{ role: 'user', content: 'sum up' }], {
+      profile: PROFILE,
       ttl: '5m',
     })
-    if (!made.ok) throw new Error(made.message)
     const { now, lineage, cache } = conversation
-    const forecast = forecastCacheRead(lineage, { request: made.request, now, profile: PROFILE })
-    return { forecast, usage: cache.ask(toPayload(made.request), now) }
+    const forecast = forecastCacheRead(lineage, { request: made, now, profile: PROFILE })
+    return { forecast, usage: cache.ask(toPayload(made), now) }
   }
 
   it.each([2, 6])('forgets nothing that a request answered meanwhile has used, %i minutes on', (minutes) => {

@@ -8,9 +8,7 @@ import {
   createForkRequest,
   cutRequestToRecords,
   type ForkMessage,
-  type ForkOptions,
   listMessagesAfterRequest,
-  toForkParent,
 } from '../../src/request/fork-request.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
@@ -21,13 +19,12 @@ function sent(profile = PROFILE) {
   const conversation = new Conversation(profile)
   conversation.builder.user('begin')
   const { request, payload } = conversation.ask()
-  return { conversation, payload, request, params: toForkParent(request, profile) }
+  return { conversation, payload, request }
 }
 
-function forked(options: Partial<ForkOptions> = {}, profile = PROFILE) {
-  const { params, payload } = sent(profile)
-  const made = createForkRequest(params, QUESTION, { ttl: '5m', ...options })
-  return { made, payload, sent: made.ok ? toPayload(made.request) : null }
+function forked({ ttl = '5m' }: { readonly ttl?: string | null } = {}, profile = PROFILE) {
+  const { request, payload } = sent(profile)
+  return { payload, sent: toPayload(createForkRequest(request, QUESTION, { profile, ttl })) }
 }
 
 describe('a fork', () => {
@@ -51,47 +48,24 @@ describe('a fork', () => {
 
   it('goes on with the last message where a role may not come twice', () => {
     const { sent: body } = forked({}, defineMessagesProfile({ thinking: { binding: 'none' } }))
-    expect(body?.messages).toEqual([
+    expect(body.messages).toEqual([
       { role: 'user', content: [{ ...text('begin'), cache_control: { type: 'ephemeral' } }, text('sum up')] },
     ])
   })
 
   it('keeps the records and exact texts of both messages that it joins', () => {
-    const { params } = sent(defineMessagesProfile({ thinking: { binding: 'none' } }))
+    const profile = defineMessagesProfile({ thinking: { binding: 'none' } })
+    const { request } = sent(profile)
     const raw = new Map([[0, '{"type":"text","text":"1e2"}']])
     const message = { message: { role: 'user' as const, content: [text('1e2')] }, origins: ['late'], raw }
-    const made = createForkRequest(params, [message], { ttl: '5m' })
-    const [joined] = made.ok ? made.request.messages.tail : []
-    expect(joined?.origins).toEqual([params.sent.messages.tail[0]?.origins[0], 'late'])
+    const [joined] = createForkRequest(request, [message], { profile, ttl: '5m' }).messages.tail
+    expect(joined?.origins).toEqual([request.messages.tail[0]?.origins[0], 'late'])
     expect(joined?.raw).toEqual(new Map([[1, raw.get(0)]]))
   })
 
-  it.each([
-    [
-      'max_tokens',
-      20_000,
-      'it would change the thinking budget, and the thinking budget is part of what the cache is kept under',
-    ],
-    [
-      'tool_choice',
-      { type: 'none' },
-      'it alone would miss every message in the cache; calls are denied by the host instead',
-    ],
-    ['model', 'model-b', 'a cache belongs to one model'],
-    ['temperature', 0, 'it may be part of what the cache is kept under'],
-  ])('refuses to change %s, with the reason', (field, value, why) => {
-    expect(forked({ overrides: { [field]: value } }).made).toEqual({
-      ok: false,
-      reason: 'override',
-      fields: [field],
-      message: `A fork sends what its parent sent. ${field}: ${why}. Send a separate request instead.`,
-    })
-  })
-
   it('denies its tools at the host, not in the request', () => {
-    const { made, sent: body, payload } = forked()
-    expect([made.ok && made.tools, body?.tools, body?.tool_choice]).toEqual([
-      'denied-locally',
+    const { sent: body, payload } = forked()
+    expect([body.tools, body.tool_choice]).toEqual([
       payload.tools?.map(({ cache_control: _, ...tool }) => tool),
       undefined,
     ])

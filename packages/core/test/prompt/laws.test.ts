@@ -6,7 +6,7 @@ import type { ApiMessage, Payload } from '../../src/context/payload.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { buildSessionLog } from '../../src/log/session-log.ts'
 import { toPayload } from '../../src/request/build-request.ts'
-import { createForkRequest, toForkParent } from '../../src/request/fork-request.ts'
+import { createForkRequest } from '../../src/request/fork-request.ts'
 import { emptyKnownPrefix, type KnownPrefix, updateKnownPrefix } from '../../src/request/prefix-snapshot.ts'
 import { validateRequest } from '../../src/validate/validate-request.ts'
 import { Conversation, PROFILE } from './conversation.ts'
@@ -167,15 +167,11 @@ describe('law: forks', () => {
         const { conversation } = story
         lead(story, ({ request, payload, usage }) => {
           const parent = JSON.stringify(payload)
-          const made = createForkRequest(
-            toForkParent(request, conversation.profile),
-            [{ role: 'user', content: 'sum up' }],
-            {
-              ttl: '5m',
-            },
-          )
-          if (!made.ok) throw new Error(made.message)
-          const forked = toPayload(made.request)
+          const made = createForkRequest(request, [{ role: 'user', content: 'sum up' }], {
+            profile: conversation.profile,
+            ttl: '5m',
+          })
+          const forked = toPayload(made)
           const before = fragmentsOf(payload)
           expect(fragmentsOf(forked).slice(0, before.length)).toEqual(before)
           expect(fragmentsOf(forked)).toHaveLength(before.length + 1)

@@ -107,7 +107,7 @@ function withLoggedSize(plan: CompactionPlan, before: ContextTokens): Compaction
  * sizes before and after it, and the target, leave it out.
  */
 function measureLoggedContext(session: LoggedSession, scale = readScale(session)): ContextTokens {
-  const size = measureContext(session.state, session.host, session.services)
+  const size = measureContext(session.state, session.host)
   if (size.source === 'estimated' || session.state.prefix.current !== null) return size
   const expected = Math.min(size.expected, countShownTokens(session, scale))
   return { ...size, expected, high: Math.max(size.high - (size.expected - expected), expected) }
@@ -308,7 +308,7 @@ function describePlan(
     stays: measure([...span.kept, ...span.pinned]),
     unanswered: measure(span.unanswered),
   }
-  const counted = measureContext(session.state, session.host, session.services)
+  const counted = measureContext(session.state, session.host)
   const isInLog = counted.source === 'estimated' || session.state.prefix.current !== null
   const estimated = plan.before.expected + estimatePrefix(session)
   return {
@@ -325,8 +325,8 @@ function describePlan(
 }
 
 /** Returns the factor by which the responses in the log have corrected the estimates. */
-function readScale({ state, services: room }: LoggedSession): number {
-  return computeCalibrationScale(withPlanningState(state, room).context.meter.calibration)
+function readScale({ state, host }: LoggedSession): number {
+  return computeCalibrationScale(withPlanningState(state, host).context.meter.calibration)
 }
 
 /** Counts the entries that the model can see, and their estimated tokens. */
@@ -363,9 +363,9 @@ function listBranchEntries({ state }: LoggedSession): readonly ContextEntry[] {
  * content without a record of it, the others also include messages.
  */
 function estimatePrefix(session: LoggedSession): number {
-  const { state, host, services: room } = session
+  const { state, host } = session
   if (state.prefix.current !== null) return 0
-  const size = measureContext(state, host, room)
+  const size = measureContext(state, host)
   const rest = size.expected - countShownTokens(session)
   const first = estimateFirstPrefix(session)
   return size.source === 'estimated' ? first : Math.max(0, Math.min(first, rest))
@@ -402,13 +402,13 @@ function listHeldEntries({ state, host }: LoggedSession): readonly ContextEntry[
 }
 
 function priceDraft(
-  { host, services: room, state }: LoggedSession,
+  { host, state }: LoggedSession,
   { plan, after, usage }: CompactionDraft,
 ): CompactionPrice | null {
   const before = plan.before.expected
   const rates = findCurrentRates(host, before)
   if (rates === null) return null
-  const unchanged = countPrefixTokens(state, host, room.estimator)
+  const unchanged = countPrefixTokens(state, host)
   return priceCompaction({ before, after: after.expected, unchanged }, usage, rates)
 }
 

@@ -95,7 +95,7 @@ export async function openLoggedSession(
     ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
   }
   const host = createLogHost({ journal, clock, ids, policy, compaction: room }, model, state)
-  const run: TurnContext = { state: withPlanningState(state, room), host, signal }
+  const run: TurnContext = { state: withPlanningState(state, host), host, signal }
   const onEvent = (event: TurnEvent): void => {
     note(event)
     options.onEvent?.(event)
@@ -106,19 +106,18 @@ export async function openLoggedSession(
     },
     host,
     services: room,
-    plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
+    plan: (asked) => planCompaction(run.state, asked, host),
     planWithNotes: async (asked) =>
       choice === null
         ? planWithLogNotes(
             run,
-            room,
             asked,
             createBranchNotesKeeper({ ...cwd, tools: readPolicyToolNames(policy) }),
           )
         : null,
-    prepare: (plan) => drainEvents({ events: prepareDraftForReview(run, room, plan), onEvent }),
-    commit: (draft) => drainEvents({ events: commitReviewedDraft(run, room, draft), onEvent }),
-    undo: (asked) => drainEvents({ events: undoRewrite(run, room, asked), onEvent }),
+    prepare: (plan) => drainEvents({ events: prepareDraftForReview(run, plan), onEvent }),
+    commit: (draft) => drainEvents({ events: commitReviewedDraft(run, draft), onEvent }),
+    undo: (asked) => drainEvents({ events: undoRewrite(run, asked), onEvent }),
   }
 }
 

@@ -84,7 +84,7 @@ function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const { profile, compaction } = host
   if (profile.window === null || profile.capabilities.countsMaxTokens || compaction === undefined) return null
   const { maxOutput } = profile.spelling.readSettings(host.readOfferedPrefix().parameters)
-  const { high } = measureContext(session.state, host, compaction)
+  const { high } = measureContext(session.state, host)
   if (maxOutput !== null && high + maxOutput <= profile.window) return null
   const outputs = listBranchRecords(session.state.session).map((record) =>
     record.type === 'assistant' ? readReportedOutputTokens(record.usage) : 0,

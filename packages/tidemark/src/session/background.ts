@@ -142,7 +142,7 @@ function startPreparation(session: OpenSession, slot: PreparationSlot): boolean 
   const { state, closing, model } = session
   if (slot.current.phase !== 'none' || closing !== null || !canPrepareSummary(state, slot.ended)) return false
   const host = createTurnHost(session)
-  const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, { host, compaction: host.compaction })
+  const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, host)
   if (!plan.ok) {
     slot.ended = captureEndedPreparation(state)
     return false
@@ -174,7 +174,7 @@ async function runPreparation(session: OpenSession, slot: PreparationSlot): Prom
   const end = await writeDraft(session, run, services, running)
   const why = running.dropped ?? (end.ok ? findOvertaken(session, plan, model) : toDropReason(end))
   if (!end.ok && running.dropped === null && why !== 'closed')
-    await runOperation(session, iterate(countCompactionFailure(run, services, end)))
+    await runOperation(session, iterate(countCompactionFailure(run, end)))
   if (!end.ok || why !== null || isFallback(end)) {
     const reason = why ?? 'no-summary'
     const message = end.ok || running.dropped !== null ? DROP_MESSAGES[reason] : end.message
@@ -206,8 +206,7 @@ async function* swapIn(
   slot.current = NO_PREPARATION
   let next: Preparation = ready
   try {
-    const services = createTurnHost(session).compaction
-    const end = yield* commitPreparedDraft(turn, services, ready.draft, cause)
+    const end = yield* commitPreparedDraft(turn, ready.draft, cause)
     if (end.ok) slot.ended = null
     else if (end.reason !== 'aborted') {
       next = NO_PREPARATION
@@ -229,11 +228,11 @@ async function* swapIn(
 async function writeDraft(
   session: OpenSession,
   run: TurnContext,
-  services: CompactionServices,
+  _services: CompactionServices,
   running: RunningPreparation,
 ): Promise<CompactionDraft | RefusedRewrite> {
   return drainEvents({
-    events: traceOperation(session, 'prepare', prepareDraftForReview(run, services, running.plan)),
+    events: traceOperation(session, 'prepare', prepareDraftForReview(run, running.plan)),
     onEvent(event) {
       if (event.type === 'priced' && running.spent !== null) {
         const { total } = event.call.money

@@ -15,7 +15,7 @@ import { type OpenSession, refreshFromLog, reserveSession, runOperation, trackWo
 import { type BusyOutcome, REWRITE_OPTION_NAMES, type RewriteOptions, runRewrite } from './rewrite.ts'
 import { describeTurnFailure } from './run.ts'
 import { stopNotesUpdate } from './session-notes.ts'
-import { createTurnContext, createTurnHost } from './turn-host.ts'
+import { createTurnContext } from './turn-host.ts'
 
 export type RewindOutcome = SwitchResult | BusyOutcome
 
@@ -36,9 +36,7 @@ export async function rewindSession(
       `rewind: ${formatErrorValue(uuid)} is not the uuid of a record, as append returns it.`,
     )
   stopNotesUpdate(session)
-  return runRewrite(session, 'rewind', options, (run) =>
-    rewindBefore(run, createTurnHost(session).compaction, uuid, { keepsRewrites }),
-  )
+  return runRewrite(session, 'rewind', options, (run) => rewindBefore(run, uuid, { keepsRewrites }))
 }
 
 /** Begins an empty conversation in the session. The SessionStart hooks run again before its first prompt. */
@@ -48,9 +46,7 @@ export async function startNewConversation(
 ): Promise<RewindOutcome> {
   checkOptionNames('clear', options, REWRITE_OPTION_NAMES)
   stopNotesUpdate(session)
-  const outcome = await runRewrite(session, 'clear', options, (run) =>
-    beginNewConversation(run, createTurnHost(session).compaction),
-  )
+  const outcome = await runRewrite(session, 'clear', options, (run) => beginNewConversation(run))
   if (outcome.ok) session.startSource = 'clear'
   return outcome
 }

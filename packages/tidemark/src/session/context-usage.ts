@@ -60,7 +60,7 @@ interface MessageShare {
 /** Implements `session.breakdown`. Counts the whole context, which takes a moment if it is long. */
 export function measureContextBreakdown(session: OpenSession): ContextBreakdown {
   const host = createTurnHost(session)
-  const { expected, source } = measureContext(session.state, host, host.compaction)
+  const { expected, source } = measureContext(session.state, host)
   const entries = listHeldEntries(session)
   const { account, attachments } = countContext(session, entries)
   const estimated = [...prefixShares(session), ...classShares(account, attachments)]
@@ -214,10 +214,10 @@ export interface ContextRemaining {
 /** Implements `session.contextRemaining`. Stores the counted sizes in the session's state. */
 export function measureContextRemaining(session: OpenSession): ContextRemaining {
   const host = createTurnHost(session)
-  const { advice, state } = findCompactionSavings(session.state, host, host.compaction)
+  const { advice, state } = findCompactionSavings(session.state, host)
   // What was counted is kept, so that the next measurement counts only what is appended after it.
   session.state = state
-  const { expected, high, source } = measureContext(state, host, host.compaction)
+  const { expected, high, source } = measureContext(state, host)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
   const percentLeft = lines === null ? null : findReachedThresholds(lines, expected).percentLeft

@@ -92,10 +92,9 @@ function startCheaperSummary(
 ): boolean {
   const { prepared, state } = session
   const host = createTurnHost(session)
-  const { compaction } = host
   if (!prepare || session.busyWith !== null || prepared?.phase !== 'none') return false
-  if (hasUsableNotes(state, host, compaction)) return false
-  const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, { host, compaction })
+  if (hasUsableNotes(state, host)) return false
+  const plan = planCompaction(state, PREPARED_COMPACTION_OPTIONS, host)
   if (!plan.ok) return false
   const summary = { price: plan.price?.cost ?? null, tokens: plan.before.expected }
   return isSummaryCheaperThanPause(renewals, summary) && prepared.prepare()
@@ -103,5 +102,5 @@ function startCheaperSummary(
 
 function readPlanContext(session: OpenSession) {
   const host = createTurnHost(session)
-  return gatherContextPlanInput(session.state, host, host.compaction, 'turn-end').context
+  return gatherContextPlanInput(session.state, host, 'turn-end').context
 }

@@ -245,7 +245,7 @@ export function toReadyRequest<Body>(
     headers: codec.toBodyHeaders(payload),
     betas: payload.betas ?? [],
     forecast,
-    context: measureContext(session.state, host, host.compaction),
+    context: measureContext(session.state, host),
     get text() {
       return encode()
     },

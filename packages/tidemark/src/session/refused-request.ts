@@ -55,8 +55,7 @@ export async function recoverRefusedRequest(session: OpenSession, error: unknown
       session.refusal = { ...refusal, isReplanned: true }
       await runOperation(session, keepToRefusedWindow(run, failure))
       const { host } = run
-      if (host.compaction !== undefined && isRewritePlanned(run, host.compaction))
-        return { ok: true, act: 'changed', failure }
+      if (host.compaction !== undefined && isRewritePlanned(run)) return { ok: true, act: 'changed', failure }
     }
     const response = { ok: false, reason: 'failed', failure } as const
     const end = await runOperation(session, recoverFromRefusal(run, response, refusal.tried))

@@ -79,9 +79,7 @@ export async function compactSession(
   options: CompactOptions,
 ): Promise<CompactionResult | BusyOutcome> {
   checkOptionNames('compact', options, COMPACT_OPTIONS)
-  return runRewrite(session, 'compact', options, (run) =>
-    compact(run, createTurnHost(session).compaction, toCompactInput(options)),
-  )
+  return runRewrite(session, 'compact', options, (run) => compact(run, toCompactInput(options)))
 }
 
 /**
@@ -91,9 +89,9 @@ export async function compactSession(
 export async function compactForClient(session: OpenSession): Promise<CompactionResult | BusyOutcome> {
   return runRewrite(session, 'compact', { abandon: true }, (run) => {
     const host = createTurnHost(session)
-    const { expected } = measureContext(run.state, host, host.compaction)
+    const { expected } = measureContext(run.state, host)
     const target = Math.floor(expected / 2)
-    return compact(run, host.compaction, {
+    return compact(run, {
       trigger: 'auto',
       cause: 'threshold',
       isForced: true,
@@ -112,8 +110,8 @@ export async function planSessionCompaction(
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
   const host = createTurnHost(session)
-  await updatePlanningStateInSlices(run, host.compaction)
-  return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
+  await updatePlanningStateInSlices(run)
+  return planCompaction(run.state, toCompactInput(options), host)
 }
 
 /** Prepares the draft of a compaction without reserving the session: turns and appends can continue meanwhile. */
@@ -125,7 +123,7 @@ export async function prepareSessionDraft(
   checkStepInput('prepare', plan, ['request', 'span', 'entries'])
   return trackWork(session, () => {
     const run = createTurnContext(session, { signals: [signal] })
-    return runOperation(session, prepareDraftForReview(run, createTurnHost(session).compaction, plan))
+    return runOperation(session, prepareDraftForReview(run, plan))
   })
 }
 
@@ -136,9 +134,7 @@ export async function commitSessionDraft(
 ): Promise<CompactionResult | BusyOutcome> {
   checkStepInput('commit', draft, ['plan', 'summary', 'receipt'])
   checkOptionNames('commit', options, REWRITE_OPTION_NAMES)
-  return runRewrite(session, 'commit', options, (run) =>
-    commitReviewedDraft(run, createTurnHost(session).compaction, draft),
-  )
+  return runRewrite(session, 'commit', options, (run) => commitReviewedDraft(run, draft))
 }
 
 export type UndoOptions = Omit<UndoRewriteOptions, 'id'> & RewriteOptions
@@ -156,7 +152,7 @@ export async function undoSessionRewrite(
     )
   const { force = false } = options
   const outcome = await runRewrite(session, 'undo', options, (run) =>
-    undoRewrite(run, createTurnHost(session).compaction, { force, ...omitUndefined({ id }) }),
+    undoRewrite(run, { force, ...omitUndefined({ id }) }),
   )
   // The undo of `clear` leaves the conversation that it began, so SessionStart hooks do not run. If that undo is undone, they do.
   if (outcome.ok && outcome.kind === 'rewind' && session.startSource === 'clear') session.startSource = null
@@ -174,9 +170,7 @@ export async function clearSessionResults(
       'uuids',
       `clearResults: ${formatErrorValue(uuids)} is not a list of uuids of records, as breakdown lists them.`,
     )
-  return runRewrite(session, 'clearResults', {}, (run) =>
-    clearChosenResults(run, createTurnHost(session).compaction, uuids),
-  )
+  return runRewrite(session, 'clearResults', {}, (run) => clearChosenResults(run, uuids))
 }
 
 /** The result of `pin` and `unpin`. `note` explains to the user why the pin has no effect at present. */

@@ -196,7 +196,7 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const { estimator, scaled, choice } = session.model
   const host = createTurnHost(session)
   const limit = findInputLimit(host, scaled)
-  const front = countPrefixTokens(session.state, host, estimator)
+  const front = countPrefixTokens(session.state, host)
   const content = estimator.content(prompt)
   const start = startCalibration(estimator.weights.start)
   const { estimate } = session.settings.policy

@@ -65,7 +65,7 @@ export function startNotesUpdate(
   if (!isLocal && isPaused(session)) return
   const last = notes.triedUuid === null ? notes.stored : { coveredUuid: notes.triedUuid }
   const isBehind = isPause && isLocal && hasMessagesBeyondNotes(at, notes.stored ?? null)
-  if (last !== undefined && !isBehind && !isNotesUpdateDue(at, host, host.compaction, last)) return
+  if (last !== undefined && !isBehind && !isNotesUpdateDue(at, host, last)) return
   if (last !== undefined) notes.triedUuid = at.view.entries.last?.record.uuid ?? null
   const update = new AbortController()
   notes.update = update
@@ -96,12 +96,11 @@ async function runUpdate(
   { isPause, signal: stopped }: { readonly isPause: boolean; readonly signal: AbortSignal },
 ): Promise<void> {
   const { notes, settings, stop } = session
-  const { compaction } = createTurnHost(session)
   let work: Promise<StoredNotes | null> = Promise.resolve(null)
   const start = (signal: Signal): Promise<StoredNotes | null> => {
     const signals = signal instanceof AbortSignal ? [signal] : []
     const run = createTurnContext(session, { signals, waitsForReply: true })
-    work = runOperation(session, countFailures(session, updateNotesIfDue(run, compaction, at, { isPause })))
+    work = runOperation(session, countFailures(session, updateNotesIfDue(run, at, { isPause })))
     return work
   }
   const deadAfterMs = settings.policy.notes.deadAfterSeconds * 1000
@@ -123,7 +122,7 @@ export async function updateNotesAtClose(session: OpenSession): Promise<void> {
   if (notes.stored === null || (notes.stored !== undefined && !hasMessagesBeyondNotes(state, notes.stored)))
     return
   const run = createTurnContext(session, { signals: [] })
-  await runOperation(session, updateNotesIfDue(run, host.compaction, state, { isPause: true }))
+  await runOperation(session, updateNotesIfDue(run, state, { isPause: true }))
 }
 
 function isPaused({ notes: { failures }, state }: OpenSession): boolean {

@@ -85,10 +85,9 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
     if (busy !== null) return busy
     const target = Number.isFinite(most) ? { target: findTarget(session, next, most) } : {}
     const run = createTurnContext(session, { signals: [] })
-    const services = createTurnHost(session).compaction
     const result = await runOperation(
       session,
-      compact(run, services, { trigger: 'manual', cause: 'model-switch', ...target }),
+      compact(run, { trigger: 'manual', cause: 'model-switch', ...target }),
     )
     if (!result.ok) return refuseSwitch(next, size.high, most, result)
     size = measureForModel(session, next)
@@ -133,8 +132,7 @@ export async function* replaceRefusedSummary(
     acceptedContexts.set(session, { model, rewrites: state.view.rewrites })
     return null
   }
-  const { compaction } = createTurnHost(session)
-  const end = yield* compact(run, compaction, { trigger: 'manual', cause: 'model-switch' })
+  const end = yield* compact(run, { trigger: 'manual', cause: 'model-switch' })
   if (end.ok) return null
   if (end.reason === 'aborted') return { ok: false, reason: 'aborted' }
   const message = `The context begins with a summary that ${session.model.choice.id} does not accept, and it could not be replaced: ${end.message}`
@@ -148,19 +146,15 @@ export async function* replaceRefusedSummary(
  */
 function measureForModel(session: OpenSession, model: SessionModel): ContextTokens {
   const host = createTurnHost({ ...session, model })
-  const size = measureContext(session.state, host, host.compaction)
+  const size = measureContext(session.state, host)
   const { contextEdits, capabilities } = session.model.choice.profile
   const isCleared = contextEdits.clearToolUses !== model.choice.profile.contextEdits.clearToolUses
   if (!isCleared && !capabilities.cacheEdits) return size
   const { state, settings } = session
   const { estimator } = model
   const entries = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const { calibration } = withPlanningState(state, host.compaction).context.meter
-  const whole = calibrateSize(
-    calibration,
-    entries + countPrefixTokens(state, host, estimator),
-    settings.policy.estimate,
-  )
+  const { calibration } = withPlanningState(state, host).context.meter
+  const whole = calibrateSize(calibration, entries + countPrefixTokens(state, host), settings.policy.estimate)
   return whole.expected > size.expected ? { ...whole, source: 'estimated' } : size
 }
 
@@ -170,7 +164,7 @@ function measureForModel(session: OpenSession, model: SessionModel): ContextToke
  */
 function findTarget(session: OpenSession, next: SessionModel, most: number): number {
   const host = createTurnHost({ ...session, model: next })
-  const { calibration } = withPlanningState(session.state, host.compaction).context.meter
+  const { calibration } = withPlanningState(session.state, host).context.meter
   const before = measureForModel(session, session.model).expected
   const ratio = Math.max(1, measureForModel(session, next).expected / Math.max(1, before))
   return Math.floor((most - 1) / (ratio * computeSafetyFactor(calibration, session.settings.policy.estimate)))

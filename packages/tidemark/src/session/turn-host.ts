@@ -1,6 +1,6 @@
 /** The engine's view of an open session: the host with ports, policy, tools and services, and the context of an operation. */
 import type { RetrievalMethods } from '@tidemark/core/clearing/clear-candidates'
-import type { CompactingHost, DropInClient, ToolRunner } from '@tidemark/core/engine/host'
+import type { DropInClient, ToolRunner, TurnHost } from '@tidemark/core/engine/host'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
@@ -98,7 +98,7 @@ function learnWindow(
   session: OpenSession,
   window: number,
   tooLong: ProviderProfile['capabilities']['tooLong'],
-): ReturnType<NonNullable<CompactingHost['learnWindow']>> {
+): ReturnType<NonNullable<TurnHost['learnWindow']>> {
   const { model, settings } = session
   const { choice, parameterChanges } = model
   const { capabilities, ...rules } = choice.profile
@@ -121,7 +121,7 @@ function learnWindow(
  * Creates the host for the engine from the present state of the session. After a change of model, tools or client,
  * create a new one.
  */
-export function createTurnHost(session: OpenSession): CompactingHost {
+export function createTurnHost(session: OpenSession): TurnHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, rules } = model
   const { saveDiff } = settings

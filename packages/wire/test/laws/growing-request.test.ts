@@ -12,7 +12,7 @@ import {
   listRawTexts,
   toPayload,
 } from '@tidemark/core/request/build-request'
-import { createForkRequest, toForkParent } from '@tidemark/core/request/fork-request'
+import { createForkRequest } from '@tidemark/core/request/fork-request'
 import { buildRequestPrefix, createPrefixSnapshot } from '@tidemark/core/request/prefix-snapshot'
 import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
@@ -124,14 +124,9 @@ describe('a request that grows', () => {
           previous = request
         }
         if (previous === undefined) return
-        const forked = createForkRequest(
-          toForkParent(previous, profile),
-          [{ role: 'user', content: 'and?' }],
-          { ttl },
-        )
-        if (!forked.ok) throw new Error(forked.message)
-        const side = extend(forked.request, { fields: STREAM, previous: grown })
-        expect(side.text).toBe(plainBody(forked.request))
+        const forked = createForkRequest(previous, [{ role: 'user', content: 'and?' }], { profile, ttl })
+        const side = extend(forked, { fields: STREAM, previous: grown })
+        expect(side.text).toBe(plainBody(forked))
       }),
       { numRuns: countPropertyRuns(60) },
     )

@@ -185,6 +185,7 @@ export const ZERO_COST: Cost = {
 
 /** Adds two costs. If the total of either is unknown, the total of the sum is unknown; `priced` adds the known parts. */
 export function addCosts(a: Cost, b: Cost): Cost {
+  if (b === ZERO_COST) return a
   return {
     total: addNullable(a.total, b.total),
     priced: a.priced + b.priced,

@@ -132,13 +132,14 @@ function scaleContent(messages: RequestContent, tokens: number, system: number):
   const front = estimated === 0 ? tokens : Math.min(system, tokens)
   const factor = estimated === 0 ? 0 : (tokens - front) / estimated
   const scaled: Record<string, number> = { system: front }
+  const amountOf = (name: string): number => scaled[name] ?? 0
   let left = tokens - front
   for (const [name, amount] of Object.entries(messages)) {
     scaled[name] = Math.min(left, Math.round(amount * factor))
     left -= scaled[name]
   }
-  const [largest] = Object.entries(scaled).sort(([, one], [, other]) => other - one)
-  if (largest !== undefined) scaled[largest[0]] = largest[1] + left
+  const largest = Object.keys(scaled).reduce((most, name) => (amountOf(name) > amountOf(most) ? name : most))
+  scaled[largest] = amountOf(largest) + left
   return withoutEmptyClasses(scaled)
 }
 

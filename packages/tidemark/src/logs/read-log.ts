@@ -194,19 +194,21 @@ interface DuplicateFilter {
 
 /** Creates a filter for the records of one log. It keeps the records that it has seen. */
 export function createDuplicateFilter(): DuplicateFilter {
-  const seen = new Map<string, SessionRecord[]>()
+  // Nearly every uuid has one record.
+  const seen = new Map<string, SessionRecord | SessionRecord[]>()
   return {
     isDuplicate(record) {
       const { uuid } = record
       if (typeof uuid !== 'string') return false
       const before = seen.get(uuid)
       if (before === undefined) {
-        seen.set(uuid, [record])
+        seen.set(uuid, record)
         return false
       }
+      const all = Array.isArray(before) ? before : [before]
       const content = comparableContent(record)
-      if (before.some((one) => comparableContent(one) === content)) return true
-      before.push(record)
+      if (all.some((one) => comparableContent(one) === content)) return true
+      seen.set(uuid, [...all, record])
       return false
     },
   }

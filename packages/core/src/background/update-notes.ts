@@ -177,8 +177,8 @@ const CLOSING_MS = 2_000
  * Runs work in slices. After an abort, the work goes on for a moment, since it costs no call. Returns null if that is
  * not enough: the next update continues there, or from the log in a reopened session.
  */
-function runUntilClosed<Result>(
-  { host, signal }: TurnContext,
+export function runUntilClosed<Result>(
+  { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
   steps: WorkInSteps<Result>,
 ): Promise<Result | null> {
   let abortedAt: number | null = null

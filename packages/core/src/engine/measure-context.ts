@@ -101,15 +101,19 @@ function* updateInSteps(
 
 /**
  * Updates the planning data of the session in slices, so that the next step finds them ready and does not hold the event
- * loop. What was appended meanwhile is counted, too. Returns false if the turn was aborted.
+ * loop. What was appended meanwhile is counted, too. Returns false if the turn was aborted. `runSteps`: runs the slices, and
+ * decides for how long they go on after an abort. Default: they do not.
  */
-export async function updatePlanningStateInSlices(turn: TurnContext): Promise<boolean> {
+export async function updatePlanningStateInSlices(
+  turn: TurnContext,
+  runSteps: typeof runSlicesUnlessAborted = runSlicesUnlessAborted,
+): Promise<boolean> {
   const { compaction } = turn.host
   for (;;) {
     const { context: from, view } = turn.state
     // A change of estimator converts what was learned at once: this needs the whole context and cannot be done in steps.
     if (from !== null && from.meter.estimator !== compaction.estimator) return true
-    const context = await runSlicesUnlessAborted(turn, updateInSteps(from, view, compaction))
+    const context = await runSteps(turn, updateInSteps(from, view, compaction))
     if (context === null) return false
     const { state } = turn
     if (state.context !== from || state.view.rewrites !== view.rewrites) return true

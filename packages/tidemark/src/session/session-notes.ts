@@ -6,11 +6,13 @@ import { findNewestCompactionUuid } from '@tidemark/core/background/prepare-summ
 import {
   hasMessagesBeyondNotes,
   isNotesUpdateDue,
+  runUntilClosed,
   updateNotesIfDue,
 } from '@tidemark/core/background/update-notes'
 import { keepsNotes } from '@tidemark/core/compaction/compact'
 import type { TurnEvent } from '@tidemark/core/engine/events'
 import { type NotesServices, readPolicyToolNames } from '@tidemark/core/engine/host'
+import { updatePlanningStateInSlices } from '@tidemark/core/engine/measure-context'
 import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { omitUndefined } from '@tidemark/core/log/json'
@@ -122,7 +124,9 @@ export async function updateNotesAtClose(session: OpenSession): Promise<void> {
   if (notes.stored === null || (notes.stored !== undefined && !hasMessagesBeyondNotes(state, notes.stored)))
     return
   const run = createTurnContext(session, { signals: [] })
-  await runOperation(session, updateNotesIfDue(run, state, { isPause: true }))
+  // After opening, a long conversation is measured for the first time here, unless a request was made.
+  if (!(await updatePlanningStateInSlices(run, runUntilClosed))) return
+  await runOperation(session, updateNotesIfDue(run, session.state, { isPause: true }))
 }
 
 function isPaused({ notes: { failures }, state }: OpenSession): boolean {

@@ -178,9 +178,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'breaker-counts-nothing',
     law: 'until it has failed too often',
-    file: 'packages/core/src/engine/session-state.ts',
-    find: 'failures: breaker.failures + 1',
-    replace: 'failures: breaker.failures + 0',
+    file: 'packages/core/src/compaction/compact.ts',
+    find: 'failures: before.failures + 1',
+    replace: 'failures: before.failures + 0',
     tests: [`${TESTS}/room`],
   },
   {

@@ -4,7 +4,6 @@ import { Situation, warm } from '../../test/clear/situation.ts'
 import {
   countCacheDeletedTokens,
   createCacheDeletionMessage,
-  createDeletionsExpiredNotice,
   proposeCacheDeletion,
 } from './cached-clearing.ts'
 import { proposeBudgetClearing } from './propose-clearing.ts'
@@ -107,10 +106,8 @@ describe('cached', () => {
     const { proposal } = proposeCacheDeletion(situation.question({ cache: warm() }))
     situation.clear(proposal?.metadata ?? never())
     expect(proposeBudgetClearing(situation.question()).proposal).toBeNull()
-    expect(createDeletionsExpiredNotice(situation.register, true)).toBeNull()
-    const dropped = createDeletionsExpiredNotice(situation.register, false)
-    expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
-    situation.builder.notice(dropped?.subtype ?? '')
+    expect(situation.register.deletions).not.toEqual([])
+    situation.builder.notice('cache_edits_dropped')
     const { register } = situation
     expect([register.deletions, register.clearable, ...deleted(register)]).toEqual([
       [],
@@ -118,7 +115,6 @@ describe('cached', () => {
       0,
       0,
     ])
-    expect(createDeletionsExpiredNotice(register, false)).toBeNull()
     expect(proposeBudgetClearing(situation.question()).proposal?.metadata.compactedToolIds).toEqual(
       all.slice(0, 8),
     )

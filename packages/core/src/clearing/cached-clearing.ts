@@ -7,7 +7,7 @@
 import type { ContextView } from '../context/context-view.ts'
 import { formatCount } from '../cost/prices.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
-import { CACHE_DELETIONS_END, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
+import type { MicrocompactMetadata, UserRecord } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type ClearProposal,
@@ -152,17 +152,6 @@ export function countProviderRemovedTokens(register: ToolResultIndex, isMeasured
   if (isMeasured) return deleted
   const cleared = [...register.removedByProvider].flatMap(([id, way]) => (way === 'native' ? [id] : []))
   return deleted + countResultTokens(register, cleared)
-}
-
-/**
- * Creates the log notice that cancels all cache deletions once the cache has expired. From then on API requests contain
- * the deleted text again, and its tokens count again. Returns null if the cache is warm or nothing was deleted.
- */
-export function createDeletionsExpiredNotice(
-  register: ToolResultIndex,
-  isWarm: boolean,
-): { readonly subtype: string } | null {
-  return isWarm || register.deletions.length === 0 ? null : CACHE_DELETIONS_END
 }
 
 /** Returns the total of tokens deleted from the provider's cache, from the newest response that reports it; 0 if none does. */

@@ -7,6 +7,7 @@ import {
   changeRoom,
   compactNow,
   eventsOfType,
+  openRounds,
   openTestSession,
   perform,
   SESSION,
@@ -16,8 +17,10 @@ import {
   type TestSessionOptions,
   undoNow,
 } from '../../test/engine/test-session.ts'
+import { type RewriteRefusalReason, refuseRewrite } from '../engine/events.ts'
 import type { HostSummaryWriter, NotesServices } from '../engine/host.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
+import { isCompactionBreakerOpen, NO_COMPACTION_FAILURES } from '../engine/session-state.ts'
 import {
   formatNotes,
   NOTES_SECTION_NAMES,
@@ -26,7 +29,7 @@ import {
 } from '../notes/notes-file.ts'
 import { type BranchNotesKeeper, createBranchNotesKeeper } from '../notes/render-notes.ts'
 import { presets } from '../policy/presets.ts'
-import { compact, hasUsableNotes } from './compact.ts'
+import { compact, countCompactionFailure, hasUsableNotes } from './compact.ts'
 import type { CompactionOptions } from './plan-compaction.ts'
 
 const NOTES = formatNotes(
@@ -509,5 +512,44 @@ describe('sections over their limit', () => {
     expect(sent).not.toContain('# Learnings')
     expect(sent).toContain('[This section was cut here. Its whole text is in /notes/summary.md]')
     expect(sent).not.toContain('- step 1999')
+  })
+})
+
+describe('the breaker', () => {
+  const count = (session: TestSession, reasons: readonly RewriteRefusalReason[]) =>
+    reasons.flatMap((reason) => [...countCompactionFailure(session.run, refuseRewrite(reason, 'No.'))])
+  const isOpen = ({ run, host }: TestSession): boolean =>
+    isCompactionBreakerOpen(run.state.context?.breaker ?? NO_COMPACTION_FAILURES, host.policy.turn.auto)
+
+  it.each<[string, readonly RewriteRefusalReason[], boolean]>([
+    ['nothing tried', [], false],
+    ['two failures', ['no-summary', 'no-summary'], false],
+    ['three in a row', ['no-summary', 'no-summary', 'no-summary'], true],
+    [
+      'what is no failure neither counts nor resets',
+      ['no-summary', 'aborted', 'no-summary', 'blocked', 'nothing-to-summarise', 'no-summary'],
+      true,
+    ],
+  ])('%s', async (_, reasons, open) => {
+    const session = await openRounds()
+    expect(count(session, reasons)).toEqual(
+      open ? [{ type: 'breaker-open', failures: 3, reason: 'No.' }] : [],
+    )
+    expect(isOpen(session)).toBe(open)
+  })
+
+  it('a success between', async () => {
+    const session = await openRounds()
+    count(session, ['no-summary', 'no-summary'])
+    expect((await compactNow(session)).ok).toBe(true)
+    count(session, ['no-summary'])
+    expect(isOpen(session)).toBe(false)
+  })
+
+  it('remembers why, and when', async () => {
+    const session = await openRounds()
+    count(session, ['aborted', 'no-summary'])
+    const at = session.run.state.session.records.length - 1
+    expect(session.run.state.context?.breaker).toEqual({ failures: 1, lastReason: 'no-summary', at })
   })
 })

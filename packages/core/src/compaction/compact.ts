@@ -22,18 +22,12 @@ import {
   withPlanningState,
 } from '../engine/measure-context.ts'
 import type { NotesStore, StoredNotes } from '../engine/ports.ts'
-import {
-  type CompactionAttemptEnd,
-  isCompactionBreakerOpen,
-  type SessionState,
-  updateCompactionBreaker,
-} from '../engine/session-state.ts'
+import { isCompactionBreakerOpen, type SessionState } from '../engine/session-state.ts'
 import {
   isTurnAborted,
   pauseTurn,
   runSlicesUnlessAborted,
   type TurnContext,
-  withHost,
 } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
 import { joinTextBlocks } from '../log/block.ts'
@@ -61,6 +55,7 @@ import {
   planCompaction,
   withBudgets,
   withFittedBudgets,
+  withHost,
 } from './plan-compaction.ts'
 import { type PreCompactResult, prepareDraft, runPreCompactHooks } from './prepare-draft.ts'
 
@@ -97,26 +92,29 @@ async function* runSteps(
   return yield* commitDraft(turn, draft)
 }
 
-/** Refusal reasons that do not count as failures, because a later compaction may succeed. */
-const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
+/** Refusal reasons that do not count as failures: an abort, the veto of a hook, and what a later compaction may not meet. */
+const NO_FAILURES: ReadonlySet<string> = new Set<RefusedRewrite['reason']>([
+  'aborted',
+  'blocked',
+  'empty-conversation',
+  'nothing-to-summarise',
+  'pending-call',
+  'off',
+])
 
 /**
- * Counts a failed automatic compaction, also one that was only being prepared; an abort, the veto of a hook and "nothing
- * to compact" are no failures. Emits `breaker-open` when the count reaches the limit of the policy.
+ * Counts a failed automatic compaction, also one that was only being prepared. Emits `breaker-open` when the count reaches the
+ * limit of the policy.
  */
 export function* countCompactionFailure(turn: TurnContext, end: RefusedRewrite): Generator<TurnEvent, void> {
-  const { reason } = end
-  const attempt: CompactionAttemptEnd =
-    reason === 'aborted' || reason === 'blocked'
-      ? { kind: reason }
-      : NOTHING_TO_DO.has(reason)
-        ? { kind: 'nothing-to-do' }
-        : { kind: 'failed', reason }
+  if (NO_FAILURES.has(end.reason)) return
   const known = withPlanningState(turn.state, turn.host)
-  const breaker = updateCompactionBreaker(known.context.breaker, attempt, known.session.records.length - 1)
+  const { breaker: before } = known.context
+  const at = known.session.records.length - 1
+  const breaker = { failures: before.failures + 1, lastReason: end.reason, at }
   turn.state = { ...known, context: { ...known.context, breaker } }
   const { auto } = turn.host.policy.turn
-  if (isCompactionBreakerOpen(breaker, auto) && !isCompactionBreakerOpen(known.context.breaker, auto))
+  if (isCompactionBreakerOpen(breaker, auto) && !isCompactionBreakerOpen(before, auto))
     yield { type: 'breaker-open', failures: breaker.failures, reason: end.message }
 }
 
@@ -307,8 +305,7 @@ async function planWithText(
   const { compaction } = turn.host
   if ('reason' in found) return found
   const { charactersPerToken } = turn.host.policy.estimate
-  const { text, cut } = cutNotes(withoutTemplate(redact(found.text)), {
-    limits: compaction.scaled.budgets.notes,
+  const { text, cut } = cutNotes(withoutTemplate(redact(found.text)), compaction.scaled.budgets.notes, {
     charactersPerToken,
     path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
   })

@@ -13,6 +13,7 @@ import {
 import { countPrefixTokens } from '../engine/next-request.ts'
 import type { TokenExcess } from '../engine/reply.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
 import { estimateCompactionResultSizes } from '../planner/context-plan.ts'
@@ -467,6 +468,20 @@ export function withFittedBudgets(state: SessionState, host: TurnHost): TurnHost
   const isOften = host.client !== undefined && dropIn.rewrite === 'when-full' && dropIn.notesLine.enabled
   const given = isOften ? limitNotesBudgets(scaled.budgets, dropIn.notesTokens) : scaled.budgets
   return withBudgets(host, limitBudgetsToRoom(given, scaled.lines, prefix.expected))
+}
+
+/** Returns the same turn with another host. Its state, signal and write lock are those of `turn`. */
+export function withHost(turn: TurnContext, host: TurnHost): TurnContext {
+  return {
+    ...turn,
+    host,
+    get state() {
+      return turn.state
+    },
+    set state(next) {
+      turn.state = next
+    },
+  }
 }
 
 /** Returns the host with other budgets for what a compaction keeps and attaches. */

@@ -10,7 +10,7 @@ import type { TurnHost } from '../engine/host.ts'
 import type { DeadlineResult, Deadlines, Model, ModelStreamInput, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { pauseTurn, type TurnContext, withHost } from '../engine/session-writer.ts'
+import { pauseTurn, type TurnContext } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
   measureForkCacheRead,
@@ -39,7 +39,7 @@ import type {
   LocalAttempt,
   SummaryAttempt,
 } from '../summary/attempt-types.ts'
-import type { CompactionPlan } from './plan-compaction.ts'
+import { type CompactionPlan, withHost } from './plan-compaction.ts'
 
 /** Query source (label) of calls that write summaries. */
 const COMPACT_SOURCE = 'compact'

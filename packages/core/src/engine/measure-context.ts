@@ -14,7 +14,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten-context.ts'
 import { sumSessionCost } from '../cost/session-cost.ts'
 import { countStringCharacters, type JsonObject } from '../log/json.ts'
-import { isCompactBoundary, isKnownRecord, isPrompt } from '../log/record.ts'
+import { isCompactBoundary, isKnownRecord, isPrompt, isUndoRecord } from '../log/record.ts'
 import { requireRecordAt } from '../log/session-log.ts'
 import type { WorkInSteps } from '../log/work-steps.ts'
 import { type CompactionSavings, makeContextPlan } from '../planner/context-plan.ts'
@@ -384,7 +384,7 @@ export function findUnannouncedUndos({
     const entry = entries.at(place)
     if (entry === undefined || isPrompt(entry.record) || entry.index < rewrittenAt) break
     if (entry.record.type === 'attachment' && entry.record.attachment.type === UNDO_NOTICE_TYPE) break
-    if (isUndo(entry)) found.unshift(entry)
+    if (isUndoRecord(entry.record)) found.unshift(entry)
   }
   return found
 }
@@ -398,14 +398,9 @@ export function hasUnansweredUndo(
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry === undefined || entry.index <= answered || entry.index < rewrittenAt) return false
-    if (isUndo(entry)) return true
+    if (isUndoRecord(entry.record)) return true
   }
   return false
-}
-
-function isUndo({ record }: ContextEntry): boolean {
-  const subtype = record.type === 'system' ? record.subtype : undefined
-  return subtype === 'compact_undone' || subtype === 'clear_undone'
 }
 
 export function describeUndo(undos: readonly ContextEntry[]): string {

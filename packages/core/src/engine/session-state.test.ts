@@ -14,26 +14,16 @@ import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
   announceRewriteToMonitor,
   applyPinRecords,
-  type CompactionAttemptEnd,
-  type CompactionBreaker,
-  countTurnSinceCompaction,
-  isCompactionBreakerOpen,
   measureCompactionSpacing,
-  NO_COMPACTION_FAILURES,
-  NO_COMPACTION_YET,
   NO_PINS,
   resetCompactionTracking,
-  updateCompactionBreaker,
 } from './session-state.ts'
 
 const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = countTurnSinceCompaction(
-      countTurnSinceCompaction({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'),
-      'c',
-    )
+    const started = { turns: 2, turnId: 'c', compactedIn: null }
     expect(measureCompactionSpacing(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
@@ -41,7 +31,7 @@ describe('tracking', () => {
     })
     const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(measureCompactionSpacing(countTurnSinceCompaction(compacted, 'e'), auto)).toEqual({
+    expect(measureCompactionSpacing({ ...compacted, turns: 1, turnId: 'e' }, auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -52,9 +42,8 @@ describe('tracking', () => {
     [auto.closeTurns, true],
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
-    let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
-    for (let turn = 0; turn < turns; turn += 1) tracking = countTurnSinceCompaction(tracking, `t${turn}`)
-    expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
+    const compacted = resetCompactionTracking({ turns: 0, turnId: 'a', compactedIn: null }, 'b')
+    expect(measureCompactionSpacing({ ...compacted, turns }, auto).isClose).toBe(isClose)
   })
 })
 
@@ -192,31 +181,6 @@ describe('pins', () => {
   it('stay the same object where nothing is said of them', () => {
     const others = [word(7, true), word('a', true, { isSidechain: true }), { type: 'user' } as never]
     expect(applyPinRecords(NO_PINS, others)).toBe(NO_PINS)
-  })
-})
-
-const { auto: autoBreaker } = DEFAULT_POLICY.turn
-const failed: CompactionAttemptEnd = { kind: 'failed', reason: 'no_summary' }
-const after = (ends: readonly CompactionAttemptEnd[]): CompactionBreaker =>
-  ends.reduce((breaker, end, index) => updateCompactionBreaker(breaker, end, index), NO_COMPACTION_FAILURES)
-
-describe('the breaker', () => {
-  it.each<[string, readonly CompactionAttemptEnd[], boolean]>([
-    ['nothing tried', [], false],
-    ['two failures', [failed, failed], false],
-    ['three in a row', [failed, failed, failed], true],
-    ['a success between', [failed, failed, { kind: 'committed' }, failed], false],
-    [
-      'what is no failure neither counts nor resets',
-      [failed, { kind: 'aborted' }, failed, { kind: 'blocked' }, { kind: 'nothing-to-do' }, failed],
-      true,
-    ],
-  ])('%s', (_, ends, open) => {
-    expect(isCompactionBreakerOpen(after(ends), autoBreaker)).toBe(open)
-  })
-
-  it('remembers why, and when', () => {
-    expect(after([{ kind: 'aborted' }, failed])).toEqual({ failures: 1, lastReason: 'no_summary', at: 1 })
   })
 })
 

@@ -30,6 +30,7 @@ import {
   isKnownRecord,
   isMicrocompactBoundary,
   isSyntheticError,
+  isUndoRecord,
   type MicrocompactMetadata,
   type SessionRecord,
   type SystemRecord,
@@ -270,15 +271,7 @@ interface TurnsSinceCompaction {
   readonly compactedIn: string | null
 }
 
-export const NO_COMPACTION_YET: TurnsSinceCompaction = { turns: 0, turnId: 'start', compactedIn: null }
-
-/** Counts one turn. Call it after each model response. */
-export function countTurnSinceCompaction(
-  tracking: TurnsSinceCompaction,
-  turnId: string,
-): TurnsSinceCompaction {
-  return { ...tracking, turns: tracking.turns + 1, turnId }
-}
+const NO_COMPACTION_YET: TurnsSinceCompaction = { turns: 0, turnId: 'start', compactedIn: null }
 
 /** Starts counting turns again. Call it after a compaction. */
 export function resetCompactionTracking(
@@ -336,8 +329,7 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
       ? { kind: 'cache-edits', deletedBefore: findReportedDeletedTokens(view), ...cost }
       : { kind: 'clearing', ...cost }
   }
-  const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
-  return isUndo || isBranchSwitch(record) ? { kind: 'undo' } : null
+  return isUndoRecord(record) || isBranchSwitch(record) ? { kind: 'undo' } : null
 }
 
 function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetadata): string {
@@ -384,7 +376,7 @@ function isPinRecord(record: SessionRecord): record is SystemRecord & Required<P
  * Count of failed compactions in a row. After several, automatic compaction stops. A success resets the count. A new prompt
  * after the last failure allows one more attempt.
  */
-export interface CompactionBreaker {
+interface CompactionBreaker {
   readonly failures: number
   /** Reason of the last failure; null if there was none. */
   readonly lastReason: string | null
@@ -400,23 +392,6 @@ export function isCompactionBreakerOpen(
   { breakerFailures }: AutoCompactPolicy,
 ): boolean {
   return failures >= breakerFailures
-}
-
-/** How a compaction attempt ended. Aborts, vetoes of a hook and "nothing to compact" do not count as failures. */
-export type CompactionAttemptEnd =
-  | { readonly kind: 'committed' }
-  | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'aborted' | 'blocked' | 'nothing-to-do' }
-
-/** Returns the breaker after a compaction attempt that ended so. `at`: log index of the newest record. */
-export function updateCompactionBreaker(
-  breaker: CompactionBreaker,
-  end: CompactionAttemptEnd,
-  at: number,
-): CompactionBreaker {
-  if (end.kind === 'committed') return NO_COMPACTION_FAILURES
-  if (end.kind !== 'failed') return breaker
-  return { failures: breaker.failures + 1, lastReason: end.reason, at }
 }
 
 interface LastAnswer {

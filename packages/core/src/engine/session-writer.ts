@@ -32,20 +32,6 @@ export interface TurnContext {
   readonly prepared?: PreparedSummarySlot
 }
 
-/** Returns the same turn with another host. Its state, signal and write lock are those of `turn`. */
-export function withHost(turn: TurnContext, host: TurnHost): TurnContext {
-  return {
-    ...turn,
-    host,
-    get state() {
-      return turn.state
-    },
-    set state(next) {
-      turn.state = next
-    },
-  }
-}
-
 /** A summary that is prepared beside the turns of a session, and replaces the conversation when that is needed. */
 export interface PreparedSummarySlot {
   readonly phase: 'none' | 'preparing' | 'ready'

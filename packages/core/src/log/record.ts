@@ -457,6 +457,12 @@ export function isBranchSwitch(record: SessionRecord): record is BranchSwitch {
   return subtype === REWIND_SUBTYPE || subtype === NEW_CONVERSATION_SUBTYPE
 }
 
+/** Returns true for a record that undoes a compaction or a clearing. */
+export function isUndoRecord(record: SessionRecord): record is SystemRecord {
+  const { type, subtype } = record as SystemRecord
+  return type === 'system' && (subtype === 'compact_undone' || subtype === 'clear_undone')
+}
+
 /** Returns true for a record at which a branch can begin: a prompt, or a record that moves to another branch. */
 export function canStartBranch(record: SessionRecord): boolean {
   return isPrompt(record) || isBranchSwitch(record)
@@ -465,7 +471,7 @@ export function canStartBranch(record: SessionRecord): boolean {
 /** Ends deletions: a notice with this subtype says that they are no longer sent, because the provider's cache has expired. */
 export const CACHE_DELETIONS_END: { readonly subtype: string } = { subtype: `${CACHE_DELETION_TYPE}_dropped` }
 
-/** Returns true for the notice that deletions in the provider's cache are no longer sent (`CACHE_DELETIONS_END`). */
+/** Returns true for the notice that deletions in the provider's cache are no longer sent (`DELETIONS_END`). */
 export function isCacheDeletionsEnd(record: object): boolean {
   return 'subtype' in record && record.subtype === CACHE_DELETIONS_END.subtype
 }

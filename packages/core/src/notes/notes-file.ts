@@ -236,20 +236,14 @@ function restoreHint(section: NotesSection, hint: string | undefined): NotesSect
   return { ...section, hint, body }
 }
 
-interface CutNotesOptions {
-  readonly limits: Pick<NotesLimits, 'section' | 'decisions'>
-  readonly charactersPerToken: number
-  /** Where the whole text is. */
-  readonly path: string
-}
-
 /**
  * Cuts each section to its limit, at the end of a line if there is one. Headings and italic
  * lines stay whole, and each cut section ends with a line that names the file with the whole text.
  */
 export function cutNotes(
   text: string,
-  { limits, charactersPerToken, path }: CutNotesOptions,
+  limits: Pick<NotesLimits, 'section' | 'decisions'>,
+  { charactersPerToken, path }: { readonly charactersPerToken: number; readonly path: string },
 ): { readonly text: string; readonly cut: readonly string[] } {
   const cut: string[] = []
   const sections = parseNotes(text).map((section) => {

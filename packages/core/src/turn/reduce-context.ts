@@ -10,11 +10,7 @@ import {
   measureTurnGrowth,
   swapInPreparedSummary,
 } from '../background/prepare-summary.ts'
-import {
-  countCacheDeletedTokens,
-  createCacheDeletionMessage,
-  createDeletionsExpiredNotice,
-} from '../clearing/cached-clearing.ts'
+import { countCacheDeletedTokens, createCacheDeletionMessage } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { compact, hasUsableNotes } from '../compaction/compact.ts'
 import { mayFitWindow, selectSpan } from '../compaction/plan-compaction.ts'
@@ -39,7 +35,7 @@ import {
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
-import type { MicrocompactMetadata } from '../log/record.ts'
+import { CACHE_DELETIONS_END, isMicrocompactBoundary, type MicrocompactMetadata } from '../log/record.ts'
 import { type ContextPlan, hasCacheExpired, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { PlanningMoment } from '../planner/plan-input.ts'
 import {
@@ -65,12 +61,13 @@ export async function* reduceContext(
   const at = findMoment(turn, moment)
   let { context, state } = gatherContextPlanInput(turn.state, host, at)
   turn.state = state
-  const restored = createDeletionsExpiredNotice(context.register, context.cache.isWarm)
-  if (restored !== null) {
-    // The provider's cache expired, so tool results that were deleted only in the cache are sent again.
+  if (!context.cache.isWarm && context.register.deletions.length > 0) {
+    // The provider's cache expired, so tool results that were deleted only in the cache are sent again, and count again.
     const deleted = countCacheDeletedTokens(context.register, { sinceResponse: false })
     const tokens = Math.round(computeCalibrationScale(context.calibration) * deleted)
-    const failure = yield* appendUnlinkedRecords(turn, [{ type: 'system', isMeta: true, ...restored }])
+    const failure = yield* appendUnlinkedRecords(turn, [
+      { type: 'system', isMeta: true, ...CACHE_DELETIONS_END },
+    ])
     if (failure !== null) return failure
     yield { type: 'cache-edits-dropped', tokens }
     ;({ context, state } = gatherContextPlanInput(turn.state, host, at))
@@ -257,11 +254,7 @@ export function createClearingBoundary(
 }
 
 function findNewestBoundary({ view: { entries } }: SessionState): string {
-  for (let index = entries.length - 1; index >= 0; index -= 1) {
-    const record = entries.at(index)?.record
-    if (record?.type === 'system' && record.subtype === 'microcompact_boundary') return record.uuid
-  }
-  return ''
+  return entries.findLast(({ record }) => isMicrocompactBoundary(record))?.record.uuid ?? ''
 }
 
 // Dropping images is a clearing, too: one record lists the dropped images. Later requests leave out the same images,

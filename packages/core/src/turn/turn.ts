@@ -23,7 +23,7 @@ import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withPlanningState } from '../engine/measure-context.ts'
 import { buildNextRequestInSteps } from '../engine/next-request.ts'
 import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
-import { countTurnSinceCompaction, findLastAnswerEnd } from '../engine/session-state.ts'
+import { findLastAnswerEnd } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   isTurnAborted,
@@ -305,7 +305,8 @@ export async function* countTurnAndRecordClearing(
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { ids, profile } = turn.host
   const known = withPlanningState(turn.state, turn.host)
-  const tracking = countTurnSinceCompaction(known.context.tracking, ids.next('turn'))
+  const { tracking: before } = known.context
+  const tracking = { ...before, turns: before.turns + 1, turnId: ids.next('turn') }
   turn.state = { ...known, context: { ...known.context, tracking } }
   const { providerEdits } = turn.state
   if (providerEdits === null) return null

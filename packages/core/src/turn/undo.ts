@@ -17,13 +17,7 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
-import {
-  isBranchSwitch,
-  isKnownRecord,
-  isRewriteBoundary,
-  type SessionRecord,
-  type SystemRecord,
-} from '../log/record.ts'
+import { isBranchSwitch, isRewriteBoundary, isUndoRecord, type SessionRecord } from '../log/record.ts'
 import { findRecordIndex, requireRecordAt, type SessionLog } from '../log/session-log.ts'
 import { type MoveOrUndoRecord, takeBackMove } from './switch-branch.ts'
 
@@ -121,20 +115,15 @@ function* listMovesBackwards(
   const { branch } = session
   for (let position = branch.length - 1; position >= 0; position -= 1) {
     const record = requireRecordAt(session, branch.at(position) ?? 0)
-    if (isBranchSwitch(record) || isUndoneRewrite(record)) yield { record, position }
+    if (isBranchSwitch(record) || isUndoRecord(record)) yield { record, position }
   }
-}
-
-function isUndoneRewrite(record: SessionRecord): record is SystemRecord {
-  if (!isKnownRecord(record) || record.type !== 'system') return false
-  return record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
 }
 
 /** Checks whether a move is an undo. To take back an undo is none, and to take that back is one again. */
 function isUndo(session: SessionLog, record: MoveOrUndoRecord): boolean {
   let result = false
   let move: SessionRecord | null = record
-  while (move !== null && (isBranchSwitch(move) || isUndoneRewrite(move)) && move.of !== undefined) {
+  while (move !== null && (isBranchSwitch(move) || isUndoRecord(move)) && move.of !== undefined) {
     result = !result
     const at: number = findRecordIndex(session, move.uuid) ?? 0
     const before: number | undefined = findRecordIndex(session, move.of)

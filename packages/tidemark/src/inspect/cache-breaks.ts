@@ -24,6 +24,7 @@ import {
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
+  isUndoRecord,
   type MicrocompactBoundary,
   type SessionRecord,
 } from '@tidemark/core/log/record'
@@ -237,8 +238,7 @@ function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
     const act = `cleared ${count} ${count === 1 ? 'result' : 'results'}`
     return { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 }
   }
-  const subtype = isKnownRecord(record) && record.type === 'system' ? record.subtype : undefined
-  return subtype === 'compact_undone' || subtype === 'clear_undone' ? { kind: 'undo' } : null
+  return isUndoRecord(record) ? { kind: 'undo' } : null
 }
 
 /** Checks for a clearing that changed the messages. The provider's own clearings are in its responses. */

@@ -10,6 +10,7 @@ import {
   isKnownRecord,
   isMicrocompactBoundary,
   isRewriteBoundary,
+  isUndoRecord,
   type MicrocompactBoundary,
   type SessionRecord,
 } from '@tidemark/core/log/record'
@@ -158,9 +159,8 @@ function createUndoTracker(): UndoTracker {
       // What the provider cleared cannot be undone.
       const isProviders = isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
       if (isRewriteBoundary(record) && !isProviders) inEffect.push(record.uuid)
-      const isUndo = record.subtype === 'compact_undone' || record.subtype === 'clear_undone'
       const last = inEffect.at(-1)
-      if (!isUndo || last === undefined || record.of !== last) return
+      if (!isUndoRecord(record) || last === undefined || record.of !== last) return
       inEffect.pop()
       undone.set(last, calls)
     },

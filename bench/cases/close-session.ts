@@ -1,6 +1,7 @@
 /**
- * Closing a long session after an append: its notes are brought up to date from the whole log, which is given up after
- * two seconds. Against splitting the text of the log into lines and parsing each.
+ * Closing a long session after an append: the conversation is measured and its notes are brought up to date from the
+ * whole log, either of which is given up after two seconds. Against splitting the text of the log into lines and parsing
+ * each. CPU time of the thread counts.
  */
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,44 +9,68 @@ import { join } from 'node:path'
 import { createLogHeader } from '@tidemark/core/log/decode-log'
 import { anthropic, createTidemark, type Session, user } from 'tidemark'
 import type { BenchCase } from '../harness/bench-case.ts'
+import { type EventLoopHold, measureEventLoopHold } from '../harness/event-loop-hold.ts'
 
 const SIZE_BYTES = 40_000_000
 const SESSION = 's'
 const MODEL_ID = 'claude-sonnet-5-5'
 
-export const benchCase: BenchCase = {
-  name: 'close-session',
-  compares: `close of a session of ${SIZE_BYTES / 1e6} MB after an append with line split and JSON.parse of its log`,
-  bound: { atMost: 5 },
-  rounds: 3,
-  async prepare() {
-    const home = mkdtempSync(join(tmpdir(), 'tidemark-bench-'))
-    const path = join(home, 'sessions', `${SESSION}.jsonl`)
-    mkdirSync(join(home, 'sessions'))
-    writeSession(path)
-    const model = anthropic(MODEL_ID, { apiKey: 'any', fetch: () => Promise.reject(new Error('offline')) })
-    const tide = createTidemark({ model, home, env: {} })
-    let session: Session | null = null
-    return {
-      before: {
-        async subject() {
-          // With notes that exist, only what is new would be read.
-          rmSync(join(home, 'sessions', SESSION), { recursive: true, force: true })
-          session = await tide.open(SESSION)
-          await session.append(user('Stop here.'))
+function createCase(
+  given: Pick<BenchCase, 'name' | 'compares' | 'bound'>,
+  select: (closing: EventLoopHold) => number,
+): BenchCase {
+  return {
+    ...given,
+    rounds: 3,
+    async prepare() {
+      const home = mkdtempSync(join(tmpdir(), 'tidemark-bench-'))
+      const path = join(home, 'sessions', `${SESSION}.jsonl`)
+      mkdirSync(join(home, 'sessions'))
+      writeSession(path)
+      const fetch = () => Promise.reject(new Error('offline'))
+      const tide = createTidemark({ model: anthropic(MODEL_ID, { apiKey: 'any', fetch }), home, env: {} })
+      let session: Session
+      return {
+        isSelfTimed: true,
+        before: {
+          async subject() {
+            // With notes that exist, only what is new would be read.
+            rmSync(join(home, 'sessions', SESSION), { recursive: true, force: true })
+            session = await tide.open(SESSION)
+            await session.append(user('Stop here.'))
+          },
+          baseline: () => {},
         },
-        baseline: () => {},
-      },
-      subject: () => session?.close(),
-      baseline: () => splitAndParse(path),
-      calls: { subject: 1, baseline: 1 },
-      async close() {
-        await tide.close()
-        rmSync(home, { recursive: true, force: true })
-      },
-    }
-  },
+        subject: async () => select(await measureEventLoopHold(() => session.close())),
+        baseline: async () => (await measureEventLoopHold(async () => splitAndParse(path))).totalMs,
+        calls: { subject: 1, baseline: 1 },
+        async close() {
+          await tide.close()
+          rmSync(home, { recursive: true, force: true })
+        },
+      }
+    },
+  }
 }
+
+export const benchCases: readonly BenchCase[] = [
+  createCase(
+    {
+      name: 'close-session',
+      compares: `close of a session of ${SIZE_BYTES / 1e6} MB after an append with line split and JSON.parse of its log`,
+      bound: { atMost: 5 },
+    },
+    ({ totalMs }) => totalMs,
+  ),
+  createCase(
+    {
+      name: 'close-session-hold',
+      compares: `longest hold of the event loop by the same close with line split and JSON.parse of the log`,
+      bound: { atMost: 0.5 },
+    },
+    ({ longestMs }) => longestMs,
+  ),
+]
 
 function splitAndParse(path: string): readonly unknown[] {
   const lines = readFileSync(path, 'utf8').split('\n')

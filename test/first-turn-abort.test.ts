@@ -78,12 +78,12 @@ describe('a turn called off over HTTP', () => {
     const host = await hostOf()
     const { outcome, events } = await calledOff(host, (event) => replied(event, 'block-ended'))
     expect(outcome).toMatchObject({ ok: false, reason: 'aborted' })
-    expect(said(outcome.state)).toEqual(['user: Go.', 'epoch', 'assistant: I begin.'])
+    expect(said(outcome.state)).toEqual(['user: Go.', 'epoch', 'assistant: I begin.', 'model_call'])
     expect(events.filter(({ type }) => type === 'priced')).toMatchObject([{ totals: { calls: 1 } }])
     const again = runSingleTurn(outcome.state, { prompt: 'Again.' }, host)
     const ends: TurnOutcome[] = []
     for await (const event of again) if (event.type === 'turn-ended') ends.push(event.outcome)
-    expect(ends.map(({ ok, state }) => [ok, said(state).slice(3)])).toEqual([
+    expect(ends.map(({ ok, state }) => [ok, said(state).slice(4)])).toEqual([
       [
         true,
         [

@@ -10,10 +10,7 @@ const SYSTEM = 'You repair programs. '.repeat(40)
 type Truncated = Extract<SessionEvent, { type: 'prompt-truncated' }>
 
 /** A server with this window, of which Tidemark believes that it has 64k. */
-function createWorld(
-  window: number,
-  { turns = 60, text = '', thinking = '', serve = passOn, dialect = 'ollama' as 'ollama' | 'vllm' } = {},
-) {
+function createWorld(window: number, { turns = 60, text = '', thinking = '', serve = passOn } = {}) {
   const coder = createCoder({ turns, resultTokens: 900 })
   const script = withSummaries(coder.script)
   const simulated = createSimulator({
@@ -23,14 +20,14 @@ function createWorld(
       return { ...reply, blocks: [...blocks, ...(reply.blocks ?? [])] }
     },
     window,
-    openai: { dialect },
+    openai: { dialect: 'ollama' },
   })
   const simulator = { ...simulated, fetch: serve(simulated.fetch) }
   const model = compatible('qwen3-coder', {
     baseUrl: 'http://localhost:11434/v1',
     window: 64_000,
     maxOutput: 2_000,
-    dialect,
+    dialect: 'ollama',
     fetch: simulator.fetch,
   })
   const events: SessionEvent[] = []
@@ -201,27 +198,4 @@ describe('a server that drops the beginning of a prompt', () => {
       }
     },
   )
-})
-
-describe('a server that refuses longer prompts than was assumed', () => {
-  const listLearned = ({ events }: World) => events.filter(({ type }) => type === 'window-learned')
-
-  it('is asked for no more than it takes after its first refusal', async () => {
-    const world = createWorld(16_000, { dialect: 'vllm' })
-    const session = await world.tide.open('local')
-    const run = session.run(PROMPT, { tools: world.coder.tools, runTool: world.runTool })
-    for await (const _ of run);
-    expect(await run.outcome).toMatchObject({ ok: true })
-    expect(listLearned(world)).toMatchObject([{ window: 16_000 }])
-    expect(world.simulator.requests.filter(({ status }) => status === 400)).toHaveLength(1)
-    expect(session.contextRemaining().lines?.window).toBe(16_000)
-    expect(JSON.stringify(session.messages())).toContain(PROMPT)
-  })
-
-  it('is asked for no more than it takes under a client of the openai SDK', async () => {
-    const world = createWorld(16_000, { dialect: 'vllm' })
-    await workAsClient(world, 'manage', 60)
-    expect(listLearned(world)).toMatchObject([{ window: 16_000 }])
-    expect(world.simulator.requests.filter(({ status }) => status === 400)).toHaveLength(1)
-  })
 })

@@ -233,8 +233,6 @@ export type RewriteEvent =
   | { readonly type: 'breaker-open'; readonly failures: number; readonly reason: string }
   /** The provider refused the request as too long. The context is compacted, and the request is sent again. */
   | { readonly type: 'reactive-compact'; readonly message: string }
-  /** A refusal named a smaller window than assumed. The session keeps to it until it is opened again or gets another model. */
-  | { readonly type: 'window-learned'; readonly window: number; readonly message: string }
   /** A large tool result was stored as blobs. Its record shows the beginning, the end, and how to read the rest. */
   | { readonly type: 'spilled'; readonly toolUseId: string; readonly blobs: readonly string[] }
   /** A large tool result could not be stored as a blob, so its record has the whole text. */

@@ -108,13 +108,10 @@ export interface TurnHost {
   /** Limits of what the run and the session may use. Default: none. */
   readonly limits?: CallLimits
   /**
-   * Called if a server has shown that its window has only about `tokens`. `tooLong`: what it does with longer prompts. Returns the
+   * Called if the server has dropped the beginning of a prompt, which shows a window of about `tokens`. Returns the
    * rules and limits for that window; null if it is too small for the policy.
    */
-  readonly learnWindow?: (
-    tokens: number,
-    tooLong: ProviderProfile['capabilities']['tooLong'],
-  ) => Pick<TurnHost, 'profile' | 'compaction'> | null
+  readonly learnWindow?: (tokens: number) => Pick<TurnHost, 'profile' | 'compaction'> | null
   /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */
   readonly keepDiff?: SaveDiff
 }

@@ -1,6 +1,6 @@
 /**
- * Learns that a server has a smaller window than assumed: it refuses a prompt and names its limit, or it drops the beginning of the
- * prompt and answers all the same, with fewer tokens reported than the prompt can have. From then on the session keeps to that window.
+ * Notices a server that drops the beginning of a prompt that is too long, and answers all the same: it reports fewer
+ * tokens than the prompt can have. From then on the session assumes the smaller window that this report shows.
  */
 import { toApiMessages } from '../context/flatten-context.ts'
 import type { ApiMessage } from '../context/payload.ts'
@@ -18,7 +18,6 @@ import type { TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import { withPlanningState } from './measure-context.ts'
 import { countPrefixTokens } from './next-request.ts'
-import type { ModelFailure } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnContext } from './session-writer.ts'
 
@@ -149,28 +148,11 @@ export function learnFromTruncation(
   const { before } = size
   // The server drops whole messages, so its window may be larger than the number of tokens that it counts.
   const window = before !== null && before < 1.5 * reported ? Math.max(before, reported) : reported
-  const learned = turn.host.learnWindow?.(window, 'dropped') ?? null
+  const learned = turn.host.learnWindow?.(window) ?? null
   if (learned === null) return createTruncatedEvent(size, reported, 'That window is too small to work in.')
   turn.host = { ...turn.host, ...learned }
   const rest = `From now on the context is kept below ${formatCount(window)} tokens.`
   return { ...createTruncatedEvent(size, reported, rest), window }
-}
-
-/** Keeps to the limit that a refusal names, from the next request of the turn on, if the session's own thresholds allow larger prompts. */
-export async function* keepToRefusedWindow(
-  turn: TurnContext,
-  failure: ModelFailure,
-): AsyncGenerator<TurnEvent, void> {
-  const { compaction, profile } = turn.host
-  const window = failure.kind === 'overflow' ? failure.gap?.limit : undefined
-  if (window === undefined || window < SMALLEST_WINDOW || compaction === undefined) return
-  const { scaled } = compaction
-  if (scaled.known && window >= scaled.lines.blocking) return
-  const learned = turn.host.learnWindow?.(window, profile.capabilities.tooLong) ?? null
-  if (learned === null) return
-  turn.host = { ...turn.host, ...learned }
-  const message = `The server takes ${formatCount(window)} tokens at most. From now on the context is kept below that.`
-  yield { type: 'window-learned', window, message }
 }
 
 /** Returns the event about a prompt of which the server has dropped the beginning. `rest`: a sentence on what follows from it. */

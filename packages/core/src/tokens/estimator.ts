@@ -113,20 +113,10 @@ export interface Estimator {
   hasTokenizerOf(model: string): boolean
 }
 
-/** Where an estimator keeps the tokens of each object that it has estimated. */
-interface EstimateCache {
-  get(given: object): number | undefined
-  set(given: object, tokens: number): unknown
-}
-
-/**
- * `hasTokensOf`: as in `Estimator`. Default: all models count the same tokens. `createCache`: a `Map` is faster, but
- * keeps every estimated object for as long as the estimator lives. Default: weak references.
- */
+/** Creates an estimator, which caches by object. `hasTokenizerOf`: as in `Estimator`; default: all models have the same tokens. */
 export function createEstimator(
   weights: EstimatorWeights,
   hasTokensOf: Estimator['hasTokenizerOf'] = () => true,
-  createCache: () => EstimateCache = () => new WeakMap(),
 ): Estimator {
   const scale: TextScales = {
     weights,
@@ -134,7 +124,7 @@ export function createEstimator(
     toolInput: createTextScale(weights.toolInput),
     toolResult: createTextScale(weights.toolResult),
   }
-  const block = memoize(createCache(), (given: Block): number => estimateBlock(given, scale))
+  const block = memoize((given: Block): number => estimateBlock(given, scale))
   const all = (blocks: readonly Block[]): number => sumTokens(blocks.map(block))
   const text = (given: string): number => estimateBlock({ type: 'text', text: given }, scale)
   const content = (given: MessageContent): number => (typeof given === 'string' ? text(given) : all(given))
@@ -147,10 +137,10 @@ export function createEstimator(
     text,
     block,
     content,
-    entry: memoize(createCache(), (entry: ContextEntry) => all(listVisibleBlocks(entry))),
+    entry: memoize((entry) => all(listVisibleBlocks(entry))),
     thinking: (entry) => all(listVisibleBlocks(entry).filter(isThinkingBlock)),
     prefix,
-    snapshot: memoize(createCache(), ({ sections, tools }: Pick<PrefixSnapshot, 'sections' | 'tools'>) =>
+    snapshot: memoize(({ sections, tools }) =>
       prefix({ system: sections.map(({ text: section }) => ({ type: 'text', text: section })), tools }),
     ),
     payload: (payload) =>
@@ -158,18 +148,11 @@ export function createEstimator(
   }
 }
 
-/**
- * Caches the estimate of each block or entry object. Clearing an entry creates a new object, which gets its own
- * estimate.
- */
-function memoize<Measured extends object>(
-  known: EstimateCache,
-  measure: (given: Measured) => number,
-): (given: Measured) => number {
+/** Caches the estimate of each block or entry object. Clearing an entry creates a new object, which gets its own estimate. */
+function memoize<Measured extends object>(measure: (given: Measured) => number): (given: Measured) => number {
+  const known = new WeakMap<Measured, number>()
   return (given) => {
-    const found = known.get(given)
-    if (found !== undefined) return found
-    const tokens = measure(given)
+    const tokens = known.get(given) ?? measure(given)
     known.set(given, tokens)
     return tokens
   }

@@ -13,7 +13,6 @@ import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind, Reply, TokenExcess } from '../engine/reply.ts'
 import { findLastAnswerEnd, type SessionState } from '../engine/session-state.ts'
 import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
-import { keepToRefusedWindow } from '../engine/truncated-prompt.ts'
 import type { MessageContent } from '../log/block.ts'
 import { isPrompt, isSyntheticError, type UserRecord } from '../log/record.ts'
 import { findFeatureStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -46,7 +45,6 @@ export async function* recoverFromRefusal(
   const message = findProblem(response, turn.host)
   if (message === null) return null
   const failure = !response.ok && response.reason === 'failed' ? response.failure : null
-  if (failure !== null) yield* keepToRefusedWindow(turn, failure)
   const allowed = allowedRemedies(turn.host)
   if (tried.media < allowed.media && (failure?.kind === 'media' || failure?.kind === 'too-large')) {
     const dropped = yield* dropRefusedMedia(turn, failure)

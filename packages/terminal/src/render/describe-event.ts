@@ -75,7 +75,6 @@ function chooseOtherWords(event: SessionEvent): Words {
     case 'hook-said':
     case 'host-history-changed':
     case 'request-passed':
-    case 'window-learned':
       return ['warning', event.message]
     case 'prompt-truncated':
       return ['warning', `${event.message} ${LARGER_WINDOW}`]

@@ -224,8 +224,7 @@ export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
     const family = found.found ? found.model.tokenizer : null
     const estimator =
       families.get(family) ??
-      // The estimator lives no longer than the report, and weak references would slow down garbage collection.
-      createEstimator(createEstimatorWeights(family, DEFAULT_POLICY.estimate), undefined, () => new Map())
+      withBlockCache(createEstimator(createEstimatorWeights(family, DEFAULT_POLICY.estimate)))
     families.set(family, estimator)
     models.set(model, estimator)
     return estimator
@@ -234,5 +233,23 @@ export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
     forModel,
     countResponse: ({ model, blocks }) =>
       blocks.reduce((sum, block) => sum + forModel(model).block(block), 0),
+  }
+}
+
+/**
+ * Makes an estimator count each block object once. A report needs the size of every block several times. The estimator
+ * lives no longer than the report, so a map holds the blocks: weak references would slow down garbage collection.
+ */
+function withBlockCache(estimator: Estimator): Estimator {
+  const known = new Map<Block, number>()
+  return {
+    ...estimator,
+    block(block) {
+      const found = known.get(block)
+      if (found !== undefined) return found
+      const tokens = estimator.block(block)
+      known.set(block, tokens)
+      return tokens
+    },
   }
 }

@@ -226,7 +226,6 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'turn-ended': true,
   undone: true,
   'veto-overruled': true,
-  'window-learned': true,
 }
 
 // What a session is doing, for a status line: its operation, its phase, and how much of a reply has arrived.

@@ -5,7 +5,6 @@
 import { toApiMessages } from '@tidemark/core/context/flatten-context'
 import type { TurnFailure } from '@tidemark/core/engine/events'
 import { type ModelFailure, planRetry } from '@tidemark/core/engine/reply'
-import { keepToRefusedWindow } from '@tidemark/core/engine/truncated-prompt'
 import {
   NO_REMEDIES_TRIED,
   recoverFromRefusal,
@@ -53,7 +52,6 @@ export async function recoverRefusedRequest(session: OpenSession, error: unknown
       // A client's context is rewritten only when it must be, which is now the case. The planner may have a cheaper
       // rewrite than the recovery.
       session.refusal = { ...refusal, isReplanned: true }
-      await runOperation(session, keepToRefusedWindow(run, failure))
       const { host } = run
       if (host.compaction !== undefined && isRewritePlanned(run)) return { ok: true, act: 'changed', failure }
     }

@@ -5,7 +5,6 @@ import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { TidemarkError } from '@tidemark/core/errors'
 import { canToolReadFiles } from '@tidemark/core/facts/tool-calls'
 import { omitUndefined } from '@tidemark/core/log/json'
-import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { redactStrings } from '@tidemark/core/text/redact'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { badOptionError } from '../platform/argument-errors.ts'
@@ -94,15 +93,11 @@ function readLeadingClient(
  * Uses a smaller window until the session is opened again or gets another model. Returns null if the policy does not
  * allow such a small window.
  */
-function learnWindow(
-  session: OpenSession,
-  window: number,
-  tooLong: ProviderProfile['capabilities']['tooLong'],
-): ReturnType<NonNullable<TurnHost['learnWindow']>> {
+function learnWindow(session: OpenSession, window: number): ReturnType<NonNullable<TurnHost['learnWindow']>> {
   const { model, settings } = session
   const { choice, parameterChanges } = model
   const { capabilities, ...rules } = choice.profile
-  const profile = { ...rules, window, capabilities: { ...capabilities, tooLong } }
+  const profile = { ...rules, window, capabilities: { ...capabilities, tooLong: 'dropped' as const } }
   const smaller = { ...choice, window, profile }
   try {
     const { scaled, parameters } = createSessionModel(smaller, settings)
@@ -147,7 +142,7 @@ export function createTurnHost(session: OpenSession): TurnHost {
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
     pricesOf: choice.priceList,
-    learnWindow: (tokens, tooLong) => learnWindow(session, tokens, tooLong),
+    learnWindow: (tokens) => learnWindow(session, tokens),
     chance: Math.random,
     sections: session.sections,
     readOfferedPrefix() {

@@ -78,7 +78,7 @@ export const mutants: readonly Mutant[] = [
     name: 'prepared-summary-brings-old-files',
     law: 'is swapped in with files as they are then, not as they were when it was written',
     file: 'packages/core/src/background/prepare-summary.ts',
-    find: 'const fresh = yield* emitDonePhase(refreshDraft(turn, present))',
+    find: 'const fresh = yield* withDonePhase(refreshDraft(turn, present))',
     replace: 'const fresh = present',
     tests: ['test/background/prepared-summary'],
   },

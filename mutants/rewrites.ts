@@ -90,7 +90,8 @@ export const mutants: readonly Mutant[] = [
     law: 'once and in order',
     file: 'packages/core/src/engine/session-writer.ts',
     find: 'const failure = yield* appendLinkedRecords(turn, prepared.records)',
-    replace: 'await pauseTurn(turn)\n    const failure = yield* appendLinkedRecords(turn, prepared.records)',
+    replace:
+      'await yieldToHost(turn)\n    const failure = yield* appendLinkedRecords(turn, prepared.records)',
     tests: ['packages/core/test/engine/pauses.test'],
   },
   {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { emptyContextView, updateContextView } from '@tidemark/core/context/context-view'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import { collectSourceUpdates } from '@tidemark/core/sources/collect-sources'
 import { indexShownAttachments } from '@tidemark/core/sources/context-source'
 import { SessionBuilder } from '@tidemark/core/testing'
@@ -12,7 +12,7 @@ import { memoryFiles } from '../../packages/tidemark/src/sources/memory-files.ts
 import type { BenchCase } from '../harness/bench-case.ts'
 
 const FILES_PER_FOLDER = 20
-const { budgets } = scalePolicy(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
+const { budgets } = computeScaledLimits(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
 
 export const benchCase: BenchCase = {
   name: 'memory-files',

@@ -7,7 +7,7 @@ import type { IdGenerator, Journal } from '@tidemark/core/engine/ports'
 import type { SessionRecord } from '@tidemark/core/log/record'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import { orderPromptSections } from '@tidemark/core/request/system-prompt'
 import { createDefaultWeights, createEstimator } from '@tidemark/core/tokens/estimator'
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
@@ -65,7 +65,7 @@ export function hostFor(window: number, journal: Journal, inForce: Policy = poli
     },
     compaction: {
       estimator,
-      scaled: scalePolicy(inForce, { window, maxOutput: 32_000 }),
+      scaled: computeScaledLimits(inForce, { window, maxOutput: 32_000 }),
       rules,
       deadlines: { within: async (_, work) => ({ ok: true, value: await work({ aborted: false }) }) },
       retrieval: NO_RETRIEVAL,

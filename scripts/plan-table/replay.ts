@@ -18,7 +18,7 @@ import { appendRecord, emptySessionLog, type SessionLog } from '@tidemark/core/l
 import { type ContextPlan, makeContextPlan } from '@tidemark/core/planner/context-plan'
 import type { Policy } from '@tidemark/core/policy/policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import {
   type ContextMeter,
@@ -72,7 +72,7 @@ export function replay(records: readonly KnownRecord[], rules: ReplayRules): Rep
 
 class LedSession {
   readonly #rules: ReplayRules
-  readonly #scaled: ReturnType<typeof scalePolicy>
+  readonly #scaled: ReturnType<typeof computeScaledLimits>
   readonly #prefix: number
   #session: SessionLog = emptySessionLog()
   #view: ContextView = emptyContextView()
@@ -93,7 +93,7 @@ class LedSession {
   constructor(rules: ReplayRules, records: readonly KnownRecord[]) {
     this.#rules = rules
     const estimator = createEstimator(rules.weights)
-    this.#scaled = scalePolicy(rules.policy, { window: rules.window, maxOutput: 64_000 })
+    this.#scaled = computeScaledLimits(rules.policy, { window: rules.window, maxOutput: 64_000 })
     const { largeInput } = this.#scaled.budgets.clear
     this.#register = createEmptyToolResultIndex(
       createToolResultRules({ estimator, policy: rules.policy.clear, largeInput }),

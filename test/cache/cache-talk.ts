@@ -27,7 +27,7 @@ import type { JsonObject } from '@tidemark/core/log/json'
 import type { TokenUsage } from '@tidemark/core/log/reply-report'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
-import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
+import { type AssembledRequest, listExactBlockTexts, toPayload } from '@tidemark/core/request/build-request'
 import type { PriceClass } from '@tidemark/core/tokens/usage'
 import {
   type Coder,
@@ -182,7 +182,9 @@ export class CacheTalk {
   }
 
   async #post(request: AssembledRequest): Promise<{ readonly body: Answer; readonly record: RequestRecord }> {
-    const encoded = encodeRequestFragments(toPayload(request), { raw: { messages: listRawTexts(request) } })
+    const encoded = encodeRequestFragments(toPayload(request), {
+      raw: { messages: listExactBlockTexts(request) },
+    })
     const credentials = { style: 'key', secret: 'any' } as const
     const response = await this.simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',

@@ -15,7 +15,7 @@ import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import { type AssembledRequest, assembleRequest } from '@tidemark/core/request/build-request'
 import {
-  type FirstClearableTracker,
+  type FirstClearableState,
   NO_FIRST_CLEARABLE,
   updateFirstClearable,
 } from '@tidemark/core/request/cache-markers'
@@ -68,7 +68,7 @@ export class ToldSide {
   changes: readonly PrefixChange[] = []
   #told: KnownPrefix = emptyKnownPrefix()
   #flat: FlattenedContext | undefined
-  #edge: FirstClearableTracker = NO_FIRST_CLEARABLE
+  #edge: FirstClearableState = NO_FIRST_CLEARABLE
   #sent: AssembledRequest | undefined
   #answeredAt = -1
   #answeredRequest: number | null = null

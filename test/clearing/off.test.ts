@@ -1,7 +1,7 @@
 /** The switches that turn clearing off, each way; and taking a clearing back. */
 
 import type { TurnHost } from '@tidemark/core/engine/host'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import type { Switches } from '@tidemark/core/policy/switches'
 import { sampleCases } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
@@ -56,7 +56,7 @@ describe.each(sampleCases(['budget', 'idle', 'budget, thinking bound'], 2))('%s,
 
 /** In a window where nothing has to be cleared, so that it is not done again with the next prompt. */
 function roomier(host: TurnHost): TurnHost {
-  const scaled = scalePolicy(host.policy, { window: 1_000_000, maxOutput: 64_000 })
+  const scaled = computeScaledLimits(host.policy, { window: 1_000_000, maxOutput: 64_000 })
   return { ...host, compaction: { ...host.compaction, scaled } }
 }
 

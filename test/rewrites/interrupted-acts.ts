@@ -11,7 +11,10 @@ import {
   createCrashFileSystem,
   type SurvivingWrites,
 } from '../../packages/tidemark/src/testing/crash-file-system.ts'
-import { createFakeMachine, type FakeMachine } from '../../packages/tidemark/src/testing/fake-machine.ts'
+import {
+  createFakeProcessTable,
+  type FakeProcessTable,
+} from '../../packages/tidemark/src/testing/fake-machine.ts'
 import {
   appendUserMessage,
   createActHost,
@@ -94,7 +97,7 @@ interface Remains {
 async function interruptAct({ one, started, operations, mostBytes, ending }: Interrupt): Promise<Remains> {
   // Long ago, so that a lock that lost its content in the crash has expired.
   const files = createCrashFileSystem({ now: () => 0 })
-  const machine = createFakeMachine()
+  const machine = createFakeProcessTable()
   const writer = openJournal(files, machine)
   await replay(writer, started)
   await writer.close()
@@ -117,7 +120,7 @@ async function interruptAct({ one, started, operations, mostBytes, ending }: Int
   return { host: { ...host, journal }, records, damage: damage.length, operations: taken, isTold }
 }
 
-function openJournal(files: CrashFileSystem, machine: FakeMachine) {
+function openJournal(files: CrashFileSystem, machine: FakeProcessTable) {
   return createFileJournal({ home: '/home', files, processes: machine.start() })
 }
 

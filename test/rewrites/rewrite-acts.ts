@@ -6,7 +6,7 @@ import type { CompactionOptions } from '@tidemark/core/compaction/plan-compactio
 import type { TurnHost } from '@tidemark/core/engine/host'
 import { readSessionState, type SessionState } from '@tidemark/core/engine/session-state'
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
-import { listRawTexts, toPayload } from '@tidemark/core/request/build-request'
+import { listExactBlockTexts, toPayload } from '@tidemark/core/request/build-request'
 import { type FakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
 import { setRecordPin } from '@tidemark/core/turn/pin'
 import { reduceContext } from '@tidemark/core/turn/reduce-context'
@@ -72,7 +72,7 @@ export function buildBody(
   const { request, findings } = buildNextRequest(state, standing, host)
   return {
     body: joinRequestFragments(
-      encodeRequestFragments(toPayload(request), { raw: { messages: listRawTexts(request) } }),
+      encodeRequestFragments(toPayload(request), { raw: { messages: listExactBlockTexts(request) } }),
     ),
     findings,
   }

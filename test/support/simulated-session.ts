@@ -13,7 +13,7 @@ import { readSessionState, type SessionState } from '@tidemark/core/engine/sessi
 import type { TurnContext } from '@tidemark/core/engine/session-writer'
 import { toBlocks } from '@tidemark/core/log/block'
 import type { TokenUsage } from '@tidemark/core/log/reply-report'
-import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core/request/build-request'
+import { type AssembledRequest, listExactBlockTexts, toPayload } from '@tidemark/core/request/build-request'
 import {
   createFakeClock,
   createFakeJournal,
@@ -228,7 +228,7 @@ export class SimulatedSession {
     const fields: Payload = JSON.parse(JSON.stringify({ model, system, tools, thinking, betas }))
     const body = encodeRequestFragments(
       { ...fields, messages: payload.messages.slice(0, messages) },
-      { raw: { messages: listRawTexts(request).slice(0, messages) } },
+      { raw: { messages: listExactBlockTexts(request).slice(0, messages) } },
     )
     const response = await this.simulator.fetch('http://simulator.test/v1/messages/count_tokens', {
       method: 'POST',
@@ -300,7 +300,7 @@ function editsIn(message: TracedMessage, index: number): readonly PlacedEdit[] {
 }
 
 function encode(request: AssembledRequest): ReturnType<typeof encodeRequestFragments> {
-  return encodeRequestFragments(toPayload(request), { raw: { messages: listRawTexts(request) } })
+  return encodeRequestFragments(toPayload(request), { raw: { messages: listExactBlockTexts(request) } })
 }
 
 /** Tokens of the prompt that were read from the cache. */

@@ -11,7 +11,7 @@ import type { Deadlines } from '../src/engine/ports.ts'
 import type { ContextPlanInput } from '../src/planner/plan-input.ts'
 import { createPolicy } from '../src/policy/create-policy.ts'
 import type { Policy } from '../src/policy/policy.ts'
-import { scalePolicy } from '../src/policy/scale-policy.ts'
+import { computeScaledLimits } from '../src/policy/scale-policy.ts'
 import type { Switches } from '../src/policy/switches.ts'
 import { orderPromptSections } from '../src/request/system-prompt.ts'
 import { createDefaultWeights, createEstimator, type Estimator } from '../src/tokens/estimator.ts'
@@ -66,7 +66,7 @@ export function createTestCompaction(
   const { policy = createPolicy({}), switches, window = 200_000 } = options
   const { maxOutput = Math.min(64_000, Math.floor((window ?? 0) / 4)) } = options
   const { estimator = createEstimator(createDefaultWeights(policy.estimate)) } = options
-  const scaled = scalePolicy(policy, { window, maxOutput }, switches)
+  const scaled = computeScaledLimits(policy, { window, maxOutput }, switches)
   return {
     estimator,
     scaled,

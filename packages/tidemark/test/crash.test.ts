@@ -12,7 +12,7 @@ import {
   createCrashFileSystem,
   type SurvivingWrites,
 } from '../src/testing/crash-file-system.ts'
-import { createFakeMachine, type FakeMachine } from '../src/testing/fake-machine.ts'
+import { createFakeProcessTable, type FakeProcessTable } from '../src/testing/fake-machine.ts'
 import { findRequestProblems, generateUnits } from './generated-units.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -84,7 +84,7 @@ async function live(journal: Journal, { groups }: Life, history: History): Promi
 
 interface World {
   readonly files: CrashFileSystem
-  readonly machine: FakeMachine
+  readonly machine: FakeProcessTable
 }
 
 function journalOf({ files, machine }: World): Journal {
@@ -154,7 +154,7 @@ describe('after a crash', () => {
         fc.nat({ max: stories.length - 1 }),
         async (lives, seed) => {
           // Long after the crash, so that a lock that lost its content has expired.
-          const world = { files: createCrashFileSystem({ now: () => 0 }), machine: createFakeMachine() }
+          const world = { files: createCrashFileSystem({ now: () => 0 }), machine: createFakeProcessTable() }
           const history = newHistory(seed)
           for (const one of lives) {
             await liveAndCrash(world, one, history)

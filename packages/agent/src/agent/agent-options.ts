@@ -76,12 +76,12 @@ export interface SubagentInheritance {
   readonly denials: PermissionDenial[]
   /** Returns true if the starting agent may have a tool. */
   readonly isOffered: (tool: string) => boolean
-  readonly servers: InheritedServers
+  readonly servers: InheritedMcpServers
   readonly team: SharedSubagentState
 }
 
 /** The MCP servers of the main conversation, with the tools that they have when the subagent starts. */
-export interface InheritedServers {
+export interface InheritedMcpServers {
   readonly tools: Tools
   readonly instructions: string | null
   readonly isReadOnly: (tool: string) => boolean

@@ -198,7 +198,7 @@ export function createPromptFilePlaces({ env }: AgentOptions, context: Permissio
  * Returns options with which questions to the user come one at a time, although several agents may ask. If an agent is stopped while its
  * question waits, the question is dropped.
  */
-export function withQueuedQuestions(options: AgentOptions): AgentOptions {
+export function queueQuestionsInOptions(options: AgentOptions): AgentOptions {
   let last: Promise<unknown> = Promise.resolve()
   const waitInTurn = <Answer>(ask: () => Promise<Answer>): Promise<Answer> => {
     const answer = last.then(ask)

@@ -32,7 +32,7 @@ import {
   type Agent,
   type AgentOptions,
   createCommandEnvironment,
-  type InheritedServers,
+  type InheritedMcpServers,
   isToolOffered,
   type SharedSubagentState,
 } from './agent-options.ts'
@@ -40,8 +40,8 @@ import {
   createHiddenFileCheck,
   createPermissionOptions,
   openPermissions,
+  queueQuestionsInOptions,
   type ToolPermissions,
-  withQueuedQuestions,
 } from './agent-permissions.ts'
 import { type AttachedFiles, readMentionedFiles } from './attached-files.ts'
 import {
@@ -64,7 +64,7 @@ import { openSubagentTools } from './task-tools.ts'
 export async function openAgent(given: AgentOptions): Promise<Agent> {
   const { sessionId, home, inherited } = given
   // A subagent asks through the agent that started it, whose questions already come one at a time.
-  const options = inherited === undefined ? withQueuedQuestions(given) : given
+  const options = inherited === undefined ? queueQuestionsInOptions(given) : given
   const folder = realpathSync(options.folder)
   const { log, folder: ownFolder } = sessionPaths(home, sessionId)
   const scratchFolder = join(ownFolder, 'scratch')
@@ -104,7 +104,7 @@ async function openSession(
   const shells = createSessionShells()
   const denials = inherited?.denials ?? []
   let session: Session | null = null
-  const readServers = (): InheritedServers => inherited?.servers ?? shareServers(mcp)
+  const readServers = (): InheritedMcpServers => inherited?.servers ?? shareServers(mcp)
   const { subagents, taskTools, team, listDefinitions } = await openSubagentTools(options, {
     ...{ ownFolder, context, denials, readServers, openAgent, findSession: () => session },
   })
@@ -415,13 +415,13 @@ function joinTools(own: Tools, mcp: McpServers, isOffered: (name: string) => boo
 }
 
 /** Returns what a subagent gets of the servers: their present tools, because a later change would break its cache. */
-function shareServers(mcp: McpServers | null): InheritedServers {
+function shareServers(mcp: McpServers | null): InheritedMcpServers {
   if (mcp === null) return NO_SERVERS
   const { isReadOnly, findTool } = mcp
   return { tools: mcp.tools(), instructions: mcp.readInstructions(), isReadOnly, findTool }
 }
 
-const NO_SERVERS: InheritedServers = {
+const NO_SERVERS: InheritedMcpServers = {
   tools: {},
   instructions: null,
   isReadOnly: () => false,

@@ -7,8 +7,8 @@ import { compileGlob } from 'tidemark/tools'
 import {
   type AnalyzedCommand,
   analyzeCommand,
-  type LaunchedPart,
   matchesCommandPattern,
+  type PartWithLaunches,
 } from './command-rules.ts'
 import {
   HARMLESS_VARIABLES,
@@ -35,7 +35,7 @@ export function compareWithRestriction(pattern: string, read: AnalyzedCommand): 
   return verdicts.includes('hides') ? 'hides' : null
 }
 
-function judgePart(pattern: string, part: LaunchedPart): RestrictionVerdict {
+function judgePart(pattern: string, part: PartWithLaunches): RestrictionVerdict {
   const { programs } = part.launch
   if (listSpellings(part).some((spelling) => matchesCommandPattern(pattern, spelling))) return 'covers'
   if (programs.some((program) => matchesWithOptions(pattern, program))) return 'covers'
@@ -48,7 +48,7 @@ function judgePart(pattern: string, part: LaunchedPart): RestrictionVerdict {
  * Returns the spellings of a part that rules are compared with: as given, without quotes and backslashes, without words before the program,
  * and without the program's folder. `A=1 sudo -n "/bin/rm" -r x` is also `rm -r x`.
  */
-function listSpellings({ text, words, launch }: LaunchedPart): readonly string[] {
+function listSpellings({ text, words, launch }: PartWithLaunches): readonly string[] {
   const programs = launch.programs.map(joinWords)
   return [text, joinWords(words), ...programs, ...programs.map((program) => program.replace(/^\S*\//, ''))]
 }
@@ -85,7 +85,7 @@ function beginsWith(texts: readonly string[], wanted: readonly string[], flags: 
 const MOST_TEXTS = 3
 
 /** Returns true if the words of a part do not show what it runs: code, or a launcher with unknown options. */
-function hidesWhatItRuns({ words, launch }: LaunchedPart, depth = 0): boolean {
+function hidesWhatItRuns({ words, launch }: PartWithLaunches, depth = 0): boolean {
   if (!launch.isCertain) return true
   const [program, ...rest] = launch.own
   const name = basename(program?.text ?? '')
@@ -104,7 +104,7 @@ function hidesWhatItRuns({ words, launch }: LaunchedPart, depth = 0): boolean {
 }
 
 /** Returns true if a part may run text from its words or from its input as a command. */
-function runsText({ launch }: LaunchedPart): boolean {
+function runsText({ launch }: PartWithLaunches): boolean {
   return launch.programs.some((words) => {
     const name = basename(words[0]?.text ?? '')
     return (isCodeRunner(name) || SCRIPTED.test(name)) && !isListedUse(words)
@@ -141,7 +141,7 @@ function runsFile(words: readonly CommandWord[]): boolean {
 const UNREAD_FILE = /^(?:\/dev\/|\/proc\/|eval$)/
 
 /** Returns true if a word of a part may be what a rule names, or may become it when a shell expands it. */
-function mayMean(pattern: string, part: LaunchedPart): boolean {
+function mayMean(pattern: string, part: PartWithLaunches): boolean {
   const { words, launch } = part
   const wanted = listWantedWords(pattern).map((word) => basename(word))
   const program = launch.own[0]

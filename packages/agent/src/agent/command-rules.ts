@@ -27,7 +27,7 @@ import {
 /** A parsed command. It is read once and then compared with all rules. */
 export interface AnalyzedCommand {
   readonly command: string
-  readonly parts: readonly LaunchedPart[]
+  readonly parts: readonly PartWithLaunches[]
   /** False if the words do not show everything that the command does. */
   readonly isPlain: boolean
   /** Returns all words that occur in the command, however they are quoted. */
@@ -35,7 +35,7 @@ export interface AnalyzedCommand {
 }
 
 /** A part of a command with what it runs. */
-export interface LaunchedPart extends CommandPart, Pick<AnalyzedCommand, 'listMentioned'> {
+export interface PartWithLaunches extends CommandPart, Pick<AnalyzedCommand, 'listMentioned'> {
   readonly launch: LaunchedPrograms
 }
 
@@ -66,7 +66,7 @@ export function analyzeCommand(command: string): AnalyzedCommand {
     launch: findLaunchedPrograms(part.words),
     listMentioned: createMentions(() => joinWords(part.words)),
   }))
-  const isOpaque = (part: LaunchedPart): boolean =>
+  const isOpaque = (part: PartWithLaunches): boolean =>
     CONTROL_KEYWORDS.has(part.words[0]?.raw ?? '') ||
     part.launch.programs.some(([program]) => program !== undefined && isExpandedName(program)) ||
     readsArgumentsAgain(part) ||
@@ -94,7 +94,7 @@ function isReadInput({ text, isExpanded }: CommandWord, { words }: CommandPart):
   return !isExpanded && !text.includes('dev/') && findProgramRow(words)?.isForEveryFolder === true
 }
 
-function readsArgumentsAgain({ launch: { own } }: LaunchedPart): boolean {
+function readsArgumentsAgain({ launch: { own } }: PartWithLaunches): boolean {
   const [program, ...rest] = own
   if (program === undefined || !EVALUATING_BUILTINS.has(program.text)) return false
   // Without -v, printf only prints its arguments.
@@ -104,14 +104,17 @@ function readsArgumentsAgain({ launch: { own } }: LaunchedPart): boolean {
   return rest.some(({ raw }) => /\$\(|`|\[/.test(raw.replaceAll(/[\\'"]/g, '')))
 }
 
-function changesShell({ launch: { own } }: LaunchedPart): boolean {
+function changesShell({ launch: { own } }: PartWithLaunches): boolean {
   const [program, first] = own
   if (program === undefined || (program.text === 'printf' && /^-./.test(first?.text ?? ''))) return true
   return STATE_CHANGING_BUILTINS.has(program.text)
 }
 
 /** Returns the folder of each part: after `cd NAME &&` at the beginning, that folder. These `cd` parts are left out. */
-function placeParts(parts: readonly LaunchedPart[], { start, folder }: CommandPlace): readonly PlacedPart[] {
+function placeParts(
+  parts: readonly PartWithLaunches[],
+  { start, folder }: CommandPlace,
+): readonly PlacedPart[] {
   let current = start
   let index = 0
   for (const { words, end } of parts) {

@@ -78,7 +78,7 @@ interface PermissionDecision {
   readonly decision: 'allow' | 'ask' | 'deny'
   /** The reason, as a sentence for the user and the model. */
   readonly reason: string
-  /** Rules that together would allow the call; empty if the call is allowed, or if a rule decides about it. */
+  /** Rules that together would allow the call. Empty if it is allowed, or if no allow rule could change the decision. */
   readonly suggestions: readonly string[]
 }
 
@@ -90,8 +90,9 @@ interface ParsedRule {
 }
 
 /**
- * Decides about one call of a tool. The order: deny rules, plan mode, ask rules, protected paths, the sandbox, allow rules, the
- * permission mode. Reads the disk, to follow links and to find programs that Git would run.
+ * Decides about one call of a tool. The order: size limits, deny rules, plan mode, ask rules, protected paths, the sandbox, allow
+ * rules, rules that the command may hide, `allow-all`, programs of Git, paths outside the folder, guarded files, the permission
+ * mode. Reads the disk, to follow links and to find programs that Git would run.
  */
 export function decidePermission(
   tool: string,

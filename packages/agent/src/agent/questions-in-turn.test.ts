@@ -1,7 +1,7 @@
 /** Questions of several agents to one user. */
 import { expect, it } from 'vitest'
 import type { AgentOptions } from './agent-options.ts'
-import { withQueuedQuestions } from './agent-permissions.ts'
+import { queueQuestionsInOptions } from './agent-permissions.ts'
 
 it('a question of an agent that was stopped while it waited is not asked; the next one is', async () => {
   const asked: string[] = []
@@ -13,7 +13,7 @@ it('a question of an agent that was stopped while it waited is not asked; the ne
       return [['yes']]
     },
   }
-  const { askUser } = withQueuedQuestions(options as AgentOptions)
+  const { askUser } = queueQuestionsInOptions(options as AgentOptions)
   const ask = (question: string, signal = new AbortController().signal) =>
     askUser?.([{ question, options: [] }], signal)
   const stopped = new AbortController()

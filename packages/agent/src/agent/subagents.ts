@@ -13,7 +13,7 @@ import { type AgentDefinition, chooseSubagentModel } from './agent-definitions.t
 import type {
   Agent,
   AgentOptions,
-  InheritedServers,
+  InheritedMcpServers,
   PermissionDenial,
   SharedSubagentState,
   WorkingSubagent,
@@ -28,7 +28,7 @@ export interface SubagentsOptions {
   readonly context: PermissionContext
   readonly denials: PermissionDenial[]
   readonly isOffered: (tool: string) => boolean
-  readonly readServers: () => InheritedServers
+  readonly readServers: () => InheritedMcpServers
   readonly team: SharedSubagentState
   readonly readDefinitions: () => Promise<readonly AgentDefinition[]>
   readonly openAgent: (options: AgentOptions) => Promise<Agent>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentOptions } from '../agent/agent-options.ts'
-import { withQueuedQuestions } from '../agent/agent-permissions.ts'
+import { queueQuestionsInOptions } from '../agent/agent-permissions.ts'
 import { addLocalAllowRules } from '../agent/project-rules.ts'
 import { readSettings } from '../agent/settings.ts'
 import type { QuestionAnswer, QuestionContent } from '../screen/question.ts'
@@ -15,7 +15,7 @@ const theme = createTheme({ write() {}, warn() {}, env: {}, isTty: false, column
 
 /** Asks one question at a time, as an agent does. */
 function inTurn(questions: ReturnType<typeof createScreenQuestions>): typeof questions {
-  return withQueuedQuestions(questions as unknown as AgentOptions) as typeof questions
+  return queueQuestionsInOptions(questions as unknown as AgentOptions) as typeof questions
 }
 
 /** Questions on a screen that answers only when the signal of the question is aborted. */

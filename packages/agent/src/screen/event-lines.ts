@@ -1,6 +1,7 @@
 /**
- * One line for each event in which the context changed or something went wrong: clearings, compactions, prepared summaries that were
- * committed, cache breaks, undos. A line can be opened to its receipt, its figures or the explanation of a cache break.
+ * One line for each event in which the context changed or something went wrong, such as clearings, compactions, prepared
+ * summaries that were committed, cache breaks, undos, and for model switches. A line can be opened to its receipt,
+ * its figures or the explanation of a cache break.
  */
 
 import {

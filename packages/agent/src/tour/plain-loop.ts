@@ -9,7 +9,7 @@ import { createAgentTools } from '../tools/agent-tools.ts'
 import { createSeenFiles } from '../tools/seen-files.ts'
 import { createSessionShells } from '../tools/shell-process.ts'
 import { createRunBill, type RunBill } from './tour-bill.ts'
-import { createTourModel, TOUR_PROMPTS, TOUR_TOOLS, type TourJobSettings } from './tour-job.ts'
+import { createTourModel, TOUR_PROMPTS, TOUR_TOOL_NAMES, type TourJobSettings } from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
 
 /** How the job without Tidemark ended. */
@@ -120,7 +120,7 @@ async function runToolCall(call: Block, tools: PlainTools, signal?: AbortSignal)
 }
 
 function pickTools(all: PlainTools): PlainTools {
-  return Object.fromEntries(Object.entries(all).filter(([name]) => TOUR_TOOLS.includes(name)))
+  return Object.fromEntries(Object.entries(all).filter(([name]) => TOUR_TOOL_NAMES.includes(name)))
 }
 
 function toToolDefinitions(tools: PlainTools): readonly object[] {
@@ -143,7 +143,7 @@ async function computeSystemPrompt(
     model,
     shell: '/bin/sh',
     scratchFolder: home,
-    tools: TOUR_TOOLS,
+    tools: TOUR_TOOL_NAMES,
     today: new Date().toISOString().slice(0, 10),
     isUnattended: true,
     historyTool: null,

@@ -5,7 +5,13 @@ import { openAgent } from '../agent/agent.ts'
 import type { Agent } from '../agent/agent-options.ts'
 import { NO_RULES } from '../agent/permissions.ts'
 import { createRunBill, type RunBill } from './tour-bill.ts'
-import { createTourModel, TOUR_PROMPTS, TOUR_SETTINGS, TOUR_TOOLS, type TourJobSettings } from './tour-job.ts'
+import {
+  createTourModel,
+  TOUR_PROMPTS,
+  TOUR_SETTINGS,
+  TOUR_TOOL_NAMES,
+  type TourJobSettings,
+} from './tour-job.ts'
 import type { TourProject } from './tour-project.ts'
 import { createTrialScript } from './trial-script.ts'
 
@@ -71,7 +77,7 @@ export async function openTidemarkRun(
     model: createModel(),
     settings: { permissions: NO_RULES, env: {}, notices: [] },
     mode: 'allow-all',
-    toolNames: TOUR_TOOLS,
+    toolNames: TOUR_TOOL_NAMES,
     env,
     engine: { clock },
   })
@@ -85,7 +91,7 @@ export async function openTidemarkRun(
     async handOver() {
       await agent.close()
       isHandedOver = true
-      return { id: SESSION_ID, folder, home, env, toolNames: TOUR_TOOLS, createModel }
+      return { id: SESSION_ID, folder, home, env, toolNames: TOUR_TOOL_NAMES, createModel }
     },
     async close() {
       if (!isHandedOver) await agent.close()
@@ -103,7 +109,7 @@ export function reopenTourSession({ folder, home, env }: TourProject): TourSessi
     script,
     onRequest: () => moveToNow(clock),
   })
-  return { id: SESSION_ID, folder, home, env, toolNames: TOUR_TOOLS, createModel }
+  return { id: SESSION_ID, folder, home, env, toolNames: TOUR_TOOL_NAMES, createModel }
 }
 
 async function moveToNow(clock: ManualClock): Promise<void> {

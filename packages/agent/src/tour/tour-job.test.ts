@@ -1,6 +1,6 @@
 import { createSimulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { createTourModel, TOUR_TOOLS } from './tour-job.ts'
+import { createTourModel, TOUR_TOOL_NAMES } from './tour-job.ts'
 
 interface Answer {
   readonly content: readonly { readonly type: string; readonly text?: string; readonly id?: string }[]
@@ -29,7 +29,7 @@ function startModel(refusal: string | null = null): { readonly send: Send; lastS
   }
 }
 
-const TOOLS = TOUR_TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
+const TOOLS = TOUR_TOOL_NAMES.map((name) => ({ name, input_schema: { type: 'object' } }))
 const ask = (content: string) => ({ role: 'user', content })
 
 /** Plays the first replies of the job, with an empty result for each tool call. */

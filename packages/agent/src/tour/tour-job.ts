@@ -26,7 +26,15 @@ export const EARLY_TEST_OUTPUT = '1998 !== 1999'
 export const EDITED_FILES: readonly string[] = ['src/money.js', 'CHANGES.md']
 
 /** Names of the tools that the model gets in every run of the tour. */
-export const TOUR_TOOLS: readonly string[] = ['Read', 'Write', 'Edit', 'Bash', 'Grep', 'Glob', 'TodoWrite']
+export const TOUR_TOOL_NAMES: readonly string[] = [
+  'Read',
+  'Write',
+  'Edit',
+  'Bash',
+  'Grep',
+  'Glob',
+  'TodoWrite',
+]
 
 /** The settings of one run of the job. */
 export interface TourJobSettings {

@@ -1,6 +1,6 @@
 /**
  * Defines all commands with their arguments, options and help. The code of a command is loaded when the command runs,
- * so that help and errors appear at once: this file imports only types from the rest.
+ * so that help and errors appear at once: this file imports only types, but for the parsers of options.
  */
 
 import type { ChatCommandOptions } from '@tidemark/agent/chat'

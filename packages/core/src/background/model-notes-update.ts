@@ -37,7 +37,7 @@ interface NotesExtractionInput {
 }
 
 /** How an update of the notes ended. `coveredUuid`: the newest record that the new notes cover; null if no record is known. */
-export type NotesUpdateResult =
+export type NewNotesResult =
   | { readonly ok: true; readonly text: string; readonly coveredUuid: string | null }
   | { readonly ok: false; readonly reason: NotesFailureReason; readonly message: string }
 
@@ -45,7 +45,7 @@ export type NotesUpdateResult =
 const MAX_ROUNDS = 5
 
 /** The result of an update that was stopped. */
-export const ABORTED_NOTES_UPDATE: NotesUpdateResult = {
+export const ABORTED_NOTES_UPDATE: NewNotesResult = {
   ok: false,
   reason: 'aborted',
   message: 'The update was stopped.',
@@ -58,7 +58,7 @@ export const ABORTED_NOTES_UPDATE: NotesUpdateResult = {
 export async function* updateNotesWithModel(
   turn: TurnContext,
   input: NotesExtractionInput,
-): AsyncGenerator<TurnEvent, NotesUpdateResult> {
+): AsyncGenerator<TurnEvent, NewNotesResult> {
   const limits = createNotesLimits(turn)
   const messages: ForkMessage[] = [createPrompt(turn, input, limits)]
   // While tool calls of the newest response wait for their results, the fork continues from the request before it.
@@ -162,6 +162,6 @@ function describeAnswer(answer: object): string {
   return 'reason' in answer ? `The call failed: ${String(answer.reason)}.` : 'The call failed.'
 }
 
-function failExtraction(reason: NotesFailureReason, message: string): NotesUpdateResult {
+function failExtraction(reason: NotesFailureReason, message: string): NewNotesResult {
   return { ok: false, reason, message }
 }

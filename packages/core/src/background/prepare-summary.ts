@@ -11,7 +11,7 @@ import {
 import { type CompactionDraft, listEntriesSincePlan } from '../compaction/draft.ts'
 import type { CompactionOptions, CompactionPlan } from '../compaction/plan-compaction.ts'
 import { refreshDraft } from '../compaction/prepare-draft.ts'
-import { emitDonePhase, type SummaryDropReason, type TurnEvent } from '../engine/events.ts'
+import { type SummaryDropReason, type TurnEvent, withDonePhase } from '../engine/events.ts'
 import { hasPromptSince, measureContext } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext, waitUnlessAborted } from '../engine/session-writer.ts'
@@ -166,6 +166,6 @@ export async function* commitPreparedDraft(
   const grown = Math.max(0, before.expected - plan.before.expected)
   const target = plan.target === null ? null : plan.target + grown
   const present = { ...draft, plan: { ...plan, request, before, target } }
-  const fresh = yield* emitDonePhase(refreshDraft(turn, present))
+  const fresh = yield* withDonePhase(refreshDraft(turn, present))
   return fresh.ok ? yield* commitDraft(turn, fresh) : fresh
 }

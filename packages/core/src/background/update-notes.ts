@@ -19,7 +19,7 @@ import { runStepsInSlices, type WorkInSteps } from '../log/work-steps.ts'
 import { chooseNotesTemplate, moveNotesToTemplate } from '../notes/notes-file.ts'
 import { redact } from '../text/redact.ts'
 import { calibrateSize } from '../tokens/usage.ts'
-import { ABORTED_NOTES_UPDATE, type NotesUpdateResult, updateNotesWithModel } from './model-notes-update.ts'
+import { ABORTED_NOTES_UPDATE, type NewNotesResult, updateNotesWithModel } from './model-notes-update.ts'
 
 /**
  * Returns true if the conversation has grown enough since the last update: by tokens, and by tool calls unless the
@@ -145,7 +145,7 @@ function addCost({ usage, dollars }: NotesCost, event: TurnEvent): NotesCost {
 async function* writeNotes(
   turn: TurnContext,
   given: { readonly notes: NotesServices; readonly at: SessionState; readonly stored: StoredNotes | null },
-): AsyncGenerator<TurnEvent, NotesUpdateResult> {
+): AsyncGenerator<TurnEvent, NewNotesResult> {
   const { notes, at, stored } = given
   const overrides = await notes.store.readOverrides(at.id)
   if (notes.local !== null) {

@@ -383,7 +383,7 @@ function refreshPrefixes(
   return refreshed.sort((one, other) => one.blocks - other.blocks)
 }
 
-/** Creates a cached prefix. Returns null if the prefix is below the provider's minimum size for caching. */
+/** Creates a cached prefix. Returns null if its estimated size is clearly below the provider's minimum for caching. */
 function createPrefix(
   { request, sizes, profile, now }: ForecastBasis,
   mark: MarkedPrefix,

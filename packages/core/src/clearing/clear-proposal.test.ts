@@ -1,7 +1,7 @@
 import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, warm } from '../../test/clear/situation.ts'
-import { scalePolicy } from '../policy/scale-policy.ts'
+import { computeScaledLimits } from '../policy/scale-policy.ts'
 import { NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import {
   canPayOff,
@@ -100,7 +100,7 @@ describe('the calls in which a clearing can pay for itself', () => {
   const situation = new Situation()
   const count = (growthPerCall: number | null, set: Switches['set'] = []): number => {
     const window = { window: 200_000, maxOutput: 64_000 }
-    const scaled = scalePolicy(POLICY, window, { ...NO_SWITCHES, set })
+    const scaled = computeScaledLimits(POLICY, window, { ...NO_SWITCHES, set })
     return estimateBenefitingCalls(situation.question({ cache: warm(), growthPerCall, scaled }), 50_000)
   }
 

@@ -3,7 +3,7 @@ import { defineMessagesProfile } from '@tidemark/wire/profiles/provider-profile'
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/situation.ts'
 import type { ClearMode } from '../log/record.ts'
-import { scalePolicy } from '../policy/scale-policy.ts'
+import { computeScaledLimits } from '../policy/scale-policy.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
 import { mustClearAtAnyCost } from './clear-proposal.ts'
 import {
@@ -332,7 +332,7 @@ describe('budget', () => {
     const situation = new Situation()
     const all = situation.reads(10, 1_000)
     situation.say()
-    const scaled = scalePolicy(POLICY, { window: 16_000, maxOutput: 4_000 })
+    const scaled = computeScaledLimits(POLICY, { window: 16_000, maxOutput: 4_000 })
     const { proposal } = proposeBudgetClearing(situation.question({ scaled }))
     expect(scaled.budgets.clear).toMatchObject({ target: 2_760, minimumFreed: 2_760 })
     expect(proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 7))

@@ -14,11 +14,11 @@ import { withEngineBetas } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
   type CommittedCompaction,
-  emitDonePhase,
   type RefusedRewrite,
   refuseRewrite,
   STALE_DRAFT_MESSAGE,
   type TurnEvent,
+  withDonePhase,
 } from '../engine/events.ts'
 import type { CommittedRewrite, TurnHost } from '../engine/host.ts'
 import { measureContext, withPlanningState } from '../engine/measure-context.ts'
@@ -36,11 +36,11 @@ import {
   appendRewrite,
   isTurnAborted,
   linkRecords,
-  pauseTurn,
   previewAppend,
   reportRewrite,
   runSlicesToEnd,
   type TurnContext,
+  yieldToHost,
 } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
 import { runStepsAtOnce, type WorkInSteps } from '../log/work-steps.ts'
@@ -69,7 +69,7 @@ export function commitReviewedDraft(
   turn: TurnContext,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  return emitDonePhase(commitDraft(turn, draft))
+  return withDonePhase(commitDraft(turn, draft))
 }
 
 /**
@@ -80,7 +80,7 @@ export async function* commitDraft(
   turn: TurnContext,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  if (!(await pauseTurn(turn))) return ABORTED_REWRITE
+  if (!(await yieldToHost(turn))) return ABORTED_REWRITE
   const prepare = (): PreparedCommit | RefusedRewrite =>
     isTurnAborted(turn) ? ABORTED_REWRITE : prepareCommit(turn, draft)
   const wording = { unchanged: 'nothing was changed', advice: 'Compact again.' }
@@ -92,15 +92,15 @@ export async function* commitDraft(
   const tracking = resetCompactionTracking(known.tracking, host.ids.next('turn'))
   turn.state = stateAfterCompaction(turn, { ...known, tracking }, prepared)
   const after = turn.state.view.entries
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   // The compaction is in the log, so an abort does not stop what is left to do.
   const receipt = await runSlicesToEnd(turn, writeReceipt(prepared))
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   const { metrics, why } = measureAccounting(draft.plan, turn)
   if (why !== null) yield { type: 'accounting-failed', why }
   const result = { ...describeCompaction(prepared, receipt, link), source: host.source, metrics }
   yield { type: 'compact', compaction: result }
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   const released = findReleasedContent(draft.plan.entries, after, host.compaction.rules)
   yield reportRewrite(turn, 'compact', released)
   return { ok: true, compaction: result }

@@ -7,13 +7,13 @@ import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts
 import { findCutPoints, listWaitingCallIds } from '../context/flatten-context.ts'
 import {
   ABORTED_REWRITE,
-  emitDonePhase,
   NO_NOTES_COST,
   type NotesFallbackReason,
   type NotesRefusalReason,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
+  withDonePhase,
 } from '../engine/events.ts'
 import type { NotesServices, TurnHost } from '../engine/host.ts'
 import {
@@ -25,9 +25,9 @@ import type { NotesStore, StoredNotes } from '../engine/ports.ts'
 import { isCompactionBreakerOpen, type SessionState } from '../engine/session-state.ts'
 import {
   isTurnAborted,
-  pauseTurn,
   runSlicesUnlessAborted,
   type TurnContext,
+  yieldToHost,
 } from '../engine/session-writer.ts'
 import { describeThrown } from '../errors.ts'
 import { joinTextBlocks } from '../log/block.ts'
@@ -67,7 +67,7 @@ export async function* compact(
   turn: TurnContext,
   request: CompactionOptions,
 ): AsyncGenerator<TurnEvent, CompactionResult> {
-  const end = yield* emitDonePhase(runSteps(turn, request))
+  const end = yield* withDonePhase(runSteps(turn, request))
   // With `notesOnly`, an event has already reported why the notes could not be used.
   if (end.ok || request.notesOnly === true) return end
   const { trigger, cause } = request
@@ -309,10 +309,10 @@ async function planWithText(
     charactersPerToken,
     path: compaction.notes?.store.path(turn.state.id) ?? compaction.retrieval?.transcript ?? '',
   })
-  if (!(await pauseTurn(turn))) return null
+  if (!(await yieldToHost(turn))) return null
   const start = chooseKeptStart(turn, found.uncovered)
   const pivot = turn.state.view.entries.at(start)?.record.uuid
-  if (!(await pauseTurn(turn))) return null
+  if (!(await yieldToHost(turn))) return null
   const asked: CompactionOptions = {
     ...request,
     form: 'up_to',
@@ -322,7 +322,7 @@ async function planWithText(
   }
   const plan = planCompaction(turn.state, asked, turn.host)
   if (!plan.ok) return { reason: 'refused', message: plan.message }
-  if (!(await pauseTurn(turn))) return null
+  if (!(await yieldToHost(turn))) return null
   const measure = createEntryCounter(turn)
   const keptTokens = Math.round(plan.span.kept.reduce((sum, entry) => sum + measure(entry), 0))
   const textTokens = createCalibratedTokenCounter(turn.state, turn.host)(text)

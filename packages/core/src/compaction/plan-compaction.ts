@@ -16,7 +16,7 @@ import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
-import { estimateCompactionResultSizes } from '../planner/context-plan.ts'
+import { assumeTypicalCompactionSizes } from '../planner/context-plan.ts'
 import {
   type CompactionBreakEven,
   type CompactionResultSizes,
@@ -563,7 +563,7 @@ function estimateResult(
   const summary = Math.min(last?.summary ?? SUMMARY_SIZE.max, SUMMARY_SIZE.share * sizeOf(span.summarised))
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
-  const typical = estimateCompactionResultSizes(
+  const typical = assumeTypicalCompactionSizes(
     context.prefixTokens,
     scaled.known ? scaled.lines.target : null,
   )

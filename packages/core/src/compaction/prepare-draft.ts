@@ -7,23 +7,23 @@ import { limitSourceTime, readHostPrefix, withChosenTtl } from '../engine/announ
 import {
   ABORTED_REWRITE,
   addReplyUsage,
-  emitDonePhase,
   listHookEvents,
   NO_SIDE_CALL_USAGE,
   type RefusedRewrite,
   refuseRewrite,
   type TurnEvent,
+  withDonePhase,
 } from '../engine/events.ts'
 import { createHookLimits, type Hook, type HookContextOutput, runHooks } from '../engine/hooks.ts'
 import { createCalibratedTokenCounter } from '../engine/measure-context.ts'
-import { isTurnAborted, pauseTurn, type TurnContext } from '../engine/session-writer.ts'
+import { isTurnAborted, type TurnContext, yieldToHost } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { createSnapshotForCompaction } from '../request/prefix-snapshot.ts'
 import { type HookOutput, toHookAttachments } from '../sources/builtin-sources.ts'
 import {
   arrangeAttachmentsAroundSummary,
   collectSourceAttachments,
-  findPreviousAttachments,
+  findLastCompactionAttachments,
   isOpeningReminder,
 } from '../sources/collect-sources.ts'
 import type { CollectedSources, SourceAttachment } from '../sources/context-source.ts'
@@ -51,7 +51,7 @@ export function prepareDraftForReview(
   turn: TurnContext,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
-  return emitDonePhase(prepareDraft(turn, plan))
+  return withDonePhase(prepareDraft(turn, plan))
 }
 
 /**
@@ -93,7 +93,7 @@ async function* runDraftSteps(
   const task = { plan, history, instructions: hooked.instructions }
   const written = yield* writeSummary(turn, task)
   if (!written.ok) return written
-  if (!(await pauseTurn(turn))) return ABORTED_REWRITE
+  if (!(await yieldToHost(turn))) return ABORTED_REWRITE
   const sources = yield* reattachSources(turn, plan)
   if (sources === null || isTurnAborted(turn)) return ABORTED_REWRITE
   const hooks = yield* collectStartContext(turn)
@@ -130,7 +130,7 @@ export async function* refreshDraft(
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const sources = yield* reattachSources(turn, draft.plan)
-  if (sources === null || !(await pauseTurn(turn))) return ABORTED_REWRITE
+  if (sources === null || !(await yieldToHost(turn))) return ABORTED_REWRITE
   const placed = await placeSources(turn, draft, sources)
   const fresh = await fitDraft(turn, { ...draft, ...placed }).createOutcome()
   if (!fresh.ok) return fresh
@@ -264,7 +264,7 @@ async function* shrinkToFit(turn: TurnContext, input: DraftInput): AsyncGenerato
  */
 async function fitWithNames(turn: TurnContext, input: DraftInput): Promise<FitResult> {
   const draft = await createDraft(turn, input)
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   const whole = fitDraft(turn, draft)
   const names = draft.summary.ledger.join('\n')
   const listed = createCalibratedTokenCounter(turn.state, turn.host)(names)
@@ -280,7 +280,7 @@ async function fitWithNames(turn: TurnContext, input: DraftInput): Promise<FitRe
 
 async function createDraft(turn: TurnContext, input: DraftInput): Promise<UnmeasuredDraft> {
   const { plan } = input.task
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   const summary = await completeSummary(turn, input.task, input.written.summary, input.nameTokens)
   const placed = await placeSources(turn, { plan, summary }, input.sources)
   return { plan, summary, ...placed, hookContext: input.hooks, durationMs: 0 }
@@ -309,7 +309,7 @@ async function* reattachSources(
     isClientLed: turn.host.client !== undefined,
   }
   const sources = await collectSourceAttachments(limitSourceTime(turn, compaction.sources), question, () =>
-    pauseTurn(turn),
+    yieldToHost(turn),
   )
   if (isTurnAborted(turn)) return null
   for (const { carrier, why } of sources.failed) yield { type: 'restore-failed', carrier, why }
@@ -336,7 +336,7 @@ async function placeSources(
   // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
   const { front, behind } = isFirst
-    ? arrangeAttachmentsAroundSummary(carried, findPreviousAttachments(turn.state.view))
+    ? arrangeAttachmentsAroundSummary(carried, findLastCompactionAttachments(turn.state.view))
     : {
         front: isBlock ? [] : carried.filter(isOpeningReminder),
         behind: carried.filter((one) => isBlock || !isOpeningReminder(one)),

@@ -10,7 +10,7 @@ import type { TurnHost } from '../engine/host.ts'
 import type { DeadlineResult, Deadlines, Model, ModelStreamInput, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { pauseTurn, type TurnContext } from '../engine/session-writer.ts'
+import { type TurnContext, yieldToHost } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
   measureForkCacheRead,
@@ -51,7 +51,7 @@ export async function* runSummaryAttempt(
 ): AsyncGenerator<TurnEvent, AttemptResult> {
   const call = createAttemptCall(turn, attempt)
   if ('kind' in call) return call
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   const { rung } = attempt
   const since = turn.host.clock.now()
   const { keepAliveMs } = attempt.deadlines

@@ -10,10 +10,10 @@ import type {
 } from '../engine/host.ts'
 import { createCalibratedTokenCounter, withPlanningState } from '../engine/measure-context.ts'
 import {
-  pauseTurn,
   runSlicesToEnd,
   runSlicesUnlessAborted,
   type TurnContext,
+  yieldToHost,
 } from '../engine/session-writer.ts'
 import { withRestoredRequest } from '../engine/side-call.ts'
 import { describeThrown } from '../errors.ts'
@@ -37,7 +37,7 @@ import { buildLedger } from '../summary/ledger.ts'
 import {
   computeNameListLimit,
   createLocalSummaryPieces,
-  type LocalSummaryInput,
+  type LocalSummaryMaterial,
   writeLocalSummary,
   writeMissingModelSections,
 } from '../summary/local-summary.ts'
@@ -91,7 +91,7 @@ export async function* writeSummary(
   const after = isLocal ? Math.max(size.least, size.withMessages) : size.withMessages
   if (after > findLargestWorthwhileSize(plan))
     return refuseRewrite('not-smaller', describeSmallGain(plan, after, size.words))
-  if (!(await pauseTurn(turn))) return ABORTED_REWRITE
+  if (!(await yieldToHost(turn))) return ABORTED_REWRITE
   if (compaction.writeSummary === undefined)
     return yield* runAttempts(turn, task, startAttempts(createAttemptsInput(turn, task)))
   const { keepAliveSeconds } = turn.host.policy.compact.waiting
@@ -239,7 +239,7 @@ async function* runAttempts(
       return summary.ok ? { ok: true, summary, attempts: chain } : summary
     }
     let result: AttemptResult
-    if (!(await pauseTurn(turn))) result = { kind: 'aborted' }
+    if (!(await yieldToHost(turn))) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
       const { maximumTokens: tokens, restTokens } = next
@@ -308,7 +308,7 @@ function describeFallback({ fallbackReason, trace }: SummaryAttemptsOutcome): st
 }
 
 interface LocalLimits {
-  readonly history: LocalSummaryInput
+  readonly history: LocalSummaryMaterial
   readonly tokens: number
   readonly restTokens?: number
   /** Null if the text is not to list the user's messages. */
@@ -401,7 +401,7 @@ export async function completeSummary(
   const repair = repairSummary(written.text, history.facts, rules)
   const { text, additions, unfit } = await runSlicesToEnd(turn, repair)
   const filled = fillSections(compaction, task, written)
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   // The list of names becomes smaller with a local summary.
   const userTokens = countUserWords(turn, task)
   const most = isLocal ? computeNameListLimit(estimator.text(written.text) - userTokens) : nameTokens

@@ -28,7 +28,7 @@ import {
   createInterruptedResult,
   hasNoOpenCalls,
   joinMessageDrafts,
-  type MessageDraft,
+  type MessageInRepair,
   type MessageRepair,
   repairMessageDrafts,
   toReminderBlock,
@@ -59,8 +59,8 @@ export interface FlattenedContext {
    * with that call.
    */
   readonly calls: PersistentMap<number>
-  readonly drafts: readonly MessageDraft[]
-  /** The messages made from `drafts`, or from an earlier list. */
+  readonly drafts: readonly MessageInRepair[]
+  /** Cache of the messages made from drafts: valid only if `finished.drafts` is `drafts`. */
   readonly finished: FinishedDrafts
   /** The messages after the frozen ones, as they would be sent now. Later records may still change them. */
   readonly tail: readonly TracedMessage[]
@@ -173,7 +173,7 @@ function addResponse(
   parts: readonly TracedBlock[],
 ): FlattenedContext {
   const home = findResponseDraft(flat.drafts, response)
-  const draft: MessageDraft = {
+  const draft: MessageInRepair = {
     role: 'assistant',
     responseId: response,
     parts: AppendList.of(parts),
@@ -200,9 +200,9 @@ function settleDrafts(flat: FlattenedContext): FlattenedContext {
   return { ...settled, frozen: flat.frozen, calls: flat.calls, drafts }
 }
 
-function findResponseDraft(drafts: readonly MessageDraft[], response: string): number {
+function findResponseDraft(drafts: readonly MessageInRepair[], response: string): number {
   for (let index = drafts.length - 1; index >= 0; index -= 1) {
-    const draft = drafts[index] as MessageDraft
+    const draft = drafts[index] as MessageInRepair
     if (draft.role === 'assistant') return draft.responseId === response ? index : -1
     if (!draft.isCrossable) return -1
   }
@@ -213,7 +213,7 @@ function createUserDraft(
   record: KnownRecord,
   entry: ContextEntry,
   parts: readonly TracedBlock[],
-): MessageDraft {
+): MessageInRepair {
   const role = record.type === 'user' ? record.message.role : 'user'
   const crossable =
     record.type === 'attachment' || (parts.length > 0 && parts.every((part) => isToolResult(part.block)))
@@ -244,7 +244,7 @@ function toWholeMessage(entry: ContextEntry): ApiMessage | null {
  * Returns the drafts to put before `draft`. If `draft` would be the first message and is not from the user, that is a
  * placeholder user message, because the provider requires a user message first.
  */
-function withFirstPrompt(flat: FlattenedContext, draft: MessageDraft): readonly MessageDraft[] {
+function withFirstPrompt(flat: FlattenedContext, draft: MessageInRepair): readonly MessageInRepair[] {
   const hasMessages = flat.frozen.length > 0 || flat.drafts.some(({ role }) => role !== 'system')
   if (hasMessages || draft.role === 'user') return flat.drafts
   const first = draft.parts.toArray().find(({ block }) => !isBlankTextBlock(block))
@@ -274,7 +274,7 @@ function freezeDrafts(flat: FlattenedContext): FlattenedContext {
 
 interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServer'> {
   /** The drafts that the messages were made from. */
-  readonly drafts: readonly MessageDraft[]
+  readonly drafts: readonly MessageInRepair[]
   readonly messages: readonly TracedMessage[]
   readonly repairs: readonly MessageRepair[]
   readonly calls: readonly string[]
@@ -295,7 +295,7 @@ function finishDrafts(flat: FlattenedContext): FinishedDrafts {
   return { drafts: flat.drafts, messages, repairs: [...firsts, ...repairs], ...waiting, calls }
 }
 
-function toTracedMessage(draft: MessageDraft): TracedMessage {
+function toTracedMessage(draft: MessageInRepair): TracedMessage {
   const parts = draft.parts.toArray()
   const raw = new Map(
     parts.flatMap((part, index) => (part.raw === undefined ? [] : [[index, part.raw] as const])),

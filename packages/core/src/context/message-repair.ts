@@ -31,7 +31,7 @@ import type { TracedBlock } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
 /** A message being assembled from the blocks of one or more records. */
-export interface MessageDraft {
+export interface MessageInRepair {
   readonly role: Role
   /** The `message.id` of a response; null for other messages. */
   readonly responseId: string | null
@@ -86,7 +86,7 @@ interface RepairResult extends PairingResult {
  * the frozen messages, whose ids may not be used again.
  */
 export function repairMessageDrafts(
-  given: readonly MessageDraft[],
+  given: readonly MessageInRepair[],
   { frozen, calls }: { readonly frozen: SentMessages; readonly calls: PersistentMap<unknown> },
 ): RepairResult {
   const plain = withoutBlankText(given)
@@ -97,7 +97,7 @@ export function repairMessageDrafts(
   return { ...paired, drafts, repairs, calls: drafts.flatMap(listToolCallIds) }
 }
 
-function withDraftParts(draft: MessageDraft, parts: readonly TracedBlock[]): MessageDraft {
+function withDraftParts(draft: MessageInRepair, parts: readonly TracedBlock[]): MessageInRepair {
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
   if (isSame) return draft
@@ -108,7 +108,7 @@ function withDraftParts(draft: MessageDraft, parts: readonly TracedBlock[]): Mes
 }
 
 /** Joins two drafts into one message: first the blocks of `one`, then the blocks of `other`. */
-export function joinMessageDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
+export function joinMessageDrafts(one: MessageInRepair, other: MessageInRepair): MessageInRepair {
   let { parts } = one
   for (const part of other.parts) parts = parts.push(part)
   const isCrossable = one.isCrossable && other.isCrossable
@@ -117,12 +117,12 @@ export function joinMessageDrafts(one: MessageDraft, other: MessageDraft): Messa
 }
 
 /** True if the draft has nothing to send. A system message without content still counts if it sets the effort. */
-function isEmptyDraft(draft: MessageDraft): boolean {
+function isEmptyDraft(draft: MessageInRepair): boolean {
   return draft.parts.length === 0 && draft.unchangedMessage?.[EFFORT_FIELD] === undefined
 }
 
 /** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */
-function isBlankResponse(draft: MessageDraft): boolean {
+function isBlankResponse(draft: MessageInRepair): boolean {
   if (draft.role !== 'assistant') return false
   return draft.parts.toArray().every((part) => isThinkingBlock(part.block) || isBlankTextBlock(part.block))
 }
@@ -145,7 +145,7 @@ export interface UnansweredCall {
 }
 
 interface PairingResult {
-  readonly drafts: readonly MessageDraft[]
+  readonly drafts: readonly MessageInRepair[]
   readonly repairs: readonly MessageRepair[]
   /** Tool calls that have no result yet: client tools in `waiting`, server tools in `waitingServer`. */
   readonly waiting: readonly UnansweredCall[]
@@ -156,13 +156,13 @@ interface PairingResult {
  * Pairs every tool call in `drafts` with its result and reports each repair. `known`: the tool calls of the messages
  * before `drafts`, by id.
  */
-function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unknown>): PairingResult {
+function pairToolCalls(drafts: readonly MessageInRepair[], known: PersistentMap<unknown>): PairingResult {
   const repairs: MessageRepair[] = []
   const seen = new Set<string>()
   const isKnown = (id: string): boolean => seen.has(id) || known.has(id)
-  const paired: MessageDraft[] = []
-  let given: MessageDraft[] = []
-  let following: MessageDraft[] = []
+  const paired: MessageInRepair[] = []
+  let given: MessageInRepair[] = []
+  let following: MessageInRepair[] = []
   let waiting: readonly UnansweredCall[] = []
   const waitingServer = findOpenServerCalls(drafts)
   const closeGroup = (): void => {
@@ -196,18 +196,18 @@ function pairToolCalls(drafts: readonly MessageDraft[], known: PersistentMap<unk
  * these messages. Calls of all responses after the last message of another role can still get one, and so can open server
  * tool calls.
  */
-export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
+export function hasNoOpenCalls(drafts: readonly MessageInRepair[]): boolean {
   const newest = drafts.slice(drafts.findLastIndex(({ role }) => role !== 'assistant') + 1)
   const awaitsResults = newest.some((draft) => listToolCallIds(draft).length > 0)
   return !awaitsResults && findOpenServerCalls(drafts).length === 0
 }
 
-function listToolCallIds(draft: MessageDraft): readonly string[] {
+function listToolCallIds(draft: MessageInRepair): readonly string[] {
   return draft.parts.toArray().flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
 /** Returns how many results the messages have for each call id. */
-function countResults(drafts: readonly MessageDraft[]): ReadonlyMap<string, number> {
+function countResults(drafts: readonly MessageInRepair[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const { block } of drafts.flatMap(listToolResults)) {
     const { tool_use_id: id } = block as ToolResultBlock
@@ -225,7 +225,7 @@ type CallIds = Map<string, string[]>
  * more result for it.
  */
 function withAcceptedCalls(
-  draft: MessageDraft,
+  draft: MessageInRepair,
   isKnown: (id: string) => boolean,
   {
     callIds,
@@ -236,7 +236,7 @@ function withAcceptedCalls(
     readonly results: ReadonlyMap<string, number>
     readonly repairs: MessageRepair[]
   },
-): MessageDraft {
+): MessageInRepair {
   const given = new Set(listToolCallIds(draft))
   if (given.size === 0) return draft
   const own = new Set<string>()
@@ -289,9 +289,9 @@ function findUnusedId(id: string, isTaken: (id: string) => boolean): string {
 
 /** Consecutive responses, the ids of their calls, and the messages up to the next response. */
 interface PairingGroup {
-  readonly responses: readonly MessageDraft[]
+  readonly responses: readonly MessageInRepair[]
   readonly callIds: CallIds
-  readonly following: readonly MessageDraft[]
+  readonly following: readonly MessageInRepair[]
 }
 
 /**
@@ -302,7 +302,7 @@ function pairGroup(
   { responses, callIds, following }: PairingGroup,
   isKnown: (id: string) => boolean,
   repairs: MessageRepair[],
-): { readonly drafts: readonly MessageDraft[]; readonly open: readonly UnansweredCall[] } {
+): { readonly drafts: readonly MessageInRepair[]; readonly open: readonly UnansweredCall[] } {
   const unanswered = new Set(responses.flatMap(listToolCallIds))
   const results: TracedBlock[] = []
   for (const given of following.flatMap(listToolResults)) {
@@ -340,8 +340,8 @@ function withNewCallId(part: TracedBlock, callIds: CallIds, unanswered: Readonly
  */
 function insertResults(
   results: readonly TracedBlock[],
-  following: readonly MessageDraft[],
-): readonly MessageDraft[] {
+  following: readonly MessageInRepair[],
+): readonly MessageInRepair[] {
   const isFirstUser = following[0]?.role === 'user'
   const drafts = following.map((draft, index) => {
     const others = draft.parts.toArray().filter((part) => !isToolResult(part.block))
@@ -360,24 +360,24 @@ function insertResults(
   ]
 }
 
-function listToolResults(draft: MessageDraft): readonly TracedBlock[] {
+function listToolResults(draft: MessageInRepair): readonly TracedBlock[] {
   return draft.parts.toArray().filter((part) => isToolResult(part.block))
 }
 
 // The call and the result of a server tool are both blocks of the assistant's turn. The functions below keep both or
 // remove both. Most conversations have neither.
 
-function hasServerTools(drafts: readonly MessageDraft[]): boolean {
+function hasServerTools(drafts: readonly MessageInRepair[]): boolean {
   return drafts.some(({ parts }) =>
     parts.toArray().some(({ block }) => isServerToolUse(block) || isServerToolResult(block)),
   )
 }
 
 function pairServerTools(
-  drafts: readonly MessageDraft[],
+  drafts: readonly MessageInRepair[],
   waiting: readonly UnansweredCall[],
   repairs: MessageRepair[],
-): readonly MessageDraft[] {
+): readonly MessageInRepair[] {
   if (!hasServerTools(drafts)) return drafts
   const calls = new Set<string>()
   const kept = new Set([...collectServerResults(drafts), ...waiting.map(({ id }) => id)])
@@ -398,12 +398,12 @@ function pairServerTools(
   })
 }
 
-function collectServerResults(drafts: readonly MessageDraft[]): ReadonlySet<string> {
+function collectServerResults(drafts: readonly MessageInRepair[]): ReadonlySet<string> {
   const parts = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => draft.parts.toArray())
   return new Set(parts.flatMap(({ block }) => (isServerToolResult(block) ? [block.tool_use_id] : [])))
 }
 
-function findOpenServerCalls(drafts: readonly MessageDraft[]): readonly UnansweredCall[] {
+function findOpenServerCalls(drafts: readonly MessageInRepair[]): readonly UnansweredCall[] {
   if (!hasServerTools(drafts)) return []
   const answered = collectServerResults(drafts)
   const open: UnansweredCall[] = []
@@ -422,8 +422,8 @@ function findOpenServerCalls(drafts: readonly MessageDraft[]): readonly Unanswer
  * directly before the response. If its response was summarized, the system message becomes a reminder at its place:
  * moved, it would come after the user's unanswered messages, which must be last.
  */
-function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
-  const placed: MessageDraft[] = []
+function moveSystemMessages(drafts: readonly MessageInRepair[]): readonly MessageInRepair[] {
+  const placed: MessageInRepair[] = []
   for (const [index, given] of drafts.entries()) {
     const draft = hasLostResponse(drafts, index) ? toReminder(given) : given
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
@@ -437,11 +437,11 @@ function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDr
 }
 
 /** True for a kept system message of plain text that user content follows instead of its response. */
-function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolean {
-  const draft = drafts[index] as MessageDraft
+function hasLostResponse(drafts: readonly MessageInRepair[], index: number): boolean {
+  const draft = drafts[index] as MessageInRepair
   if (draft.role !== 'system' || draft.isKept !== true) return false
   // Tool results go in front of the system message, to the calls that they answer.
-  const isSkipped = ({ role, parts }: MessageDraft): boolean =>
+  const isSkipped = ({ role, parts }: MessageInRepair): boolean =>
     role === 'system' || [...parts].every(({ block }) => isToolResult(block))
   const next = drafts.slice(index).find((each) => !isSkipped(each))
   const isPlain = draft.unchangedMessage?.[EFFORT_FIELD] === undefined
@@ -453,7 +453,10 @@ function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolea
  * provider would refuse a system message there. The effort that it sets stays in a system message without content, which may
  * be anywhere.
  */
-function withSystemReminders(drafts: readonly MessageDraft[], frozen: SentMessages): readonly MessageDraft[] {
+function withSystemReminders(
+  drafts: readonly MessageInRepair[],
+  frozen: SentMessages,
+): readonly MessageInRepair[] {
   return drafts.flatMap((draft, index) => {
     const isMisplaced =
       draft.role === 'system' && draft.parts.length > 0 && !followsUserMessage(drafts.slice(0, index), frozen)
@@ -461,7 +464,7 @@ function withSystemReminders(drafts: readonly MessageDraft[], frozen: SentMessag
   })
 }
 
-function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
+function toEffortOnly(draft: MessageInRepair): readonly MessageInRepair[] {
   const effort = draft.unchangedMessage?.[EFFORT_FIELD]
   if (effort === undefined) return []
   const unchangedMessage = { role: 'system' as const, content: [], [EFFORT_FIELD]: effort }
@@ -469,7 +472,7 @@ function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
 }
 
 /** Checks whether a message after these would follow a user message, or a result of a tool that the provider runs. */
-function followsUserMessage(drafts: readonly MessageDraft[], frozen: SentMessages): boolean {
+function followsUserMessage(drafts: readonly MessageInRepair[], frozen: SentMessages): boolean {
   const draft = drafts.findLast(({ role }) => role !== 'system')
   const before = draft === undefined ? frozen.findLast(({ message }) => message.role !== 'system') : undefined
   const role = draft?.role ?? before?.message.role
@@ -478,7 +481,7 @@ function followsUserMessage(drafts: readonly MessageDraft[], frozen: SentMessage
   return isServerToolResult(last ?? { type: '' })
 }
 
-function toReminder(draft: MessageDraft): MessageDraft {
+function toReminder(draft: MessageInRepair): MessageInRepair {
   const parts = draft.parts.toArray().map(toReminderBlock)
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
@@ -491,12 +494,12 @@ export function toReminderBlock({ block, origin }: TracedBlock): TracedBlock {
 // Repairs what every provider refuses: blank text, and a last response without content.
 
 interface RepairedDrafts {
-  readonly drafts: readonly MessageDraft[]
+  readonly drafts: readonly MessageInRepair[]
   readonly repairs: readonly MessageRepair[]
 }
 
 /** Removes blank text blocks, also inside tool results, and reports each. Drafts with nothing left are removed too. */
-export function withoutBlankText(drafts: readonly MessageDraft[]): RepairedDrafts {
+export function withoutBlankText(drafts: readonly MessageInRepair[]): RepairedDrafts {
   const repairs: MessageRepair[] = []
   const kept = drafts.map((draft) => {
     const parts = draft.parts.toArray()
@@ -534,7 +537,7 @@ function withoutBlankPart({ block, origin }: TracedBlock): readonly TracedBlock[
  * response. System messages may follow it: they belong to the next response, and need the user message before it. The
  * response stays dropped in later requests, because the next response was generated without it.
  */
-function withoutTrailingThinking(drafts: readonly MessageDraft[]): RepairedDrafts {
+function withoutTrailingThinking(drafts: readonly MessageInRepair[]): RepairedDrafts {
   const end = drafts.findLastIndex(({ role }) => role !== 'system') + 1
   const start = drafts.slice(0, end).findLastIndex((draft) => !isBlankResponse(draft)) + 1
   const dropped = drafts.slice(start, end).flatMap((draft) => draft.parts.toArray().slice(0, 1))

@@ -367,7 +367,7 @@ export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
 /**
  * Passes all events on and then emits the phase `done`, even after an exception. Does not emit it if the caller stops reading.
  */
-export async function* emitDonePhase<End>(
+export async function* withDonePhase<End>(
   events: AsyncGenerator<TurnEvent, End>,
 ): AsyncGenerator<TurnEvent, End> {
   let end: End

@@ -23,7 +23,7 @@ import {
   findRequestProblems,
 } from '../request/build-request.ts'
 import {
-  type FirstClearableTracker,
+  type FirstClearableState,
   type MessagesWithCalls,
   type OwnMarkerScope,
   type PlannedMarker,
@@ -171,7 +171,7 @@ export function listMessagesToSend({ flat }: Pick<SessionState, 'flat'>, host: T
 }
 
 /** Returns the first clearable tool calls, in front of which a cache marker is placed, brought up to date for this request. */
-function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableTracker {
+function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableState {
   const { session, view, lastResponseIndex } = state
   const answeredAt = findResponseStart(session, lastResponseIndex)
   const find = (at: SessionState): string | null =>

@@ -46,7 +46,7 @@ import {
 import type { CompactionResultSizes } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/turn-policy.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { type FirstClearableTracker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
+import { type FirstClearableState, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
 import { emptyKnownPrefix, type KnownPrefix, updateKnownPrefix } from '../request/prefix-snapshot.ts'
 import type { RequestSizeState } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
@@ -87,7 +87,7 @@ export interface SessionState {
    */
   readonly whenRequested: Pick<SessionState, 'flat' | 'prefix'> | null
   /** The first tool calls that a clearing would change, in front of which requests have a cache marker. */
-  readonly clearingEdge: FirstClearableTracker
+  readonly clearingEdge: FirstClearableState
   /** Expected content of the provider's cache; null until the first request, when it is rebuilt from the log. */
   readonly cacheModel: CacheModel | null
   /** The messages validated so far, so that only new ones are checked; null until the first request. */
@@ -406,8 +406,9 @@ const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['done', 'sequence', 'refus
 const CUT_STOPS: ReadonlySet<unknown> = new Set(['cut', 'window', null])
 
 /**
- * Returns how the answer at the end of the conversation ended; null if the last message is not an answer. If a compaction has
- * summarized the answer, it counts only if it was finished: a summarized answer can no longer be continued.
+ * Returns how the answer at the end of the conversation ended; null if the last message is not an answer, or if tool calls still
+ * wait for results. If a compaction has summarized the answer, it counts only if it was finished: a summarized answer can no longer
+ * be continued.
  */
 export function findLastAnswerEnd(state: SessionState): LastAnswer | null {
   const { flat, view } = state

@@ -117,7 +117,7 @@ export async function* appendRewrite<Prepared extends { readonly records: readon
     if (failure.reason !== 'conflict')
       return refuseFailedAppend(failure, `Another writer holds the session; ${unchanged}.`)
     await refreshSession(turn)
-    await pauseTurn(turn)
+    await yieldToHost(turn)
   }
   return refuseRewrite('superseded', `Others kept writing to the session; ${unchanged}. ${advice}`)
 }
@@ -244,7 +244,7 @@ export function isTurnAborted({ signal }: TurnContext): boolean {
 }
 
 /** Lets the host run other work for a moment; messages may be appended meanwhile. Returns false if the turn was aborted. */
-export async function pauseTurn({ host, signal }: Pick<TurnContext, 'host' | 'signal'>): Promise<boolean> {
+export async function yieldToHost({ host, signal }: Pick<TurnContext, 'host' | 'signal'>): Promise<boolean> {
   await host.pause?.()
   return signal?.aborted !== true
 }
@@ -254,7 +254,7 @@ export function runSlicesUnlessAborted<Result>(
   turn: Pick<TurnContext, 'host' | 'signal'>,
   steps: WorkInSteps<Result>,
 ): Promise<Result | null> {
-  return runStepsInSlices(steps, () => pauseTurn(turn))
+  return runStepsInSlices(steps, () => yieldToHost(turn))
 }
 
 /** Runs work as `runTurnSteps` does; if the turn is aborted, the rest of the work is done at once. */
@@ -263,7 +263,7 @@ export async function runSlicesToEnd<Result>(
   steps: WorkInSteps<Result>,
 ): Promise<Result> {
   const pause = async (): Promise<boolean> =>
-    signal?.aborted === true || pauseTurn({ host, signal: undefined })
+    signal?.aborted === true || yieldToHost({ host, signal: undefined })
   return (await runStepsInSlices(steps, pause)) as Result
 }
 

@@ -56,7 +56,7 @@ import {
 } from './next-request.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import { pauseTurn, type TurnContext } from './session-writer.ts'
+import { type TurnContext, yieldToHost } from './session-writer.ts'
 
 /** A request to send as a side call. With `forkOf`, it is a fork of that conversation. */
 export type SideCallRequest = Pick<PendingModelCall, 'request' | 'source' | 'forkOf'>
@@ -75,7 +75,7 @@ export async function* runSideCall(
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const findings = checkCall(turn, call)
   if (findings.length > 0) return { ...NO_CACHE_RESULT, answer: { ok: false, reason: 'invalid', findings } }
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   if (turn.host.limits === undefined) return yield* sendSideCall(turn, call)
   const admitted = await admitCall(turn)
   if ('ok' in admitted) return { ...NO_CACHE_RESULT, answer: admitted }

@@ -6,7 +6,7 @@ import { removeControlCharacters, sliceWholeCharacters, toOneLine } from '../tex
 import {
   type FileChange,
   isReadOnlyCommand,
-  listFileChanges,
+  listChangesToKnownFiles,
   normalizeCommand,
   toCommandKey,
   toSingleLineCommand,
@@ -207,7 +207,7 @@ function applyFileChanges(
   { time, clean }: { readonly time: string; readonly clean: (text: string) => string },
 ): readonly string[] {
   if (run.command === null || run.status !== 'ok') return []
-  return listFileChanges(run.command, files.keys(), run.cwd).flatMap((change) => {
+  return listChangesToKnownFiles(run.command, files.keys(), run.cwd).flatMap((change) => {
     const file = files.get(change.path)
     if (file === undefined) return []
     if (change.kind === 'committed') files.set(change.path, { ...file, isCommitted: true })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   isReadOnlyCommand,
   isReadOnlyOrTemporaryCommand,
-  listFileChanges,
+  listChangesToKnownFiles,
   listPrintedFileLines,
   normalizeCommand,
 } from './shell-commands.ts'
@@ -51,7 +51,7 @@ describe('a command that only looks', () => {
 describe('what a command does to known files', () => {
   const known = ['/repo/src/a.ts', 'src/b.ts', '/repo/docs/c.md']
   const changes = (command: string): readonly string[] =>
-    listFileChanges(command, known, '/repo').map(({ kind, path, to }) =>
+    listChangesToKnownFiles(command, known, '/repo').map(({ kind, path, to }) =>
       [kind, path, ...(to === null ? [] : [to])].join(' '),
     )
 

@@ -110,7 +110,7 @@ export interface FileChange {
  * Returns what a command did to the files `known`, provided that it succeeded. `cwd`: the folder in which it ran; null if
  * unknown.
  */
-export function listFileChanges(
+export function listChangesToKnownFiles(
   command: string,
   known: Iterable<string>,
   cwd: string | null,

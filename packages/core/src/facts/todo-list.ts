@@ -162,8 +162,9 @@ interface ListedItem extends TodoItem {
 }
 
 /**
- * Reads a list of todo items. In a tool whose name is that of a list, texts are items too, and an item need not state
- * its status. For a tool named in `todoTools`, the list may be in any input field.
+ * Reads a list of todo items from a tool's input. If the tool's name is that of a list, texts are items too, and an item need
+ * not state its status; for a tool named in `todoTools`, the list may be in any field. Null if there is no such list, or if an
+ * item of a merge cannot be read; an empty list clears the todos.
  */
 function readList(name: string, input: Input, todoTools: readonly string[]): readonly ListedItem[] | null {
   const isKnown = todoTools.includes(name)

@@ -5,7 +5,7 @@ import {
   abandonBatch,
   addNextRecord,
   createLogReadState,
-  findBatchStampProblem,
+  findSeqOrBatchProblem,
   type LogReadState,
   type PositionedRecord,
 } from './decode-log.ts'
@@ -64,7 +64,7 @@ describe('the stamp of a batch', () => {
     [{ seq: 1, batch: { id: 'b', index: 0.5, of: 1 } }, bad],
     [{ seq: 1, batch: { id: 7, index: 0, of: 1 } }, bad],
   ])('of %j is %s', (fields, problem) => {
-    expect(findBatchStampProblem({ type: 'note', ...fields })).toBe(problem)
+    expect(findSeqOrBatchProblem({ type: 'note', ...fields })).toBe(problem)
   })
 })
 

@@ -232,7 +232,7 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   if (isHeaderLine(value)) return readHeader(reading, value)
   const { version, upcasts } = reading
   const decoded = decodeRecord(version === null ? value : upcastLine(value, version, upcasts))
-  const why = decoded.ok ? findBatchStampProblem(decoded.record) : decoded.why
+  const why = decoded.ok ? findSeqOrBatchProblem(decoded.record) : decoded.why
   if (!decoded.ok || why !== null) return skipLine(reading, `${why}; the line is left out`)
   reading.isRecognised = true
   const { readReport } = reading
@@ -306,7 +306,7 @@ export function createLogReadState(position: number): LogReadState {
 }
 
 /** Returns why a record's `seq` or `batch` is invalid, or null if both are valid. Without `seq`, `batch` is not checked. */
-export function findBatchStampProblem({ seq, batch }: SessionRecord): string | null {
+export function findSeqOrBatchProblem({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
   return batch == null || isBatchStamp(batch) ? null : 'batch has an id, an index and how many there are'

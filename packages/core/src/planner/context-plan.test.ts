@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { scalePolicy } from '../policy/scale-policy.ts'
+import { computeScaledLimits } from '../policy/scale-policy.ts'
 import { findNotesCompactionThreshold, judgeCompaction, makeContextPlan } from './context-plan.ts'
 import type { CompactionResultSizes, ContextPlanInput } from './plan-input.ts'
 
@@ -282,7 +282,7 @@ describe('plan', () => {
 
   it('does nothing by itself where the window is not known, and says so', () => {
     const situation = filled(900_000)
-    const scaled = scalePolicy(situation.policy, { window: null, maxOutput: null })
+    const scaled = computeScaledLimits(situation.policy, { window: null, maxOutput: null })
     const planned = makeContextPlan(situation.planContext({ scaled }))
     expect([planned.act, planned.ladder, planned.refusal]).toEqual(['wait', null, null])
     expect(planned.trace[1]?.why).toMatch(/window of this model is not known/)
@@ -399,7 +399,7 @@ describe('the soft trigger', () => {
       const planned = makeContextPlan(growing(economy).planContext({ ...pays, ...overrides }))
       return [planned.act, planned.advice !== null, planned.trace[1]?.why.split('would pay, but ')[1]]
     }
-    const wide = scalePolicy(growing(economy).policy, { window: 400_000, maxOutput: 64_000 })
+    const wide = computeScaledLimits(growing(economy).policy, { window: 400_000, maxOutput: 64_000 })
     const after = (tokens: number) => ({ ...EMPTY_PLAN_TRACKING, priceCompactedAt: tokens })
     expect(why({ hasPreparedSummary: false })).toEqual(['wait', true, 'no summary is prepared'])
     const prepares = (overrides: Partial<ContextPlanInput>, with_ = economy) =>
@@ -493,7 +493,7 @@ describe('the line of a compaction with notes', () => {
     const off = new Situation({ compact: { notesLine: { enabled: false } } })
     expect(planAt(120_000, { ...after(30_000), hasNotes: false }).act).toBe('wait')
     expect(planAt(120_000, after(30_000), off).act).toBe('wait')
-    const scaled = scalePolicy(DEFAULT_POLICY, { window: null, maxOutput: null })
+    const scaled = computeScaledLimits(DEFAULT_POLICY, { window: null, maxOutput: null })
     expect(planAt(120_000, { ...after(30_000), scaled }).act).toBe('wait')
   })
 
@@ -557,7 +557,7 @@ describe('the line of a compaction with notes', () => {
         const prefixTokens = Math.round(window * prefixShare)
         const left = Math.round(prefixTokens + (window - prefixTokens) * afterShare)
         const find = (tokens: number) => {
-          const scaled = scalePolicy(DEFAULT_POLICY, { window: tokens, maxOutput: 64_000 })
+          const scaled = computeScaledLimits(DEFAULT_POLICY, { window: tokens, maxOutput: 64_000 })
           const line = findNotesCompactionThreshold(
             { ...base, scaled, prefixTokens, rates, cache: warm({ isWarm }) },
             left,
@@ -577,7 +577,7 @@ describe('the line of a compaction with notes', () => {
   })
 
   it('is the same share of every window', () => {
-    const scaled = scalePolicy(DEFAULT_POLICY, { window: 1_000_000, maxOutput: 64_000 })
+    const scaled = computeScaledLimits(DEFAULT_POLICY, { window: 1_000_000, maxOutput: 64_000 })
     const at = (tokens: number) => planAt(tokens, { ...after(30_000), scaled }).act
     expect([at(PREFIX + 324_000), at(PREFIX + 325_000)]).toEqual(['wait', 'compact'])
   })

@@ -299,7 +299,7 @@ export function judgeCompaction(context: ContextPlanInput, tokens: ContextTokens
   const growth = findGrowthPerCall(context)
   const outlook =
     context.expectedResult ??
-    estimateCompactionResultSizes(prefixTokens, scaled.known ? scaled.lines.target : null)
+    assumeTypicalCompactionSizes(prefixTokens, scaled.known ? scaled.lines.target : null)
   const optimal = findOptimal(context, tokens.expected, outlook, growth)
   const notesLine = findNotesCompactionThreshold(context, outlook.after, growth)
   const verdict = (
@@ -362,7 +362,7 @@ const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
  * Returns the token counts to expect after a compaction. `target`: context size that the compaction aims at, in tokens;
  * null if the context window is unknown.
  */
-export function estimateCompactionResultSizes(
+export function assumeTypicalCompactionSizes(
   prefixTokens: number,
   target: number | null = null,
 ): CompactionResultSizes {

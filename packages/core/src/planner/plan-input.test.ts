@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { estimateCompactionResultSizes } from './context-plan.ts'
+import { assumeTypicalCompactionSizes } from './context-plan.ts'
 import {
   type CompactionBreakEvenInput,
   type CompactionResultSizes,
@@ -46,7 +46,7 @@ describe('the size from which a compaction pays', () => {
   })
 
   it('goes by what compactions usually leave until there has been one', () => {
-    expect(estimateCompactionResultSizes(30_000)).toEqual({
+    expect(assumeTypicalCompactionSizes(30_000)).toEqual({
       after: 53_000,
       summary: 3_000,
       reattached: 20_000,

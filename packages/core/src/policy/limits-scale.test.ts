@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import type { Policy } from './policy.ts'
-import { type KnownWindowLimits, type ModelLimits, scalePolicy } from './scale-policy.ts'
+import { computeScaledLimits, type KnownWindowLimits, type ModelLimits } from './scale-policy.ts'
 import { readSwitches } from './switches.ts'
 
 function known(
@@ -10,14 +10,14 @@ function known(
   model: ModelLimits,
   environment: Record<string, string> = {},
 ): KnownWindowLimits {
-  const scaled = scalePolicy(policy, model, readSwitches(environment).switches)
+  const scaled = computeScaledLimits(policy, model, readSwitches(environment).switches)
   if (!scaled.known) throw new Error(scaled.why)
   return scaled
 }
 
 function refusal(policy: Policy, model: ModelLimits): TidemarkError {
   try {
-    scalePolicy(policy, model)
+    computeScaledLimits(policy, model)
   } catch (error) {
     if (error instanceof TidemarkError) return error
     throw error
@@ -82,7 +82,7 @@ describe('the worked table, with a maximum output of 64,000', () => {
 
   it('has every content budget of the policy in full at the usual window of 200,000', () => {
     const { budgets } = known(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
-    const unscaled = scalePolicy(DEFAULT_POLICY, { window: null, maxOutput: null })
+    const unscaled = computeScaledLimits(DEFAULT_POLICY, { window: null, maxOutput: null })
     expect(budgets).toEqual({ ...unscaled.budgets, broughtBack: 83_500 })
   })
 
@@ -214,7 +214,7 @@ describe('switches', () => {
 
 describe('a window', () => {
   it('of unknown size has unscaled budgets and no thresholds', () => {
-    const scaled = scalePolicy(DEFAULT_POLICY, { window: null, maxOutput: 8_192 })
+    const scaled = computeScaledLimits(DEFAULT_POLICY, { window: null, maxOutput: 8_192 })
     expect(scaled).toEqual({
       known: false,
       why: 'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import { policyFieldPaths, readPolicyValue } from './policy.ts'
-import { scalePolicy } from './scale-policy.ts'
+import { computeScaledLimits } from './scale-policy.ts'
 import { readSwitches } from './switches.ts'
 
 const page = readFileSync(new URL('../../../../docs/policy.md', import.meta.url), 'utf8')
@@ -78,7 +78,7 @@ describe('docs/policy.md', () => {
 })
 
 function row(window: string): readonly number[] {
-  const scaled = scalePolicy(DEFAULT_POLICY, {
+  const scaled = computeScaledLimits(DEFAULT_POLICY, {
     window: Number(window.replaceAll(',', '')),
     maxOutput: 64_000,
   })

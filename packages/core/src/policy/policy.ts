@@ -1,6 +1,6 @@
 /**
  * All settings of the engine, grouped by feature; each group has a file with its types, defaults and checks. `createPolicy`
- * creates a policy; `scalePolicy` computes the numbers that depend on the model's context window.
+ * creates a policy; `computeScaledLimits` computes the numbers that depend on the model's context window.
  */
 import { isObject } from '../log/json.ts'
 import { type CachePolicy, cacheFields } from './cache-policy.ts'

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { createPolicy } from './create-policy.ts'
 import { presets } from './presets.ts'
-import { scalePolicy } from './scale-policy.ts'
+import { computeScaledLimits } from './scale-policy.ts'
 
 describe('the preset claude-code-like keeps the original rule set in every figure', () => {
   const policy = createPolicy(presets['claude-code-like'])
-  const scaled = scalePolicy(policy, { window: 200_000, maxOutput: 64_000 })
+  const scaled = computeScaledLimits(policy, { window: 200_000, maxOutput: 64_000 })
   if (!scaled.known) throw new Error(scaled.why)
 
   it('compacts from 167,000 tokens of a window of 200,000 on, to half of that', () => {

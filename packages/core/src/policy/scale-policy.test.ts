@@ -5,11 +5,11 @@ import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import type { Policy } from './policy.ts'
 import {
+  computeScaledLimits,
   computeSmallestWindow,
   computeThresholds,
   type KnownWindowLimits,
   limitBudgetsToRoom,
-  scalePolicy,
   type ThresholdInput,
   type Thresholds,
 } from './scale-policy.ts'
@@ -205,7 +205,7 @@ const policies: fc.Arbitrary<Policy> = fc
   )
 
 function known(policy: Policy, window: number, output: number | null): KnownWindowLimits {
-  const scaled = scalePolicy(policy, { window, maxOutput: output })
+  const scaled = computeScaledLimits(policy, { window, maxOutput: output })
   if (!scaled.known) throw new Error(scaled.why)
   return scaled
 }

@@ -171,7 +171,7 @@ const UNKNOWN_WINDOW =
  * Scales the policy to a model's context window. Throws `bad-policy` if the window is too small; `details.minimum` is
  * the smallest allowed window.
  */
-export function scalePolicy(
+export function computeScaledLimits(
   policy: Policy,
   model: ModelLimits,
   switches: Switches = NO_SWITCHES,

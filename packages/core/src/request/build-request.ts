@@ -24,7 +24,7 @@ import {
 import {
   type ClientMarker,
   compareMarkerPlaces,
-  type FirstClearableTracker,
+  type FirstClearableState,
   findRecordPlace,
   findResultPlace,
   type MessageBlockPlace,
@@ -69,7 +69,7 @@ export interface AssembleRequestInput {
   /** True if the policy clears old tool results. */
   readonly clears: boolean
   /** The first tool result that may be cleared. A cache marker is kept before that result. */
-  readonly edge?: Pick<FirstClearableTracker, 'result' | 'left'>
+  readonly edge?: Pick<FirstClearableState, 'result' | 'left'>
   /**
    * After a compaction: uuid of the last record at the start of the context that comes from a context source and did
    * not change.
@@ -244,14 +244,14 @@ export function toModelCallInput(request: AssembledRequest): ModelCallInput {
       return payload
     },
     get raw() {
-      raw ??= listRawTexts(request)
+      raw ??= listExactBlockTexts(request)
       return raw
     },
   }
 }
 
 /** Returns, for each message, the original JSON texts of blocks that would change if they were parsed and stringified. */
-export function listRawTexts(request: AssembledRequest): readonly TracedMessage['raw'][] {
+export function listExactBlockTexts(request: AssembledRequest): readonly TracedMessage['raw'][] {
   return listTracedMessages(request.messages).map(({ raw }) => raw)
 }
 

@@ -263,7 +263,7 @@ export function toMarkerTtl(ttl: string, { defaultTtl, ttls }: CacheRules): stri
 // marks the same blocks.
 
 /** The first clearable tool result, now and before the last rewrite, from which the markers before them follow. */
-export interface FirstClearableTracker {
+export interface FirstClearableState {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
   /**
@@ -283,7 +283,7 @@ interface AskedRequest {
   readonly result: string | null
 }
 
-export const NO_FIRST_CLEARABLE: FirstClearableTracker = {
+export const NO_FIRST_CLEARABLE: FirstClearableState = {
   result: null,
   left: null,
   asked: null,
@@ -305,9 +305,9 @@ export interface FirstClearableInput {
 
 /** Returns the first clearable results for the request that is being assembled. */
 export function updateFirstClearable(
-  held: FirstClearableTracker,
+  held: FirstClearableState,
   { firstClearable: result, position, answeredAt, isAnswered, restore }: FirstClearableInput,
-): FirstClearableTracker {
+): FirstClearableState {
   const asked = { position, result }
   const known = [held.asked, held.answered].find((request) => request?.position === answeredAt) ?? null
   if (answeredAt === null || isAnswered) return { result, left: null, asked, answered: known }

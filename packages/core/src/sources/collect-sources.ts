@@ -292,7 +292,7 @@ interface AttachmentOrder {
 }
 
 /** Returns the attachments of the newest compaction in effect. */
-export function findPreviousAttachments({ rewrites, entries }: ContextView): PreviousAttachments {
+export function findLastCompactionAttachments({ rewrites, entries }: ContextView): PreviousAttachments {
   const act = rewrites.findLast(({ kind }) => kind === 'compact')
   if (act === undefined || act.batchId === null) return { front: [], behind: [] }
   const records = [...entries].map(({ record }) => record)

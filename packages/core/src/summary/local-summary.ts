@@ -38,7 +38,7 @@ export interface LocalSummaryOptions {
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-export interface LocalSummaryInput {
+export interface LocalSummaryMaterial {
   readonly facts: SessionFacts
   /** The pieces that `createLocalSummaryPieces` makes of the facts. */
   readonly pieces: readonly SummaryPiece[]
@@ -81,7 +81,7 @@ const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, sn
  * these fit, it is the smallest summary with both, which exceeds `given.tokens`.
  */
 export function* writeLocalSummary(
-  { facts, pieces }: LocalSummaryInput,
+  { facts, pieces }: LocalSummaryMaterial,
   given: LocalSummaryOptions,
 ): WorkInSteps<LocalSummary> {
   const rules = { ...given, estimate: rememberEstimates(given.estimate) }
@@ -250,7 +250,7 @@ const FILLED_SECTIONS: ReadonlySet<number> = new Set([1, 2, 5, 8, 9])
  */
 export function writeMissingModelSections(
   summary: string,
-  { facts, pieces }: LocalSummaryInput,
+  { facts, pieces }: LocalSummaryMaterial,
   { form, tokens, estimate }: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'estimate'>,
 ): readonly string[] {
   const titles = listSectionTitles(form)

@@ -9,7 +9,7 @@ import {
   findSectionNumbers,
   formatSummaryMessage,
   listSectionTitles,
-  type SummaryMessageInput,
+  type ShownSummaryInput,
   writeSummaryPrompt,
 } from './summary-prompt.ts'
 
@@ -92,13 +92,13 @@ describe('instructions', () => {
 })
 
 const one: readonly ContextEntry[] = [{ record: createUnstoredUserRecord('x', 'x'), index: 0 }]
-const parts: SummaryMessageInput = {
+const parts: ShownSummaryInput = {
   summary: 'Summary:\nwhat happened',
   span: { form: 'full', kept: [], pinned: [], unanswered: [] },
   transcript: '/sessions/one.jsonl',
   continuation: 'none',
 }
-const paragraphs = (changes: Partial<SummaryMessageInput>): readonly string[] =>
+const paragraphs = (changes: Partial<ShownSummaryInput>): readonly string[] =>
   formatSummaryMessage({ ...parts, ...changes }).split('\n\n')
 
 const TRANSCRIPT =

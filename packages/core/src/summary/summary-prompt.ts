@@ -221,7 +221,7 @@ export function describeSummaryProblem(
  */
 type Continuation = 'none' | 'automatic' | 'prompted' | 'autonomous' | 'autonomous-prompted'
 
-export interface SummaryMessageInput {
+export interface ShownSummaryInput {
   /** The accepted and repaired summary, under the heading `Summary:`. */
   readonly summary: string
   readonly span: Pick<CompactionSpan, 'form' | 'kept' | 'pinned' | 'unanswered'>
@@ -236,7 +236,7 @@ type SummaryRecordBody = Pick<
 >
 
 /** Creates the body of the record that shows the summary to the model as a user message. Not for a compaction block. */
-export function createSummaryRecordBody(parts: SummaryMessageInput): SummaryRecordBody {
+export function createSummaryRecordBody(parts: ShownSummaryInput): SummaryRecordBody {
   return {
     type: 'user',
     message: { role: 'user', content: formatSummaryMessage(parts) },
@@ -246,12 +246,7 @@ export function createSummaryRecordBody(parts: SummaryMessageInput): SummaryReco
 }
 
 /** Returns the text of that message: what the summary replaces, the summary, and how to go on. */
-export function formatSummaryMessage({
-  summary,
-  span,
-  transcript,
-  continuation,
-}: SummaryMessageInput): string {
+export function formatSummaryMessage({ summary, span, transcript, continuation }: ShownSummaryInput): string {
   const goesOn = CONTINUATIONS[continuation]
   const paragraphs = [
     MESSAGE_INTRODUCTION[span.form],
@@ -304,7 +299,7 @@ function formatFollowUpNote({
   kept,
   pinned,
   unanswered,
-}: SummaryMessageInput['span']): readonly string[] {
+}: ShownSummaryInput['span']): readonly string[] {
   const recent = form === 'up_to' && kept.length > 0 ? ['Recent messages follow, word for word.'] : []
   const pins = pinned.length > 0 ? ['Pinned messages are kept word for word.'] : []
   const open = unanswered.some(isUserEntry)

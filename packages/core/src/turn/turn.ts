@@ -27,11 +27,11 @@ import { findLastAnswerEnd } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   isTurnAborted,
-  pauseTurn,
   runSlicesToEnd,
   type TurnContext,
   type UnlinkedRecord,
   withWriteLock,
+  yieldToHost,
 } from '../engine/session-writer.ts'
 import { TidemarkError } from '../errors.ts'
 import { createRecordedUserInputs } from '../facts/user-input.ts'
@@ -256,7 +256,7 @@ export async function* prepareNextRequest(
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
-  await pauseTurn(turn)
+  await yieldToHost(turn)
   const start = async (): Promise<PendingModelCall | TurnFailure> => {
     const { current } = turn.state.prefix
     if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')

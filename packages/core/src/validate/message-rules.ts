@@ -103,7 +103,7 @@ export interface SystemMessageState {
 }
 
 /** Reports invalid fields of a message, and a system message where none may be. Returns the new state. */
-export function checkSystemMessage(
+export function checkSystemPlacement(
   state: SystemMessageState,
   message: ParsedMessage,
   rules: CheckInput,

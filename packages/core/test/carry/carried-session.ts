@@ -4,11 +4,11 @@ import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { scalePolicy } from '../../src/policy/scale-policy.ts'
+import { computeScaledLimits } from '../../src/policy/scale-policy.ts'
 import {
   arrangeAttachmentsAroundSummary,
   collectSourceAttachments,
-  findPreviousAttachments,
+  findLastCompactionAttachments,
 } from '../../src/sources/collect-sources.ts'
 import type {
   CollectedSources,
@@ -27,7 +27,7 @@ export function createCarryContext(
   overrides: DeepPartial<Policy> = {},
 ): CollectSourcesInput {
   const policy = createPolicy(overrides)
-  const { budgets } = scalePolicy(policy, { window: 200_000, maxOutput: 64_000 })
+  const { budgets } = computeScaledLimits(policy, { window: 200_000, maxOutput: 64_000 })
   return { session: builder.session, kept, policy, budgets, measure }
 }
 
@@ -72,7 +72,7 @@ export async function compactWith(
   const kept = options.kept ?? []
   const outcome = await collectSourceAttachments(carriers, createCarryContext(builder, kept))
   const { front, behind } = options.carriersFirst
-    ? arrangeAttachmentsAroundSummary(outcome.carried, findPreviousAttachments(builder.view))
+    ? arrangeAttachmentsAroundSummary(outcome.carried, findLastCompactionAttachments(builder.view))
     : { front: [], behind: outcome.carried }
   const uuids = kept.map(({ record }) => record.uuid).filter((uuid) => !outcome.superseded.includes(uuid))
   const attachments = (carried: readonly SourceAttachment[]) => carried.map(({ attachment }) => attachment)

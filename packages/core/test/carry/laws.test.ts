@@ -19,7 +19,7 @@ import {
   arrangeAttachmentsAroundSummary,
   collectSourceAttachments,
   dropOptionalAttachments,
-  findPreviousAttachments,
+  findLastCompactionAttachments,
 } from '../../src/sources/collect-sources.ts'
 import {
   type ContextSource,
@@ -276,7 +276,7 @@ describe('carriers in front', () => {
     expect(second.indexOf('Summary: work.')).toBe(5)
     self.truth = { ...self.truth, note: 2 }
     const { carried } = await collectSourceAttachments(self.carriers, createCarryContext(builder))
-    const arranged = arrangeAttachmentsAroundSummary(carried, findPreviousAttachments(builder.view))
+    const arranged = arrangeAttachmentsAroundSummary(carried, findLastCompactionAttachments(builder.view))
     expect([arranged.front.map(({ key }) => key), arranged.behind.map(({ key }) => key)]).toEqual([
       ['standing:/CLAUDE.md', 'todos:', 'plan:/plan.md', 'skills:review'],
       ['note:'],
@@ -291,7 +291,9 @@ describe('carriers in front', () => {
   })
 
   it('are none after the first compaction', () => {
-    expect(arrangeAttachmentsAroundSummary([], findPreviousAttachments(new SessionBuilder().view))).toEqual({
+    expect(
+      arrangeAttachmentsAroundSummary([], findLastCompactionAttachments(new SessionBuilder().view)),
+    ).toEqual({
       front: [],
       behind: [],
     })

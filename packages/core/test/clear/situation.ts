@@ -19,7 +19,7 @@ import type { ContextPlanInput } from '../../src/planner/plan-input.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { scalePolicy } from '../../src/policy/scale-policy.ts'
+import { computeScaledLimits } from '../../src/policy/scale-policy.ts'
 import { type ContextMeter, createContextMeter, updateContextMeter } from '../../src/tokens/context-meter.ts'
 import { createDefaultWeights, createEstimator, type Estimator } from '../../src/tokens/estimator.ts'
 import { startCalibration } from '../../src/tokens/usage.ts'
@@ -122,7 +122,7 @@ export class Situation {
     return {
       register: this.register,
       policy: this.policy,
-      scaled: scalePolicy(this.policy, { window: 200_000, maxOutput: 64_000 }),
+      scaled: computeScaledLimits(this.policy, { window: 200_000, maxOutput: 64_000 }),
       profile: PLAIN,
       pins: this.builder.pins,
       cache: COLD_CACHE,

@@ -23,7 +23,7 @@ import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '../../src/lo
 import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { ProviderProfile } from '../../src/policy/provider-profile.ts'
-import { scalePolicy } from '../../src/policy/scale-policy.ts'
+import { computeScaledLimits } from '../../src/policy/scale-policy.ts'
 import { validateRequest } from '../../src/validate/validate-request.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { generatedSessions } from './generated-sessions.ts'
@@ -45,7 +45,7 @@ const RULES: ToolResultRules = createToolResultRules({
   policy: POLICY.clear,
   largeInput: POLICY.clear.largeInputTokens,
 })
-const SCALED = scalePolicy(POLICY, { window: 200_000, maxOutput: 64_000 })
+const SCALED = computeScaledLimits(POLICY, { window: 200_000, maxOutput: 64_000 })
 
 function questionOf(
   builder: SessionBuilder,

@@ -28,7 +28,7 @@ import {
   toPayload,
 } from '../../src/request/build-request.ts'
 import {
-  type FirstClearableTracker,
+  type FirstClearableState,
   NO_FIRST_CLEARABLE,
   updateFirstClearable,
 } from '../../src/request/cache-markers.ts'
@@ -106,7 +106,7 @@ export class Conversation {
   front: RequestPrefix | undefined
   previous: AssembledRequest | undefined
   lineage: CacheModel = EMPTY_CACHE_MODEL
-  edge: FirstClearableTracker = NO_FIRST_CLEARABLE
+  edge: FirstClearableState = NO_FIRST_CLEARABLE
   #checked: ValidationState
   #answeredAt = -1
   #answeredRequest: number | null = null

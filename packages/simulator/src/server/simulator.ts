@@ -200,8 +200,8 @@ function listenError(host: string, port: number, cause: Error): TidemarkError {
 }
 
 /**
- * Milliseconds that a client has to read the data before its connection is reset. A reset discards data that was not
- * read.
+ * Milliseconds before each check whether everything has been sent; only then is the connection reset. A reset discards data
+ * that the client has not read.
  */
 const CLIENT_READ_MS = 25
 

@@ -153,7 +153,7 @@ export function formatCompaction({
   return `${what}: ${formatTokens(tokensBefore)} → ${after} tokens, with ${SUMMARY_LABELS[summarizer]}`
 }
 
-/** What a clearing removed from the context, with the names in its record. */
+/** What a clearing removed from the context. The fields are named as in the clearing's record. */
 interface ClearedContent {
   readonly compactedToolIds: readonly string[]
   readonly clearedInputs?: readonly unknown[] | undefined

@@ -90,8 +90,8 @@ export interface LogCopy {
 export interface CompactLogRefusal {
   readonly ok: false
   /**
-   * `bad-record`: the given uuid matches no record, or several. `declined`: `confirm` returned false. Other values: the
-   * engine refused the compaction.
+   * `bad-record`: the given uuid, or the beginning of one, matches no record, or several. `declined`: `confirm` returned
+   * false. Other values: the engine refused the compaction or the undo.
    */
   readonly reason: RefusedRewrite['reason'] | 'bad-record' | 'declined'
   readonly message: string

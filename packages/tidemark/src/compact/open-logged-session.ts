@@ -28,7 +28,7 @@ import type { SessionRecord, SnapshotSection } from '@tidemark/core/log/record'
 import { createBranchNotesKeeper } from '@tidemark/core/notes/render-notes'
 import { createPolicy } from '@tidemark/core/policy/create-policy'
 import type { Policy } from '@tidemark/core/policy/policy'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import type { PlacedSection } from '@tidemark/core/request/system-prompt'
 import { createEstimator } from '@tidemark/core/tokens/estimator'
 import { type UndoResult, type UndoRewriteOptions, undoRewrite } from '@tidemark/core/turn/undo'
@@ -80,7 +80,7 @@ export async function openLoggedSession(
   })
   const state = await readSessionState(journal, findSessionId(log, transcript))
   const estimator = createEstimator(model.weights(policy.estimate))
-  const scaled = scalePolicy(policy, model)
+  const scaled = computeScaledLimits(policy, model)
   const { largeInput } = scaled.budgets.clear
   const isOwn = log.format === 'tidemark'
   const cwd = log.meta.cwd === null ? {} : { cwd: log.meta.cwd }
@@ -126,7 +126,7 @@ const DEFAULT_MAXIMUM_PERCENT = 50
 
 function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): SeparateSummaryModel {
   const { id, profile, window, maxOutput } = choice
-  const scaled = scalePolicy(policy, { window, maxOutput })
+  const scaled = computeScaledLimits(policy, { window, maxOutput })
   const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
   const port = withNeutralReplies(choice.connect({ clock, network: policy.turn.network }))
   return { model: port, summariser: { model: id, profile, window, outputTokens } }

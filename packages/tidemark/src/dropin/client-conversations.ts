@@ -234,7 +234,7 @@ interface KnownKey {
   users: number
 }
 
-/** What is remembered of ids that only side calls have named. Their cost is counted in the first conversation that begins. */
+/** Most ids remembered that only side calls have named, and most such calls of each. Their cost is counted in its first conversation. */
 const MOST_UNBEGUN = { ids: 100, calls: 100 }
 
 interface IdleWatch {

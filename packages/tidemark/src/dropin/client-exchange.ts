@@ -43,7 +43,7 @@ export interface ClientCall {
 /** Maximum number of changes to one request after refusals: compacted, without media, without thinking. */
 const MAX_CHANGES = 4
 
-/** After this many engine requests were refused while the client's own were accepted, only the client's own are sent. */
+/** After this many engine requests in a row were refused while the client's own were accepted, only the client's own are sent. */
 const MAX_STRIKES = 2
 
 /**

@@ -22,7 +22,7 @@ import { listBranchRecords, type SessionLog } from '@tidemark/core/log/session-l
 import type {
   ClientMessage,
   ClientRequest,
-  CompactedPlace,
+  CompactedLogPlace,
   SplitClientList,
 } from '@tidemark/wire/providers/client-request'
 import {
@@ -116,7 +116,7 @@ export function matchRequest(session: ComparedSession, request: ClientRequest): 
 function matchCompacted(
   state: ComparedState,
   messages: readonly ClientMessage[],
-  { record, messages: before = [] }: CompactedPlace,
+  { record, messages: before = [] }: CompactedLogPlace,
 ): HistoryMatch | null {
   const branch = listBranchRecords(state.session)
   const end = branch.findIndex(({ uuid }) => uuid === record)

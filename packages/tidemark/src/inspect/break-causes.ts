@@ -12,13 +12,13 @@ import {
   findMemoryWrite,
   findRestart,
   findSettingCommand,
-  findToolChange,
+  findToolChangeInRecords,
 } from './break-signs.ts'
 import {
   type CacheTtl,
+  type LoggedThinkingSettings,
   MIN_RESPONSE_GAP_MS,
   type ReplayedRequest,
-  type ThinkingSettings,
 } from './logged-requests.ts'
 import type { BreakCause, ExplainedCause } from './report.ts'
 
@@ -50,7 +50,7 @@ export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
     findUnstreamedRetry(miss) ??
     findSettingCommand(since, hasSameEffort(miss)) ??
     findChangeNotice(since) ??
-    findToolChange(since) ??
+    findToolChangeInRecords(since) ??
     toObservedCause(reason) ??
     findMemoryWrite(since) ??
     findFolderChange(since) ??
@@ -97,7 +97,10 @@ function findExpiry(miss: BreakCauseInput): ExplainedCause | null {
  * Compares the thinking settings of two requests. Claude Code logs no thinking settings for a skill. If a skill started
  * or ended between the requests, the skill is therefore reported as the cause.
  */
-function findSettingsChange(before: ThinkingSettings, now: ThinkingSettings): ExplainedCause | null {
+function findSettingsChange(
+  before: LoggedThinkingSettings,
+  now: LoggedThinkingSettings,
+): ExplainedCause | null {
   const evidence = `${describeSettings(before)}, then ${describeSettings(now)}`
   if (before.isSkill !== now.isSkill)
     return { cause: 'skill-loaded', evidence: `${evidence} (${SKILL_INFERENCE_NOTE})` }
@@ -106,7 +109,7 @@ function findSettingsChange(before: ThinkingSettings, now: ThinkingSettings): Ex
 
 const SKILL_INFERENCE_NOTE = 'inferred: the log does not say what a skill is sent with'
 
-function describeSettings({ line, isSkill, thinking }: ThinkingSettings): string {
+function describeSettings({ line, isSkill, thinking }: LoggedThinkingSettings): string {
   if (line === 0) return 'no settings at first'
   if (isSkill) return `line ${line}: a skill, with no settings beside it`
   return `line ${line}: ${thinking === null ? 'a prompt without thinking settings' : `a prompt with ${thinking}`}`

@@ -88,7 +88,7 @@ function announcesNothing(attachment: { readonly [field: string]: unknown }): bo
  * Finds tools that were loaded in the middle of the conversation: a tool search whose result names them, blocks that
  * add or remove tools, and updates of the tools in a Tidemark log.
  */
-export const findToolChange: CauseFinder = (since) =>
+export const findToolChangeInRecords: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const names = isKnownRecord(record) ? listChangedToolNames(record) : []
     return names.length === 0 ? null : { cause: 'tools-changed', evidence: `loaded ${names.join(', ')}` }

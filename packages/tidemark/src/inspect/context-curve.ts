@@ -15,7 +15,7 @@ import {
   type SessionRecord,
 } from '@tidemark/core/log/record'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import { readReportedContextTokens } from '@tidemark/core/tokens/usage'
 import type { FoundModel } from '@tidemark/wire/catalogue/catalogue'
 import type { LogFormat } from '@tidemark/wire/readers/log-reader'
@@ -245,7 +245,7 @@ function detectWindowSize({
 function autoCompactThreshold(window: number | null, model: FoundModel | null): number | null {
   if (window === null) return null
   try {
-    const scaled = scalePolicy(DEFAULT_POLICY, { window, maxOutput: model?.model.maxOutput ?? null })
+    const scaled = computeScaledLimits(DEFAULT_POLICY, { window, maxOutput: model?.model.maxOutput ?? null })
     return scaled.known ? scaled.lines.autoCompact : null
   } catch (error) {
     // The context window in the log is smaller than the default policy allows.

@@ -29,7 +29,7 @@ export interface ReplayedRequest {
   readonly at: number
   readonly flat: FlattenedContext
   readonly prefix: LoggedPrefix
-  readonly settings: ThinkingSettings
+  readonly settings: LoggedThinkingSettings
   /** The uuid of the last compaction or clearing in the context; null if there is none. */
   readonly lastRewriteId: string | null
   /** The records logged since the previous request: from the first record of its response up to this response. */
@@ -173,7 +173,7 @@ export function nameCallSource({ agent }: LoggedCall): string {
 }
 
 /** The thinking settings of a turn, as Claude Code logs them with each prompt. */
-export interface ThinkingSettings {
+export interface LoggedThinkingSettings {
   /** The logged settings as JSON text; null if none were logged. */
   readonly thinking: string | null
   readonly isSkill: boolean
@@ -181,14 +181,14 @@ export interface ThinkingSettings {
   readonly line: number
 }
 
-const NO_SETTINGS: ThinkingSettings = { thinking: null, isSkill: false, line: 0 }
+const NO_SETTINGS: LoggedThinkingSettings = { thinking: null, isSkill: false, line: 0 }
 const SKILL_TOOL = 'Skill'
 
 /**
  * Creates a function that takes the records in order and returns the thinking settings in force after each record.
  * Claude Code logs no settings when a skill or command starts a turn, or when a skill is loaded during a turn.
  */
-function createSettingsReader(): (read: RecordWithLine) => ThinkingSettings {
+function createSettingsReader(): (read: RecordWithLine) => LoggedThinkingSettings {
   const skillCalls = new Set<string>()
   let settings = NO_SETTINGS
   let isAfterCommand = false

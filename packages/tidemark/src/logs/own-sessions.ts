@@ -55,7 +55,7 @@ export function listSessions(home: string, signal?: AbortSignal): Promise<Sessio
   ])
 }
 
-/** Reads all sessions, newest first, and returns what `collect` returns for each, joined into one list. */
+/** Reads all sessions, newest first. `found`: what `collect` returns for each, joined; `unreadable`: those that could not be read. */
 async function collectFromSessions<T>(
   home: string,
   signal: AbortSignal | undefined,

@@ -173,7 +173,7 @@ async function readFailure(response: Response, settings: Settings): Promise<Mode
   return isAboutAddress(failure) ? { ...failure, message: describeAddress(failure, settings) } : failure
 }
 
-/** True for a 404 because the address has no API, or another path. For a missing model, the error has a code or says so. */
+/** True for a 404 that seems to come from a wrong base URL. For a missing model, the error has a code or says "model". */
 function isAboutAddress({ status, errorCode, message }: ModelFailure): boolean {
   return status === 404 && errorCode === undefined && !/model/i.test(message)
 }

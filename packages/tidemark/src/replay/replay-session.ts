@@ -80,7 +80,7 @@ export interface ReplayTotals {
   readonly filesShed: number
   /** Sum of the tokens of all requests. */
   readonly contextTokens: number
-  /** Calls that were not made, because the policy had no request or its request did not fit the window. */
+  /** Recorded calls that were not replayed, because no request could be built or none fitted the window. */
   readonly refused: number
 }
 

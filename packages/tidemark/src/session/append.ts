@@ -10,10 +10,10 @@ import type { Reply } from '@tidemark/core/engine/reply'
 import {
   appendUnlinkedBatches,
   appendUnlinkedRecords,
-  pauseTurn,
   refreshSession,
   type TurnContext,
   type UnlinkedRecord,
+  yieldToHost,
 } from '@tidemark/core/engine/session-writer'
 import { fitReplyToolInputs } from '@tidemark/core/engine/tool-input'
 import { TidemarkError } from '@tidemark/core/errors'
@@ -99,7 +99,7 @@ export async function appendClientMessages(
         ({ reply }) => findKnownReply(session, reply) === null,
       )
       await writeWithRetries(session, () => appendClientBatches(session, batches))
-      await pauseTurn(createTurnContext(session))
+      await yieldToHost(createTurnContext(session))
     }
   })
 }
@@ -156,7 +156,7 @@ async function writeInBatches(
   const uuids: string[] = []
   for (const [place, { reply, messages }] of toBatches(session, given, null, replies).entries()) {
     // A caller may append thousands of messages. A journal in memory takes them without a pause, so pauses are made here.
-    if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await pauseTurn(createTurnContext(session))
+    if (place % BATCHES_IN_A_ROW === BATCHES_IN_A_ROW - 1) await yieldToHost(createTurnContext(session))
     const write = (): Writing =>
       reply === null ? appendUserMessages(session, messages) : appendReply(session, reply, isAlone)
     uuids.push(...(findKnownReply(session, reply) ?? (await writeWithRetries(session, write))))

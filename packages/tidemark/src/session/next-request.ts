@@ -160,7 +160,7 @@ function findStandingRefusal(session: OpenSession, request: AssembledRequest): T
   const { refusal } = session
   if (refusal === null || refusal.failure.retryable || !CAUSED_BY_REQUEST.has(refusal.failure.kind))
     return null
-  if (refusal.text !== toRequestText(session, request)) return null
+  if (refusal.text !== toComparableRequestText(session, request)) return null
   return { ok: false, reason: 'failed', failure: refusal.failure }
 }
 
@@ -168,7 +168,7 @@ function findStandingRefusal(session: OpenSession, request: AssembledRequest): T
  * Encodes a request and returns it as one text, to compare it with an earlier one: the headers that its body needs, and
  * the exact body.
  */
-export function toRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
+export function toComparableRequestText({ encodeBody }: OpenSession, request: AssembledRequest): string {
   const { text, headers } = runStepsAtOnce(encodeBody(toModelCallInput(request)))
   return `${JSON.stringify(headers)}\n${text}`
 }

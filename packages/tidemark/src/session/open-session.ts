@@ -168,7 +168,7 @@ interface KnownNotes {
 
 /** A request of `next` or `take` that the provider refused, and what was done about it. */
 export interface RequestRefusal {
-  /** What was sent of the refused request, as `toRequestText` returns it. Empty if an equal request may be sent again. */
+  /** What was sent of the refused request, as `toComparableRequestText` returns it. Empty if an equal request may be sent again. */
   readonly text: string
   readonly failure: ModelFailure
   /** The remedies tried since the last response. */

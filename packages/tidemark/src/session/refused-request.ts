@@ -13,7 +13,7 @@ import {
 import { isRewritePlanned } from '@tidemark/core/turn/reduce-context'
 import { classifyClientError } from '../models/client-error.ts'
 import { findCodec } from '../models/providers.ts'
-import { toRequestText } from './next-request.ts'
+import { toComparableRequestText } from './next-request.ts'
 import {
   type OpenSession,
   type RequestRefusal,
@@ -86,7 +86,7 @@ function createRefusal(session: OpenSession, failure: ModelFailure): RequestRefu
     tried,
     waits,
     isReplanned,
-    text: awaited.request === null ? text : toRequestText(session, awaited.request.request),
+    text: awaited.request === null ? text : toComparableRequestText(session, awaited.request.request),
   }
 }
 

@@ -6,7 +6,11 @@ import { createToolResultRules, type ToolResultRules } from '@tidemark/core/clea
 import type { SeparateSummaryModel } from '@tidemark/core/engine/host'
 import type { Model } from '@tidemark/core/engine/ports'
 import type { JsonObject } from '@tidemark/core/log/json'
-import { describeCappedReserve, type ScaledLimits, scalePolicy } from '@tidemark/core/policy/scale-policy'
+import {
+  computeScaledLimits,
+  describeCappedReserve,
+  type ScaledLimits,
+} from '@tidemark/core/policy/scale-policy'
 import { applyParameterChanges } from '@tidemark/core/request/prefix-snapshot'
 import { createEstimator, type Estimator } from '@tidemark/core/tokens/estimator'
 import { renamePriceClasses } from '@tidemark/wire/catalogue/custom-models'
@@ -39,7 +43,7 @@ export function createSessionModel(given: ModelChoice, settings: TidemarkSetting
   const { policy, switches, options } = settings
   const { maxOutput } = choice
   const estimator = createEstimator(choice.weights(policy.estimate), choice.hasTokenizerOf)
-  const scaled = scalePolicy(policy, { window: choice.window, maxOutput }, switches)
+  const scaled = computeScaledLimits(policy, { window: choice.window, maxOutput }, switches)
   const rules = createToolResultRules({
     estimator,
     policy: policy.clear,

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DEFAULT_POLICY } from '@tidemark/core/policy/create-policy'
-import { scalePolicy } from '@tidemark/core/policy/scale-policy'
+import { computeScaledLimits } from '@tidemark/core/policy/scale-policy'
 import { collectSourceAttachments } from '@tidemark/core/sources/collect-sources'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -29,7 +29,7 @@ function read(builder: SessionBuilder, path: string): void {
 }
 
 async function brought(builder: SessionBuilder, options: DiskSourcesOptions = {}) {
-  const { budgets } = scalePolicy(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
+  const { budgets } = computeScaledLimits(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
   const outcome = await collectSourceAttachments(diskSources({ folder, ...options }), {
     ...{ session: builder.session, kept: [], policy: DEFAULT_POLICY, budgets },
     measure: (text: string) => Math.ceil(text.length / 4),

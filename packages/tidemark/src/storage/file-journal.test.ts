@@ -4,7 +4,7 @@ import { createFakeClock, readAllRecords, sampleRecord, sampleRecords } from '@t
 import { describe, expect, it } from 'vitest'
 import { createSystemError } from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-machine.ts'
+import { createFakeProcessTable } from '../testing/fake-machine.ts'
 import { listUuids } from '../testing/journal-refusal-cases.ts'
 import { appendAllBytes, readFileSnapshot } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
@@ -17,7 +17,7 @@ const HEADER =
 interface Scene {
   readonly files: CrashFileSystem
   readonly clock: ReturnType<typeof createFakeClock>
-  readonly machine: ReturnType<typeof createFakeMachine>
+  readonly machine: ReturnType<typeof createFakeProcessTable>
   /** A journal in a new process. */
   open(): FileJournal
 }
@@ -25,7 +25,7 @@ interface Scene {
 function scene(): Scene {
   const clock = createFakeClock()
   const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
-  const machine = createFakeMachine()
+  const machine = createFakeProcessTable()
   const open = () => createFileJournal({ home: '/home', files, clock, processes: machine.start() })
   return { files, clock, machine, open }
 }
@@ -359,7 +359,7 @@ describe('the session', () => {
       home: '/home',
       files,
       clock,
-      processes: createFakeMachine('far').start(),
+      processes: createFakeProcessTable('far').start(),
     })
     expect(await far.append('s', 1, sampleRecords('b'))).toMatchObject({ ok: true })
     expect(await journal.append('s', 1, sampleRecords('x'))).toMatchObject({ ok: false, reason: 'locked' })

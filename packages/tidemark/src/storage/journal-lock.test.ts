@@ -5,7 +5,7 @@ import { systemIds } from '../platform/node-ports.ts'
 import type { ProcessPort } from '../platform/processes.ts'
 import { createSystemError } from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-machine.ts'
+import { createFakeProcessTable } from '../testing/fake-machine.ts'
 import { createFileAtomic, readFileSnapshot } from './atomic-file.ts'
 import type { FileSystem } from './file-system.ts'
 import {
@@ -63,7 +63,7 @@ async function namesIn(files: FileSystem): Promise<readonly string[]> {
 describe('a lock', () => {
   it('belongs to one writer until it is released, and leaves no file behind', async () => {
     const { files, place } = scene()
-    const machine = createFakeMachine()
+    const machine = createFakeProcessTable()
     const [one, other] = [place(machine.start()), place(machine.start())]
     const lock = await held(takeLock(one))
     expect(await messageOf(takeLock(other))).toBe(
@@ -78,7 +78,7 @@ describe('a lock', () => {
 
   it('of a dead process is taken over, and the old holder notices', async () => {
     const { files, place } = scene()
-    const machine = createFakeMachine()
+    const machine = createFakeProcessTable()
     const [one, other] = [machine.start(), machine.start()]
     const old = await held(takeLock(place(one)))
     machine.end(one)
@@ -91,8 +91,8 @@ describe('a lock', () => {
 
   it('of another machine is taken over after a long silence', async () => {
     const { clock, place } = scene()
-    const far = createFakeMachine('far').start()
-    const near = createFakeMachine('near').start()
+    const far = createFakeProcessTable('far').start()
+    const near = createFakeProcessTable('near').start()
     const lock = await held(takeLock(place(far)))
     await clock.advance(9 * MINUTE_MS)
     expect(await messageOf(takeLock(place(near)))).toBe(
@@ -109,13 +109,13 @@ describe('a lock', () => {
   it('that was created although the call failed is recognized by its token', async () => {
     const { files, place } = scene()
     const link = async (from: string, to: string) => (await files.link(from, to)) && false
-    const lock = await held(takeLock(place(createFakeMachine().start(), { ...files, link })))
+    const lock = await held(takeLock(place(createFakeProcessTable().start(), { ...files, link })))
     expect(await lock.isStillHeld()).toBe(true)
   })
 
   it('that was removed is no longer held', async () => {
     const { files, place } = scene()
-    const lock = await held(takeLock(place(createFakeMachine().start())))
+    const lock = await held(takeLock(place(createFakeProcessTable().start())))
     await files.remove(PATH)
     expect(await lock.isStillHeld()).toBe(false)
     await lock.release()
@@ -130,7 +130,7 @@ describe('a lock', () => {
   ])('without readable content (%j) expires soon', async (content) => {
     const { clock, files, place } = scene()
     await createFileAtomic(files, PATH, Buffer.from(content))
-    const near = place(createFakeMachine().start())
+    const near = place(createFakeProcessTable().start())
     expect(await messageOf(takeLock(near))).toBe(
       'Session "s" is open for writing by an unknown writer: close it there first; if that writer is gone, the session is free after 2026-01-01T00:00:10.000Z, or at once if you remove /s.lock.',
     )
@@ -141,7 +141,7 @@ describe('a lock', () => {
 
   it('stays with a slow holder that shows at the last moment that it is alive', async () => {
     const { clock, files, place } = scene()
-    await held(takeLock(place(createFakeMachine('far').start())))
+    await held(takeLock(place(createFakeProcessTable('far').start())))
     await clock.advance(11 * MINUTE_MS)
     // The holder touches its lock after it was found silent and before it would be replaced.
     let links = 0
@@ -150,7 +150,7 @@ describe('a lock', () => {
       if (kind === 'link' && links === 2) files.touch(PATH, clock.now())
       return undefined
     })
-    expect(await messageOf(takeLock(place(createFakeMachine('near').start())))).not.toBe(null)
+    expect(await messageOf(takeLock(place(createFakeProcessTable('near').start())))).not.toBe(null)
   })
 
   it.each(['link', 'rename', 'remove'] as const)(
@@ -158,7 +158,7 @@ describe('a lock', () => {
     async (kind) => {
       for (let fatal = 1; fatal <= 6; fatal += 1) {
         const { files, place } = scene()
-        const machine = createFakeMachine()
+        const machine = createFakeProcessTable()
         const [first, heir, next] = [machine.start(), machine.start(), machine.start()]
         await held(takeLock(place(first)))
         machine.end(first)
@@ -202,7 +202,7 @@ describe('many processes at once', () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.integer({ min: 0, max: 2 }), async (scheduler, deadClaims) => {
         const { files, place } = scene()
-        const machine = createFakeMachine()
+        const machine = createFakeProcessTable()
         await leaveDead({ files, place }, machine, deadClaims)
         const port = scheduled(files, scheduler)
         const starters = Array.from({ length: 4 }, () => machine.start())
@@ -221,7 +221,7 @@ describe('many processes at once', () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const { files, place } = scene()
-        const machine = createFakeMachine()
+        const machine = createFakeProcessTable()
         await leaveDead({ files, place }, machine, 1)
         const port = scheduled(files, scheduler)
         let holders = 0
@@ -248,7 +248,7 @@ describe('while other processes die or wake up', () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const { files, place } = scene()
-        const machine = createFakeMachine()
+        const machine = createFakeProcessTable()
         await leaveDead({ files, place }, machine, 0)
         const port = scheduled(files, scheduler)
         let holders = 0
@@ -271,9 +271,9 @@ describe('while other processes die or wake up', () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const { clock, files, place } = scene()
-        const near = createFakeMachine('near')
+        const near = createFakeProcessTable('near')
         const port = scheduled(files, scheduler)
-        const taking = held(takeLock(place(createFakeMachine('far').start(), port)))
+        const taking = held(takeLock(place(createFakeProcessTable('far').start(), port)))
         await scheduler.waitFor(taking)
         await clock.advance(11 * MINUTE_MS)
         const starters = [near.start(), near.start()]
@@ -291,7 +291,7 @@ describe('while other processes die or wake up', () => {
 /** A lock whose holder is gone, and processes that died between claiming it and taking it over. */
 async function leaveDead(
   { files, place }: Pick<Scene, 'files' | 'place'>,
-  machine: ReturnType<typeof createFakeMachine>,
+  machine: ReturnType<typeof createFakeProcessTable>,
   claims: number,
 ): Promise<void> {
   const first = machine.start()

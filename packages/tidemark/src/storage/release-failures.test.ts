@@ -3,7 +3,7 @@ import { createFakeClock, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createSystemError } from '../testing/crash-file-node.ts'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-machine.ts'
+import { createFakeProcessTable } from '../testing/fake-machine.ts'
 import { createFileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -12,7 +12,7 @@ const LOCK = '/home/sessions/s.lock'
 function scene() {
   const clock = createFakeClock()
   const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
-  const machine = createFakeMachine()
+  const machine = createFakeProcessTable()
   const open = () => createFileJournal({ home: '/home', files, clock, processes: machine.start() })
   return { files, open }
 }

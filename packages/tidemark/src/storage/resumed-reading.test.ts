@@ -4,7 +4,7 @@ import { readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-machine.ts'
+import { createFakeProcessTable } from '../testing/fake-machine.ts'
 import { appendAllBytes } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 import type { FileSystem } from './file-system.ts'
@@ -58,7 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 class Run {
   readonly files: CrashFileSystem = createCrashFileSystem({ directories: ['/home', '/home/sessions'] })
-  readonly machine = createFakeMachine()
+  readonly machine = createFakeProcessTable()
   readonly journal: FileJournal = this.open()
   position = 0
   made = 0

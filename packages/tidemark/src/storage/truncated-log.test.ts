@@ -7,7 +7,7 @@ import type { SessionRecord } from '@tidemark/core/log/record'
 import { isFullRun, readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { createFakeMachine } from '../testing/fake-machine.ts'
+import { createFakeProcessTable } from '../testing/fake-machine.ts'
 import { appendAllBytes, readFileSnapshot } from './atomic-file.ts'
 import { checkedJournal } from './checked-journal.ts'
 import { createFileJournal } from './file-journal.ts'
@@ -24,7 +24,7 @@ async function journalWith(
   if (file !== null) await appendAllBytes(file, bytes)
   return {
     files,
-    journal: createFileJournal({ home: '/home', files, processes: createFakeMachine().start() }),
+    journal: createFileJournal({ home: '/home', files, processes: createFakeProcessTable().start() }),
   }
 }
 

@@ -15,7 +15,7 @@ import { countPromptTokens } from '@tidemark/core/tokens/usage'
 import { toReplyAttributes, toRequestAttributes } from './content-attributes.ts'
 import type { ModelTraits } from './telemetry.ts'
 import {
-  findParentContext,
+  findHostOrOperationContext,
   readTraceScope,
   runGuarded,
   runInTraceScope,
@@ -64,7 +64,7 @@ function startCall(
     ...(limit === null ? {} : { 'gen_ai.request.max_tokens': limit }),
     ...(observer.hasContent ? toRequestAttributes(call) : {}),
   }
-  const parent = findParentContext()
+  const parent = findHostOrOperationContext()
   const span = observer.tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, parent)
   return {
     span,

@@ -22,7 +22,7 @@ import { toUsageAttributes } from './model-spans.ts'
 import type { ObservedEvent } from './telemetry.ts'
 import {
   addSpanEvent,
-  findParentContext,
+  findHostOrOperationContext,
   type RunningTool,
   runGuarded,
   runInTraceScope,
@@ -86,7 +86,7 @@ interface OpenSpan {
 
 function createOperationSpans(observer: SessionInstrumentation, operation: string): OperationSpans {
   const { session } = observer
-  const parent = findParentContext()
+  const parent = findHostOrOperationContext()
   const turn = operation === 'run' ? startTurn(observer, parent) : null
   const own = turn?.context ?? parent
   const tools = createToolSpans(observer, own)

@@ -43,7 +43,7 @@ export function readTraceScope(): TraceScope | undefined {
 }
 
 /** Returns the context for a new span: the one that is active in the host's code, otherwise that of the running operation. */
-export function findParentContext(): Context {
+export function findHostOrOperationContext(): Context {
   const active = context.active()
   return active === ROOT_CONTEXT ? (scopes.getStore()?.context ?? active) : active
 }

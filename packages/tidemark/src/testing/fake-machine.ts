@@ -4,7 +4,7 @@
  */
 import type { ProcessIdentity, ProcessPort } from '../platform/processes.ts'
 
-export interface FakeMachine {
+export interface FakeProcessTable {
   /** Starts a fake process. Returns the port by which that process identifies itself and checks others. */
   start(): ProcessPort
   end(process: ProcessPort): void
@@ -12,7 +12,7 @@ export interface FakeMachine {
   restart(): void
 }
 
-export function createFakeMachine(host = 'wren'): FakeMachine {
+export function createFakeProcessTable(host = 'wren'): FakeProcessTable {
   const running = new Set<number>()
   let started = 0
   return {

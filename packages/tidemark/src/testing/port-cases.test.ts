@@ -14,7 +14,7 @@ import { createMemoryBlobs, createMemoryJournal, createMemoryNotesStore } from '
 import { createNotesFolder } from '../storage/notes-folder.ts'
 import { createSqliteJournal } from '../storage/sqlite-journal.ts'
 import { createCrashFileSystem } from './crash-file-system.ts'
-import { createFakeMachine } from './fake-machine.ts'
+import { createFakeProcessTable } from './fake-machine.ts'
 import { filePortCases } from './file-system-cases.ts'
 import { journalCases } from './journal-cases.ts'
 import type { JournalSubject } from './journal-refusal-cases.ts'
@@ -88,7 +88,7 @@ run(
   'journal: files, on the forgetful port',
   journalCases(() => {
     const files = createCrashFileSystem()
-    const machine = createFakeMachine()
+    const machine = createFakeProcessTable()
     return {
       locks: true,
       open: async () => createFileJournal({ home: '/home', files, processes: machine.start() }),

@@ -24,7 +24,7 @@ import {
 } from './client-requests.ts'
 import { DIALECTS, type Dialect } from './dialects.ts'
 import { OPENAI_VENDOR, readOpenaiFailure, toOpenaiErrorBody } from './openai-errors.ts'
-import { withCallInput, withNonObjectArguments } from './output-blocks.ts'
+import { keepNonObjectArguments, withCallInput } from './output-blocks.ts'
 import { LIMIT_FIELD_PARAMETER } from './request-settings.ts'
 
 /** Asks a server to report usage at the end of a stream. Without this field, there is none. */
@@ -189,7 +189,7 @@ function readAnswer(
     const fn = isJsonObject(call.function) ? call.function : {}
     const written = typeof fn.arguments === 'string' ? fn.arguments : ''
     const named = { type: 'tool_use', id: String(call.id), name: String(fn.name), input: {} }
-    const { block, raw } = withCallInput(withNonObjectArguments(named, written), written)
+    const { block, raw } = withCallInput(keepNonObjectArguments(named, written), written)
     if (raw !== undefined) exactCalls.set(String(block.id), raw)
     return block
   })

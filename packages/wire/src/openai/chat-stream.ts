@@ -21,7 +21,7 @@ import { decodeSseBytes, finishSse, initialSseState, type SseFrame, type SseStat
 import type { DecodeBodyResult, ReplyDecoder } from '../providers/provider-codec.ts'
 import type { Dialect } from './dialects.ts'
 import { OPENAI_VENDOR, readOpenaiFailure } from './openai-errors.ts'
-import { type DecodedBlock, withCallInput, withNonObjectArguments } from './output-blocks.ts'
+import { type DecodedBlock, keepNonObjectArguments, withCallInput } from './output-blocks.ts'
 import { readChatReport } from './reply-report.ts'
 
 interface ChatStream {
@@ -204,7 +204,7 @@ function finishBlock(
 
 function finishCall(block: Block, text: string): DecodedBlock {
   if (block.origin === CUSTOM_TOOL_ORIGIN) return { block: { ...block, input: { input: text } } }
-  return withCallInput(withNonObjectArguments(block, text), text)
+  return withCallInput(keepNonObjectArguments(block, text), text)
 }
 
 function withReasoningOrigin(block: Block, list: readonly Json[], { name, details }: Dialect): Block {

@@ -4,36 +4,39 @@
  * them back.
  */
 import { isJsonObject, type Json, type JsonObject, parseJson } from '@tidemark/core/log/json'
-import type { CompactedPlace, CompactionAnswerInput } from '../providers/client-request.ts'
+import type { CompactedLogPlace, CompactionAnswerInput } from '../providers/client-request.ts'
 
 /** Prefixes by which Tidemark recognizes its own items and response ids; those of the provider never have them. */
 const ITEM_MARK = 'tidemark.'
 const ID_MARK = 'resp_tidemark_'
 
-export function createCompactionItem(place: CompactedPlace): JsonObject {
+export function createCompactionItem(place: CompactedLogPlace): JsonObject {
   return { id: `cmp_${place.record}`, type: 'compaction', encrypted_content: ITEM_MARK + writePlace(place) }
 }
 
 /** Returns the place that an item of Tidemark names; null for other items. */
-export function readCompactedPlace({ type, encrypted_content: content }: JsonObject): CompactedPlace | null {
+export function readCompactedPlace({
+  type,
+  encrypted_content: content,
+}: JsonObject): CompactedLogPlace | null {
   return type === 'compaction' ? readPlace(content, ITEM_MARK) : null
 }
 
 /** Returns the id of the response with a compaction item. A client may continue that response by its id alone. */
-export function createCompactedResponseId(place: CompactedPlace): string {
+export function createCompactedResponseId(place: CompactedLogPlace): string {
   return ID_MARK + writePlace(place)
 }
 
 /** Returns the place that the response id names if Tidemark created it; null for other ids. */
-export function readCompactedResponseId(id: Json | undefined): CompactedPlace | null {
+export function readCompactedResponseId(id: Json | undefined): CompactedLogPlace | null {
   return readPlace(id, ID_MARK)
 }
 
-function writePlace({ session, record }: CompactedPlace): string {
+function writePlace({ session, record }: CompactedLogPlace): string {
   return toHex(JSON.stringify({ session, record }))
 }
 
-function readPlace(text: Json | undefined, mark: string): CompactedPlace | null {
+function readPlace(text: Json | undefined, mark: string): CompactedLogPlace | null {
   if (typeof text !== 'string' || !text.startsWith(mark)) return null
   const place = parseJson(fromHex(text.slice(mark.length)))
   if (!isJsonObject(place)) return null

@@ -146,7 +146,7 @@ export function withCallInput(call: Block, written: string): DecodedBlock {
 }
 
 /** Keeps arguments that are not a JSON object, so that they are sent back unchanged. */
-export function withNonObjectArguments(call: Block, written: string): Block {
+export function keepNonObjectArguments(call: Block, written: string): Block {
   if (isJsonObject(parseJson(written))) return call
   return { ...call, origin: { vendor: OPENAI_VENDOR, item: { arguments: written } } }
 }

@@ -37,7 +37,7 @@ export interface ClientRequest {
    * The place in a log up to which the conversation was compacted on the client's request. The request names it by an
    * item in its list or by the id that it continues. The provider knows neither.
    */
-  readonly compacted?: CompactedPlace
+  readonly compacted?: CompactedLogPlace
   /** True if the messages refer to items stored by the provider, without their content. */
   readonly namesItems?: true
   /** True if the request asks for a compaction instead of an answer. */
@@ -66,7 +66,7 @@ export interface SplitClientList {
 }
 
 /** A place in the log of a session. `messages`: the client's messages before the item that names the place. */
-export interface CompactedPlace {
+export interface CompactedLogPlace {
   readonly session: string
   /** uuid of the last record that the item replaces. */
   readonly record: string
@@ -75,7 +75,7 @@ export interface CompactedPlace {
 
 /** What a codec needs to answer a client that asks for a compaction. */
 export interface CompactionAnswerInput {
-  readonly place: CompactedPlace
+  readonly place: CompactedLogPlace
   /** The body of the request. */
   readonly body: JsonObject
   /** `reply`: a normal request with an item that asks for a compaction. `compact`: a request to the compaction endpoint. */

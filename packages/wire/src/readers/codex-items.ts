@@ -13,7 +13,12 @@ import {
   type UniqueCallIds,
 } from './codex-tools.ts'
 
-export type CodexItem = CodexModelItem | CodexInputItem | CodexToolResult | CodexOtherLine | UnreadableItem
+export type ParsedCodexItem =
+  | CodexModelItem
+  | CodexInputItem
+  | CodexToolResult
+  | CodexOtherLine
+  | UnreadableItem
 
 export interface CodexModelItem {
   readonly from: 'model'
@@ -48,7 +53,7 @@ interface UnreadableItem {
 export const EMPTY_RESPONSE: CodexModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
 /** Reads a response item. Items of an unknown type count as no part of the conversation (`other`). */
-export function readCodexItem(item: JsonFields, ids: UniqueCallIds): CodexItem {
+export function readCodexItem(item: JsonFields, ids: UniqueCallIds): ParsedCodexItem {
   switch (item.type) {
     case 'message':
       return readMessage(item)
@@ -76,7 +81,7 @@ export function readCodexItem(item: JsonFields, ids: UniqueCallIds): CodexItem {
   }
 }
 
-function readMessage(item: JsonFields): CodexItem {
+function readMessage(item: JsonFields): ParsedCodexItem {
   if (item.role === 'developer' || item.role === 'system') return readInput('host', item)
   if (item.role === 'user') {
     const part = readInput('user', item)
@@ -114,7 +119,7 @@ function readReasoningText({ content, summary }: JsonFields): string {
  * Reads a tool call. A tool search without a call id is kept unchanged: the provider runs it, and its result is not in
  * the log.
  */
-function readToolCall(item: JsonFields, ids: UniqueCallIds): CodexItem {
+function readToolCall(item: JsonFields, ids: UniqueCallIds): ParsedCodexItem {
   const callId = readToolCallId(item)
   if (callId === null) {
     if (item.type === 'tool_search_call') return toModelItem(item, { ...item, type: item.type })
@@ -126,7 +131,7 @@ function readToolCall(item: JsonFields, ids: UniqueCallIds): CodexItem {
     : { from: 'model', blocks: [call.block], raw: call.raw, identifier: callId }
 }
 
-function readToolOutput(item: JsonFields, ids: UniqueCallIds): CodexItem {
+function readToolOutput(item: JsonFields, ids: UniqueCallIds): ParsedCodexItem {
   const { call_id: callId } = item
   if (typeof callId !== 'string') {
     return item.type === 'tool_search_output'
@@ -160,12 +165,12 @@ export function createItemKey(part: CodexModelItem | CodexInputItem | CodexToolR
  */
 const MAX_IDENTITY_LENGTH = 65_536
 
-export function isCodexInputItem(part: CodexItem): part is CodexInputItem {
+export function isCodexInputItem(part: ParsedCodexItem): part is CodexInputItem {
   return part.from === 'user' || part.from === 'host'
 }
 
 /** Reads a message from another agent, which Codex sends to the model as a user message. */
-export function readAgentMessage(payload: JsonFields): CodexItem {
+export function readAgentMessage(payload: JsonFields): ParsedCodexItem {
   const { content } = payload
   if (typeof content !== 'string' || content === '') return { from: 'other' }
   return { from: 'host', blocks: [{ type: 'text', text: content }] }

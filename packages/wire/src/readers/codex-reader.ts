@@ -5,10 +5,10 @@
 import { isNestedTooDeep, isObject, parseJson } from '@tidemark/core/log/json'
 import { toCompactionRecords } from './codex-compaction.ts'
 import {
-  type CodexItem,
   type CodexSurroundings,
   EMPTY_RESPONSE,
   isCodexInputItem,
+  type ParsedCodexItem,
   type PendingCodexLine,
   readAgentMessage,
   readCodexItem,
@@ -146,7 +146,11 @@ function readLine(reading: CodexReaderState, line: CodexLine): readonly RecordWi
   }
 }
 
-function addItem(reading: CodexReaderState, line: CodexLine, part: CodexItem): readonly RecordWithLine[] {
+function addItem(
+  reading: CodexReaderState,
+  line: CodexLine,
+  part: ParsedCodexItem,
+): readonly RecordWithLine[] {
   if (part.from === 'unreadable') return reportDamage(reading, 'bad-shape', part.why)
   const before = isCodexInputItem(part) ? reading.responses.close() : []
   reading.hasUserPrompt ||= part.from === 'user'

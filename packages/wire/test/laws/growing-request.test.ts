@@ -9,7 +9,7 @@ import type { ProviderProfile } from '@tidemark/core/policy/provider-profile'
 import {
   type AssembledRequest,
   assembleRequest,
-  listRawTexts,
+  listExactBlockTexts,
   toPayload,
 } from '@tidemark/core/request/build-request'
 import { createForkRequest } from '@tidemark/core/request/fork-request'
@@ -75,7 +75,7 @@ function plainBody(request: AssembledRequest): string {
   return joinRequestFragments(
     encodeRequestFragments(
       { ...toPayload(request), ...STREAM },
-      { raw: { messages: listRawTexts(request) } },
+      { raw: { messages: listExactBlockTexts(request) } },
     ),
   )
 }

@@ -104,7 +104,7 @@ describe('anthropic', () => {
     [
       'gpt-5.5',
       { apiKey: 'any' },
-      'anthropic("gpt-5.5"): a model of openai, which https://api.anthropic.com does not have. Name one of anthropic, or give the baseUrl of a server that offers this one through the same API.',
+      'anthropic("gpt-5.5"): a model of openai, which https://api.anthropic.com does not have. Name a model of anthropic, or give the baseUrl of a server that offers this one through the same API.',
     ],
     [
       'nobody-knows-1',

@@ -89,7 +89,8 @@ const idlePages = new WeakMap<Browser, Page[]>()
 export async function openPage(browser: Browser, url: string, look: PageLook = {}): Promise<WatchedPage> {
   const page = idlePages.get(browser)?.pop() ?? (await createPage(browser))
   const faults: string[] = []
-  watches.set(page, { host: new URL(url).host, faults })
+  // What a page that is used again still gets for its last address, such as a refusal without its cookies, is not this one's fault.
+  page.once('framenavigated', () => watches.set(page, { host: new URL(url).host, faults }))
   await page.setViewportSize(look.viewport ?? VIEWPORT)
   await page.emulateMedia({ colorScheme: look.colorScheme ?? 'light' })
   await page.goto(url)

@@ -59,9 +59,15 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
 /** Waits for Ctrl-C, or for SIGTERM, with which service managers end a process. For commands that serve until then. */
 export function waitForInterruption({ interrupted, isProcess }: Terminal): Promise<void> {
   return new Promise((resolve) => {
-    if (interrupted?.aborted === true) resolve()
-    interrupted?.addEventListener('abort', () => resolve(), { once: true })
-    if (isProcess === true) process.once('SIGTERM', () => resolve())
+    // From then on a second signal ends the process at once.
+    const end = (): void => {
+      interrupted?.removeEventListener('abort', end)
+      if (isProcess === true) process.off('SIGTERM', end)
+      resolve()
+    }
+    if (interrupted?.aborted === true) return end()
+    interrupted?.addEventListener('abort', end)
+    if (isProcess === true) process.once('SIGTERM', end)
   })
 }
 

@@ -22,11 +22,15 @@ export async function runUiCommand(
   terminal: Terminal,
 ): Promise<number> {
   const { limit, port } = choices
+  const ended = new AbortController()
   const store = new PageSessionStore({
     find: () => findSessionLogs(paths, limit === undefined ? {} : { limit }, terminal),
     undo: createPageUndo(tidemarkHome(terminal.env)),
     timeZone: terminal.env.TZ,
-    signal: terminal.interrupted,
+    signal: AbortSignal.any([
+      ended.signal,
+      ...(terminal.interrupted === undefined ? [] : [terminal.interrupted]),
+    ]),
   })
   const found = await store.start()
   if (found === 0 && paths.length > 0) throw createNoSessionError('ui', paths, {}, terminal)
@@ -35,6 +39,7 @@ export async function runUiCommand(
   else terminal.write(`${server.url}\nOnly this machine can open it. Press Ctrl-C to stop.\n`)
   if (choices.open !== false && choices.json !== true) openBrowser(server.createLink(), terminal)
   await waitForInterruption(terminal)
+  ended.abort()
   await server.close()
   return EXIT_CODES.done
 }

@@ -38,7 +38,7 @@ export interface EndedPreparation {
   readonly compactionUuid: string | null
 }
 
-/** Returns where the log stands as a preparation ends, for `canStartPreparing`. */
+/** Returns where the log stands as a preparation ends, for `canPrepareSummary`. */
 export function captureEndedPreparation(state: SessionState): EndedPreparation {
   return { newestIndex: state.session.records.length - 1, compactionUuid: findNewestCompactionUuid(state) }
 }

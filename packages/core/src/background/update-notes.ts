@@ -170,7 +170,7 @@ async function* writeNotes(
   })
 }
 
-/** Milliseconds that work on the notes may still take after an abort, as when the session is closed. */
+/** Milliseconds that each pass of work on the notes (measuring, updating) may still take after an abort, as when the session is closed. */
 const CLOSING_MS = 2_000
 
 /**

@@ -57,7 +57,7 @@ export async function priceNewCalls(turn: TurnContext): Promise<SessionCostTally
   return costs
 }
 
-/** Waits and checks as `findLimitFailure` does. If the call may begin, counts it as under way until its `end` is called. */
+/** Waits and checks as `checkLimitsBeforeCall` does. If the call may begin, counts it as under way until its `end` is called. */
 export async function admitCall(turn: TurnContext): Promise<AdmittedCall | TurnFailure> {
   const failure = await checkLimitsBeforeCall(turn)
   if (failure !== null) return failure

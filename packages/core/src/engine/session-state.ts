@@ -100,7 +100,7 @@ export interface SessionState {
   readonly cacheMonitor: CacheMonitor
   /** The last request passed to the cache monitor, so that its unchanged parts are not processed again. */
   readonly monitoredRequest: SentRequestWithPrefix | null
-  /** Costs found in the log; null until the first model call or the first call of `withCosts`. */
+  /** Costs found in the log; null until the first model call or the first call of `withSessionCosts`. */
   readonly costs: SessionCostTally | null
   /** uuids of the pinned records. Clearings never change them; a compaction keeps the newest, up to `compact.pinTokens`. */
   readonly pins: PinnedUuids

@@ -257,7 +257,7 @@ export function runSlicesUnlessAborted<Result>(
   return runStepsInSlices(steps, () => yieldToHost(turn))
 }
 
-/** Runs work as `runTurnSteps` does; if the turn is aborted, the rest of the work is done at once. */
+/** Runs work as `runSlicesUnlessAborted` does; if the turn is aborted, the rest of the work is done at once. */
 export async function runSlicesToEnd<Result>(
   { host, signal }: Pick<TurnContext, 'host' | 'signal'>,
   steps: WorkInSteps<Result>,
@@ -274,7 +274,7 @@ const ONE_WAIT_MS = 86_400_000
 
 /**
  * Waits for work that may ignore the abort signal. Returns null if the turn was aborted and the work did not end within
- * a moment; the work is then abandoned. Without a signal, or for a host without deadlines, it waits until the work ends.
+ * a moment; the work is then abandoned. Without a signal it waits until the work ends.
  */
 export async function waitUnlessAborted<T>(
   { host, signal }: TurnContext,

@@ -471,7 +471,7 @@ export function canStartBranch(record: SessionRecord): boolean {
 /** Ends deletions: a notice with this subtype says that they are no longer sent, because the provider's cache has expired. */
 export const CACHE_DELETIONS_END: { readonly subtype: string } = { subtype: `${CACHE_DELETION_TYPE}_dropped` }
 
-/** Returns true for the notice that deletions in the provider's cache are no longer sent (`DELETIONS_END`). */
+/** Returns true for the notice that deletions in the provider's cache are no longer sent (`CACHE_DELETIONS_END`). */
 export function isCacheDeletionsEnd(record: object): boolean {
   return 'subtype' in record && record.subtype === CACHE_DELETIONS_END.subtype
 }

@@ -197,7 +197,7 @@ async function* swapIfDue(
  */
 export async function* swapInOrPrepareSummary(turn: TurnContext): AsyncGenerator<TurnEvent, void> {
   const { host, prepared } = turn
-  if (prepared === undefined || prepared.phase === 'preparing' || host.compaction === undefined) return
+  if (prepared === undefined || prepared.phase === 'preparing') return
   const { context, state } = gatherContextPlanInput(turn.state, host, 'turn-end')
   turn.state = state
   const plan = planNext({ ...context, ...describePreparation(turn) })

@@ -57,7 +57,7 @@ import { runPromptSubmitHooks, runSessionStartHooks, runStopHooks, type StopObje
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
  * the turn stops; the log has everything emitted so far, and `readSessionState` resumes from it. `typed`: the parts of the
- * prompt that the user typed, see `createUserInputs`.
+ * prompt that the user typed, see `createRecordedUserInputs`.
  */
 export async function* takeTurn(
   turn: TurnContext,

@@ -36,7 +36,7 @@ export function passAndCount(
 export async function logReplyCost(open: OpenSession, reply: Reply | null, isEmitted = false): Promise<void> {
   if (reply === null) return
   const { compaction } = createTurnContext(open).host
-  await logUsageCost(open, reply.message, estimateBilledUsage(reply, compaction?.estimator), isEmitted)
+  await logUsageCost(open, reply.message, estimateBilledUsage(reply, compaction.estimator), isEmitted)
 }
 
 /** Records and emits the cost of a request of the conversation whose response broke off. `reply`: null if nothing arrived. */

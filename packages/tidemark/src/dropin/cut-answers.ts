@@ -81,8 +81,8 @@ interface AnswerRoom {
 /** Returns null if the window cannot cut the response (even the longest fits, or such requests are refused) or is unknown. */
 function findAnswerRoom(session: OpenSession): AnswerRoom | null {
   const host = createTurnHost(session)
-  const { profile, compaction } = host
-  if (profile.window === null || profile.capabilities.countsMaxTokens || compaction === undefined) return null
+  const { profile } = host
+  if (profile.window === null || profile.capabilities.countsMaxTokens) return null
   const { maxOutput } = profile.spelling.readSettings(host.readOfferedPrefix().parameters)
   const { high } = measureContext(session.state, host)
   if (maxOutput !== null && high + maxOutput <= profile.window) return null

@@ -161,7 +161,7 @@ export function checkVendor(
   if (vendor === own.vendor || vendor === 'unknown' || new URL(baseUrl).origin !== origin) return
   throw badOptionError(
     'model',
-    `${call}: a model of ${vendor}, which ${origin} does not have. Name one of ${own.vendor}, or give the baseUrl of a server that offers this one through the same API.`,
+    `${call}: a model of ${vendor}, which ${origin} does not have. Name a model of ${own.vendor}, or give the baseUrl of a server that offers this one through the same API.`,
   )
 }
 

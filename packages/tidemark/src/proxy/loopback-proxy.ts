@@ -63,9 +63,9 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
       const foreign = findForeignCaller(given)
       if (foreign !== null) return { ok: false, status: 403, message: foreign }
       const path = `/${parts.join('/')}`
-      const address = findUpstream(path, given)
+      const upstreamAddress = findUpstream(path, given)
       // OpenAI has no other paths. Other servers may.
-      if (address === PROVIDER_UPSTREAMS.openai && !path.startsWith('/v1/'))
+      if (upstreamAddress === PROVIDER_UPSTREAMS.openai && !path.startsWith('/v1/'))
         return {
           ok: false,
           status: 404,
@@ -73,7 +73,7 @@ export async function serveLoopbackProxy(options: LoopbackProxyOptions): Promise
         }
       return {
         ok: true,
-        url: `${address}${path}`,
+        url: `${upstreamAddress}${path}`,
         headers,
         answer: (address, init) => tide.answer(address, init, sendUpstream),
       }

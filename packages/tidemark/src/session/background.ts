@@ -15,7 +15,6 @@ import type { CompactionDraft } from '@tidemark/core/compaction/draft'
 import { type CompactionPlan, planCompaction } from '@tidemark/core/compaction/plan-compaction'
 import { prepareDraftForReview } from '@tidemark/core/compaction/prepare-draft'
 import type { RefusedRewrite, SummaryDropReason, TurnEvent } from '@tidemark/core/engine/events'
-import type { CompactionServices } from '@tidemark/core/engine/host'
 import type { PreparedSummarySlot, TurnContext } from '@tidemark/core/engine/session-writer'
 import { describeThrown } from '@tidemark/core/errors'
 import type { CompactCause } from '@tidemark/core/log/record'
@@ -170,8 +169,7 @@ async function runPreparation(session: OpenSession, slot: PreparationSlot): Prom
   if (running.phase !== 'preparing') return
   const { plan, model, stop } = running
   const run = createTurnContext(session, { signals: [stop.signal] })
-  const services = createTurnHost(session).compaction
-  const end = await writeDraft(session, run, services, running)
+  const end = await writeDraft(session, run, running)
   const why = running.dropped ?? (end.ok ? findOvertaken(session, plan, model) : toDropReason(end))
   if (!end.ok && running.dropped === null && why !== 'closed')
     await runOperation(session, iterate(countCompactionFailure(run, end)))
@@ -228,7 +226,6 @@ async function* swapIn(
 async function writeDraft(
   session: OpenSession,
   run: TurnContext,
-  _services: CompactionServices,
   running: RunningPreparation,
 ): Promise<CompactionDraft | RefusedRewrite> {
   return drainEvents({

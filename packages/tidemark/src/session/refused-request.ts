@@ -52,8 +52,7 @@ export async function recoverRefusedRequest(session: OpenSession, error: unknown
       // A client's context is rewritten only when it must be, which is now the case. The planner may have a cheaper
       // rewrite than the recovery.
       session.refusal = { ...refusal, isReplanned: true }
-      const { host } = run
-      if (host.compaction !== undefined && isRewritePlanned(run)) return { ok: true, act: 'changed', failure }
+      if (isRewritePlanned(run)) return { ok: true, act: 'changed', failure }
     }
     const response = { ok: false, reason: 'failed', failure } as const
     const end = await runOperation(session, recoverFromRefusal(run, response, refusal.tried))

@@ -10,14 +10,14 @@ import {
   updateNotesIfDue,
 } from '@tidemark/core/background/update-notes'
 import { keepsNotes } from '@tidemark/core/compaction/compact'
-import type { TurnEvent } from '@tidemark/core/engine/events'
+import { NO_NOTES_COST, type TurnEvent } from '@tidemark/core/engine/events'
 import { type NotesServices, readPolicyToolNames } from '@tidemark/core/engine/host'
 import { updatePlanningStateInSlices } from '@tidemark/core/engine/measure-context'
 import type { Signal, StoredNotes } from '@tidemark/core/engine/ports'
 import type { SessionState } from '@tidemark/core/engine/session-state'
 import { omitUndefined } from '@tidemark/core/log/json'
 import { createBranchNotesKeeper } from '@tidemark/core/notes/render-notes'
-import { type OpenSession, runOperation } from './open-session.ts'
+import { emitSessionEvent, type OpenSession, runOperation } from './open-session.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { createTurnContext, createTurnHost } from './turn-host.ts'
 
@@ -125,7 +125,18 @@ export async function updateNotesAtClose(session: OpenSession): Promise<void> {
     return
   const run = createTurnContext(session, { signals: [] })
   // After opening, a long conversation is measured for the first time here, unless a request was made.
-  if (!(await updatePlanningStateInSlices(run, runUntilClosed))) return
+  if (!(await updatePlanningStateInSlices(run, runUntilClosed))) {
+    const message =
+      'The session was closed before its notes were up to date. The next update continues there.'
+    emitSessionEvent(session, {
+      type: 'notes-failed',
+      by: 'local',
+      reason: 'aborted',
+      message,
+      cost: NO_NOTES_COST,
+    })
+    return
+  }
   await runOperation(session, updateNotesIfDue(run, session.state, { isPause: true }))
 }
 

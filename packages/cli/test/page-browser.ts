@@ -115,14 +115,17 @@ async function createPage(browser: Browser): Promise<Page> {
 }
 
 /**
- * Removes what the page stored and gives it back to `openPage`, which goes to another address. It stays where it is until then: an
- * empty page would be another process. A test that failed before leaves its page alone.
+ * Removes what the page stored and gives it back to `openPage`, which goes to another address. Until then it shows an answer without
+ * scripts of the same address, since a page that stays asks its server again and again, and an empty one would be another process.
+ * A test that failed before leaves its page alone.
  */
 export async function closePage(page: Page): Promise<void> {
   watches.delete(page)
   await page.evaluate('localStorage.clear(); sessionStorage.clear()')
   await page.context().clearCookies()
   await page.mouse.move(0, 0)
+  // The server may have ended, and a saved page has none.
+  await page.goto(new URL('/closed', page.url()).href).catch(() => null)
   const browser = page.context().browser()
   if (browser !== null) idlePages.set(browser, [...(idlePages.get(browser) ?? []), page])
 }

@@ -12,9 +12,6 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // One process draws all pages: to start another one for a page takes most of what the page takes.
-  '--renderer-process-limit=1',
-  '--disable-site-isolation-trials',
 ]
 
 /** What a run says that finds no browser. */
@@ -73,59 +70,29 @@ export interface WatchedPage {
   readonly faults: string[]
 }
 
-type PageLook = Pick<BrowserContextOptions, 'viewport' | 'colorScheme'>
-
-interface PageWatch {
-  host: string
-  faults: string[]
-}
-
-const VIEWPORT = { width: 1200, height: 900 }
-const watches = new WeakMap<Page, PageWatch>()
-/** Closed pages, without storage: a context and page that are new take a second of CPU time, one that is used again a fifth. */
-const idlePages = new WeakMap<Browser, Page[]>()
-
-/** Opens an address in a page without cookies and storage, and watches it. `closePage` ends that. */
-export async function openPage(browser: Browser, url: string, look: PageLook = {}): Promise<WatchedPage> {
-  const page = idlePages.get(browser)?.pop() ?? (await createPage(browser))
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options })
+  const page = await context.newPage()
   const faults: string[] = []
-  // What a page that is used again still gets for its last address, such as a refusal without its cookies, is not this one's fault.
-  page.once('framenavigated', () => watches.set(page, { host: new URL(url).host, faults }))
-  await page.setViewportSize(look.viewport ?? VIEWPORT)
-  await page.emulateMedia({ colorScheme: look.colorScheme ?? 'light' })
+  const { host } = new URL(url)
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`))
+  page.on('request', (request) => {
+    const target = request.url()
+    if (!target.startsWith('data:') && new URL(target).host !== host) faults.push(`request: ${target}`)
+  })
+  page.on('dialog', (dialog) => faults.push(`dialog: ${dialog.message()}`))
   await page.goto(url)
   return { page, faults }
 }
 
-async function createPage(browser: Browser): Promise<Page> {
-  const context = await browser.newContext({ viewport: VIEWPORT })
-  const page = await context.newPage()
-  const addFault = (text: string) => watches.get(page)?.faults.push(text)
-  page.on('console', (message) => {
-    if (message.type() === 'error') addFault(`console: ${message.text()}`)
-  })
-  page.on('pageerror', (error) => addFault(`error: ${error.message}`))
-  page.on('request', (request) => {
-    const target = request.url()
-    if (!target.startsWith('data:') && new URL(target).host !== watches.get(page)?.host)
-      addFault(`request: ${target}`)
-  })
-  page.on('dialog', (dialog) => addFault(`dialog: ${dialog.message()}`))
-  return page
-}
-
-/**
- * Removes what the page stored and gives it back to `openPage`, which goes to another address. Until then it shows an answer without
- * scripts of the same address, since a page that stays asks its server again and again, and an empty one would be another process.
- * A test that failed before leaves its page alone.
- */
+/** Ends a page with its context, so that nothing of it is left for the next test. */
 export async function closePage(page: Page): Promise<void> {
-  watches.delete(page)
-  await page.evaluate('localStorage.clear(); sessionStorage.clear()')
-  await page.context().clearCookies()
-  await page.mouse.move(0, 0)
-  // The server may have ended, and a saved page has none.
-  await page.goto(new URL('/closed', page.url()).href).catch(() => null)
-  const browser = page.context().browser()
-  if (browser !== null) idlePages.set(browser, [...(idlePages.get(browser) ?? []), page])
+  await page.context().close()
 }

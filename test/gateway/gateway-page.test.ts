@@ -203,16 +203,20 @@ describe.skipIf(missing !== null || executable === null)('the page of the gatewa
     // No client can choose such names and ids: they are refused, or replaced. The page relies on neither.
     const client = await world.pool.connect()
     const query = (text: string) => client.query(text, [ATTACK])
-    // A report of the session, which may be written at any time, would hold its id.
-    await client.query("begin; lock gateway_reports; delete from gateway_reports where session = 'hostile'")
-    await query("update tidemark_lines set session = $1 where session = 'hostile'")
-    await query("update gateway_sessions set session = $1 where session = 'hostile'")
-    await query("update gateway_keys set name = $1, team = $1 where name = 'ann'")
-    await query(
-      'update gateway_calls set model = $1 where key in (select id from gateway_keys where name = $1)',
-    )
-    await client.query('commit')
-    client.release()
+    try {
+      // A report of the session, which may be written at any time, would hold its id.
+      await client.query("begin; lock gateway_reports; delete from gateway_reports where session = 'hostile'")
+      await query("update tidemark_lines set session = $1 where session = 'hostile'")
+      await query("update gateway_sessions set session = $1 where session = 'hostile'")
+      await query("update gateway_keys set name = $1, team = $1 where name = 'ann'")
+      await query(
+        'update gateway_calls set model = $1 where key in (select id from gateway_keys where name = $1)',
+      )
+      await client.query('commit')
+    } finally {
+      // Destroyed and not given back: a failure would leave its transaction, and its lock, in the pool.
+      client.release(true)
+    }
     const { page, faults } = await signIn(browser, url, team.keys.lead)
     await waitForFigures(page)
     await expect.poll(() => page.locator('main').innerText()).toContain('<img src=x')
